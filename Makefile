@@ -1,0 +1,33 @@
+# Two commands need nothing but JDK 17+, Maven and Python 3.11+ with its shared library: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JAR := dist/quotahost.jar
+JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/probe.py
+MVN := mvn -q -B -f java-shim/pom.xml
+
+.DEFAULT_GOAL := help
+.PHONY: help build wheel demo test test-java test-python lint format bench clean
+
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: $(VENV)/.done $(JAR) wheel ## Make .venv, dist/quotahost.jar and the wheel beside it
+
+$(VENV)/.done: pyproject.toml
+	@echo "environment: $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --upgrade pip
+	@$(BIN)/python -m pip install -q -e '.[dev]'
+	@touch $@
+
+$(JAR): $(VENV)/.done $(JAVA_SOURCES) tools/jar_resources.py
+	@echo "jar: attach libraries, org.jpype and the shim"
+	@$(BIN)/python tools/jar_resources.py
+	@$(MVN) -DskipTests package
+	@mkdir -p dist plugin/quotahost/_jar
+	@cp java-shim/target/quotahost.jar $(JAR)
+	@cp $(JAR) plugin/quotahost/_jar/quotahost.jar
+
+wheel: $(JAR)
+	@$(BIN)/python -m pip wheel -q --no-deps -w dist .

@@ -1,0 +1,72 @@
+package org.quotahost;
+
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.DoubleSupplier;
+import java.util.function.Function;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Every number that the shim shows: as MBeans quotahost:type=...[,name=...], and at once for Prometheus. */
+final class Gauges {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");
+
+    /** One number: the MBean's type and name ("" for none), the attribute, and where to read it. */
+    record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
+
+    private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+    private final Map<ObjectName, GaugeBean> beans = new LinkedHashMap<>();
+    private final List<Gauge> gauges = new ArrayList<>();
+
+    synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
+        gauges.add(new Gauge(type, name, attribute, value));
+        bean(type, name).put(attribute, value);
+    }
+
+    /** An operation on an MBean that takes strings and answers lines. */
+    synchronized void operation(String type, String operation, Function<String[], String[]> body) {
+        bean(type, "").operation(operation, body);
+    }
+
+    synchronized List<Gauge> all() {
+        return List.copyOf(gauges);
+    }
+
+    synchronized void close() {
+        for (ObjectName name : beans.keySet()) {
+            try {
+                server.unregisterMBean(name);
+            } catch (JMException e) {
+                LOG.debug("{} was gone already", name);
+            }
+        }
+        beans.clear();
+        gauges.clear();
+    }
+
+    private GaugeBean bean(String type, String name) {
+        try {
+            ObjectName objectName = new ObjectName("quotahost:type=" + type + (name.isEmpty() ? "" : ",name=" + quoted(name)));
+            GaugeBean known = beans.get(objectName);
+            if (known != null) return known;
+            GaugeBean bean = new GaugeBean();
+            beans.put(objectName, bean);
+            if (server.isRegistered(objectName)) server.unregisterMBean(objectName);
+            server.registerMBean(bean, objectName);
+            return bean;
+        } catch (JMException e) {
+            LOG.warn("No MBean for {} {}: {}", type, name, e.toString());
+            return new GaugeBean();
+        }
+    }
+
+    private static String quoted(String name) {
+        return name.matches("[\\w.-]+") ? name : ObjectName.quote(name);
+    }
+}

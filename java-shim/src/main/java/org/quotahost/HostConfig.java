@@ -1,0 +1,46 @@
+package org.quotahost;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import org.apache.kafka.common.config.types.Password;
+
+/** The broker properties that the host is given: those under the prefix, and a few of the broker's own. */
+record HostConfig(Map<String, String> properties, Map<String, String> broker) {
+    private static final String CLASS = PythonQuotaCallback.PREFIX + "class";
+    private static final List<String> OF_THE_BROKER = List.of(
+            "node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "quota.window.num", "quota.window.size.seconds");
+
+    static HostConfig of(Map<String, ?> configs) {
+        Map<String, String> properties = new TreeMap<>();
+        Map<String, String> broker = new TreeMap<>();
+        configs.forEach((name, value) -> {
+            if (name.startsWith(PythonQuotaCallback.PREFIX) && !name.equals(CLASS)) properties.put(name, text(value));
+            if (OF_THE_BROKER.contains(name)) broker.put(name, text(value));
+        });
+        broker.put("inter.broker.principals", String.join("\n", BrokerPrincipal.names(configs)));
+        return new HostConfig(properties, broker);
+    }
+
+    String executable() {
+        return properties.getOrDefault(PythonQuotaCallback.PREFIX + "python.executable", "python3");
+    }
+
+    /** Names and values alternate; secrets among them are for the plugin's own client and never printed. */
+    static String[] flat(Map<String, String> map) {
+        return map.entrySet().stream().flatMap(e -> List.of(e.getKey(), e.getValue()).stream()).toArray(String[]::new);
+    }
+
+    private static String text(Object value) {
+        if (value instanceof Password secret) return secret.value();
+        if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
+        return Objects.toString(value, "").strip();
+    }
+
+    /** Values may be secrets. */
+    @Override
+    public String toString() {
+        return "HostConfig" + properties.keySet();
+    }
+}

@@ -1,0 +1,132 @@
+package org.quotahost;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.Reconfigurable;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaType;
+
+/**
+ * What Kafka loads: answers from the QuotaTable and tells the Inbox what it doesn't know.
+ *
+ * <p>configure() stops the broker with one ConfigException if anything is wrong; nothing is thrown after it.
+ * AutoCloseable, because since 4.1 Kafka closes only callbacks that are (Plugin.close). On 4.1 and newer
+ * MonitoredPythonQuotaCallback is the same with Kafka's own metrics besides.
+ */
+public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
+    static final String PREFIX = "client.quota.callback.";
+
+    private final AtomicIntegerArray read = new AtomicIntegerArray(Tags.TYPES);
+    /** Answers before configure(): everyone is a newcomer without a limit. */
+    private volatile QuotaTable table = new QuotaTable(new Inbox());
+    private volatile PythonHost host;
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        try {
+            host = PythonHost.acquire(HostConfig.of(configs));
+            table = host.tableForCallback();
+        } catch (StartException e) {
+            throw new ConfigException(e.getMessage());
+        } catch (Throwable e) {
+            throw new ConfigException("quotahost cannot start: " + e);
+        }
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    @Override
+    public Map<String, String> quotaMetricTags(ClientQuotaType type, KafkaPrincipal principal, String clientId) {
+        try {
+            return table.tags(type.ordinal(), principal.getName(), clientId == null ? "" : clientId);
+        } catch (Throwable e) {
+            return table.newcomers();
+        }
+    }
+
+    @Override
+    public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
+        try {
+            return table.limit(type.ordinal(), tags);
+        } catch (Throwable e) {
+            return null;
+        }
+    }
+
+    @Override
+    public boolean quotaResetRequired(ClientQuotaType type) {
+        int at = type.ordinal();
+        int now = table.generation(at);
+        int last = read.get(at);
+        return now != last && read.compareAndSet(at, last, now);
+    }
+
+    // ---- metadata threads ------------------------------------------------------------------------------------
+
+    @Override
+    public void updateQuota(ClientQuotaType type, ClientQuotaEntity entity, double rate) {
+        clientQuota(type, entity, rate);
+    }
+
+    @Override
+    public void removeQuota(ClientQuotaType type, ClientQuotaEntity entity) {
+        clientQuota(type, entity, null);
+    }
+
+    /** Deprecated by Kafka 4.4; without it no supplier hears of the cluster, and nothing else changes. */
+    public boolean updateClusterMetadata(Cluster cluster) {
+        PythonHost now = host;
+        if (now != null && cluster != null) {
+            List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
+            String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
+            now.inboxForCallback().cluster(id == null ? "" : id, brokers);
+        }
+        return false;
+    }
+
+    @Override
+    public Set<String> reconfigurableConfigs() {
+        PythonHost now = host;
+        return now == null ? Set.of() : now.reconfiguration().names();
+    }
+
+    @Override
+    public void validateReconfiguration(Map<String, ?> configs) {
+        PythonHost now = host;
+        if (now == null) return;
+        try {
+            now.reconfiguration().check(HostConfig.of(configs));
+        } catch (StartException e) {
+            throw new ConfigException(e.getMessage());
+        }
+    }
+
+    @Override
+    public void reconfigure(Map<String, ?> configs) {
+        PythonHost now = host;
+        if (now != null) now.changed(HostConfig.of(configs));
+    }
+
+    @Override
+    public void close() {
+        PythonHost last = host;
+        host = null;
+        if (last != null) PythonHost.release(last);
+    }
+
+    PythonHost host() {
+        return host;
+    }
+
+    private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
+        PythonHost now = host;
+        if (now != null) now.inboxForCallback().clientQuota(ClientQuotas.Key.of(type, entity), rate);
+    }
+}

@@ -1,0 +1,251 @@
+package org.quotahost;
+
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Predicate;
+import org.apache.kafka.server.quota.ClientQuotaType;
+
+/**
+ * Quotas by client, remembered for the request threads, which only read: no lock, no allocation on a hit.
+ *
+ * <p>A client that isn't there gets the newcomers' tags, shared by all such, with a limit of their own, and is
+ * posted to the inbox. The table holds at most clients.max. A client is forgotten only when it has been silent
+ * for clients.idle, by default as long as Kafka keeps its sensor; so forgetting can't make a client's use
+ * forgotten, and a flood of new names fills the table once and then shares the newcomers' limit.
+ */
+public final class QuotaTable {
+    /** Kafka drops a sensor after an hour without use (ClientQuotaManager). */
+    static final long SENSOR_LIFE_SECONDS = 3_600;
+    /** How finely idleness is measured. */
+    static final int TICKS_PER_IDLE = 8;
+
+    final Counters counters = new Counters();
+    private final Inbox inbox;
+    private final Scopes scopes = new Scopes();
+    private final ConcurrentHashMap<String, ConcurrentHashMap<String, Client>> clients = new ConcurrentHashMap<>();
+    private volatile int tick;
+    private volatile int size;
+    private volatile int clientsMax = 50_000;
+    private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
+    private double hostFactor = 1;
+    private Double fallbackFactor;
+
+    /** What has happened in the table since it was made. */
+    static final class Counters {
+        final LongAdder misses = new LongAdder();
+        final LongAdder unadmitted = new LongAdder();
+        final LongAdder changes = new LongAdder();
+        final LongAdder evicted = new LongAdder();
+        final Histogram resolveTime = new Histogram();
+    }
+
+    QuotaTable(Inbox inbox) {
+        this.inbox = inbox;
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    /** The tags of a client for a quota type: ClientQuotaCallback.quotaMetricTags. */
+    Map<String, String> tags(int type, String principal, String clientId) {
+        ConcurrentHashMap<String, Client> ofPrincipal = clients.get(principal);
+        Client client = ofPrincipal == null ? null : ofPrincipal.get(clientId);
+        if (client == null) return missed(principal, clientId);
+        int now = tick;
+        if (client.seen != now) client.seen = now;
+        return client.tags[type];
+    }
+
+    private Tags missed(String principal, String clientId) {
+        counters.misses.increment();
+        if (size >= clientsMax) counters.unadmitted.increment();
+        else inbox.ask(principal, clientId);
+        return scopes.newcomers;
+    }
+
+    /** The limit that goes with tags, null for unlimited: ClientQuotaCallback.quotaLimit. */
+    Double limit(int type, Map<String, String> tags) {
+        Tags known = tags instanceof Tags t ? t : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
+        return (known == null ? scopes.newcomers : known).limit(type);
+    }
+
+    /** Grows when limits that Kafka may hold have changed: ClientQuotaCallback.quotaResetRequired. */
+    int generation(int type) {
+        return scopes.generation(type);
+    }
+
+    Map<String, String> newcomers() {
+        return scopes.newcomers;
+    }
+
+    // ---- the host --------------------------------------------------------------------------------------------
+
+    /** Settings, which may change while the broker runs; the newcomers' rates by type, NaN for unlimited. */
+    public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadow,
+            double[] newcomerRates) {
+        clientsMax = max;
+        idleSeconds = idle;
+        var types = EnumSet.noneOf(ClientQuotaType.class);
+        for (String name : factored) types.add(ClientQuotaType.valueOf(name));
+        boolean[] reset = new boolean[Tags.TYPES];
+        for (int type = 0; type < Tags.TYPES; type++) {
+            reset[type] = scopes.newcomers.set(type, newcomerRates[type], false, scopes.rule());
+        }
+        scopes.bump(reset);
+        scopes.apply(new LimitRule(factorInForce(), floorBytes, types, shadow));
+    }
+
+    /**
+     * Takes the host's answers: for each client of the batch and each quota type a scope code (Scopes) and a rate,
+     * NaN for unlimited. Answers how many clients differ from what was known.
+     */
+    public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups) {
+        boolean[] reset = new boolean[Tags.TYPES];
+        int changed = 0;
+        for (int i = 0; i < batch.clients.size(); i++) {
+            Batch.Asked asked = batch.clients.get(i);
+            if (put(asked, new Answer(codes, rates, groups, i * Tags.TYPES), reset)) changed++;
+            if (asked.since() != 0) counters.resolveTime.record(System.nanoTime() - asked.since());
+        }
+        counters.changes.add(changed);
+        scopes.bump(reset);
+        return changed;
+    }
+
+    /** The factor that the host found; it holds while the lease does. */
+    public synchronized void factor(double value) {
+        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
+        hostFactor = value;
+        scopes.apply(scopes.rule().withFactor(factorInForce()));
+    }
+
+    /** The clients known that match, to be asked for again; null matches all. */
+    public Batch clients(String principal, String clientId) {
+        return known(c -> (principal == null || c.principal.equals(principal))
+                && (clientId == null || c.clientId.equals(clientId)));
+    }
+
+    /** The clients whose supplier failed. */
+    public Batch unresolved() {
+        return known(c -> c.unresolved);
+    }
+
+    // ---- lease and clock -------------------------------------------------------------------------------------
+
+    /** While the host is silent the fallback's factor holds; null gives the host's back. */
+    synchronized void fallback(Double factor) {
+        fallbackFactor = factor;
+        scopes.apply(scopes.rule().withFactor(factorInForce()));
+    }
+
+    synchronized double factorInForce() {
+        return fallbackFactor != null ? fallbackFactor : hostFactor;
+    }
+
+    /** An eighth of clients.idle has passed: forgets who has been silent for longer than all of it. */
+    synchronized void tick() {
+        int now = ++tick;
+        for (var some : clients.values()) {
+            for (Client client : some.values()) if (now - client.seen > TICKS_PER_IDLE) forget(client, now);
+        }
+        clients.values().removeIf(Map::isEmpty);
+        scopes.sweep(now - TICKS_PER_IDLE);
+    }
+
+    long idleSeconds() {
+        return idleSeconds;
+    }
+
+    int size() {
+        return size;
+    }
+
+    int clientsMax() {
+        return clientsMax;
+    }
+
+    /** A line for each quota type: type, user tag, client-id tag, base rate, limit, "known" or "newcomer". */
+    public synchronized String[] describe(String principal, String clientId) {
+        Client client = client(principal, clientId);
+        List<String> lines = new ArrayList<>();
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            Tags tags = client == null ? scopes.newcomers : client.tags[type.ordinal()];
+            lines.add(String.join("\t", type.name(), tags.user, tags.clientId, String.valueOf(tags.base(type.ordinal())),
+                    String.valueOf(tags.limit(type.ordinal())), tags == scopes.newcomers ? "newcomer" : "known"));
+        }
+        return lines.toArray(new String[0]);
+    }
+
+    // ---- writing, under the lock -----------------------------------------------------------------------------
+
+    /** The host's answer for one client: where it stands in the arrays. */
+    private record Answer(int[] codes, double[] rates, String[] groups, int at) {
+        int code(int type) {
+            return codes[at + type];
+        }
+
+        double rate(int type) {
+            return rates[at + type];
+        }
+    }
+
+    private Client client(String principal, String clientId) {
+        var some = clients.get(principal);
+        return some == null ? null : some.get(clientId);
+    }
+
+    private boolean put(Batch.Asked asked, Answer answer, boolean[] reset) {
+        Client old = client(asked.principal(), asked.clientId());
+        if (old == null && size >= clientsMax) return false;
+        Client client = old != null ? old : new Client(asked.principal(), asked.clientId(), tick);
+        Tags[] next = new Tags[Tags.TYPES];
+        boolean unresolved = false;
+        boolean changed = old == null;
+        for (int type = 0; type < Tags.TYPES; type++) {
+            Tags from = old == null ? null : old.tags[type];
+            boolean failed = answer.code(type) == Scopes.NEWCOMER;
+            unresolved |= failed;
+            next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.groups());
+            changed |= place(from, next[type], type, answer, reset);
+        }
+        client.unresolved = unresolved;
+        client.tags = next;
+        if (old == null) admit(client);
+        return changed;
+    }
+
+    private boolean place(Tags from, Tags to, int type, Answer answer, boolean[] reset) {
+        int code = answer.code(type);
+        boolean known = to.used(type) || idleSeconds < SENSOR_LIFE_SECONDS; // Kafka may have a sensor of that name
+        boolean differs = code != Scopes.NEWCOMER
+                && to.set(type, answer.rate(type), code == Scopes.EXEMPT, scopes.rule());
+        reset[type] |= differs && known;
+        if (from == to) return differs;
+        to.hold(type);
+        if (from != null) reset[type] |= from.leave(type, tick);
+        return true;
+    }
+
+    private void admit(Client client) {
+        clients.computeIfAbsent(client.principal, p -> new ConcurrentHashMap<>()).put(client.clientId, client);
+        size = size + 1;
+    }
+
+    private void forget(Client client, int now) {
+        clients.get(client.principal).remove(client.clientId);
+        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, now);
+        size = size - 1;
+        counters.evicted.increment();
+    }
+
+    private Batch known(Predicate<Client> wanted) {
+        List<Batch.Asked> asked = new ArrayList<>();
+        for (var some : clients.values()) {
+            for (Client c : some.values()) if (wanted.test(c)) asked.add(new Batch.Asked(c.principal, c.clientId, 0));
+        }
+        return new Batch(asked, List.of());
+    }
+}

@@ -1,0 +1,34 @@
+package org.quotahost;
+
+import java.util.function.DoubleSupplier;
+
+/** The numbers that every broker with the callback shows. The README's table is held against them by a test. */
+final class StandardGauges {
+    private StandardGauges() {}
+
+    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, DoubleSupplier restarts) {
+        QuotaTable.Counters counters = table.counters;
+        gauges.add("QuotaTable", "", "Clients", table::size);
+        gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
+        gauges.add("QuotaTable", "", "Misses", counters.misses::sum);
+        gauges.add("QuotaTable", "", "Unadmitted", counters.unadmitted::sum);
+        gauges.add("QuotaTable", "", "Evicted", counters.evicted::sum);
+        gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
+        gauges.add("QuotaTable", "", "Factor", table::factorInForce);
+        gauges.add("QuotaTable", "", "State", () -> state(table.factorInForce()));
+        gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
+        gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
+        gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
+        gauges.operation("QuotaTable", "describe", args -> table.describe(args[0], args[1]));
+        gauges.add("Inbox", "", "Depth", inbox::depth);
+        gauges.add("Inbox", "", "Overflow", inbox::overflow);
+        gauges.add("Lease", "", "Age", lease::ageSeconds);
+        gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
+        gauges.add("Lease", "", "FallbackApplied", lease::applied);
+        gauges.add("Host", "", "Restarts", restarts);
+    }
+
+    private static double state(double factor) {
+        return factor >= 1 ? 0 : factor > 0 ? 1 : 2;
+    }
+}

@@ -1,0 +1,69 @@
+package org.quotahost;
+
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The thread that looks after what must happen without Python: the lease, and forgetting silent clients. */
+final class Watch {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
+
+    private final Lease lease;
+    private final QuotaTable table;
+    private final CountDownLatch closed = new CountDownLatch(1);
+    private final Thread thread = new Thread(this::run, "quotahost-watch");
+    private long tickedAt = System.nanoTime();
+    private boolean toldFull;
+
+    Watch(Lease lease, QuotaTable table) {
+        this.lease = lease;
+        this.table = table;
+        thread.setDaemon(true);
+    }
+
+    void start() {
+        lease.renew();
+        thread.start();
+    }
+
+    void close() {
+        closed.countDown();
+        try {
+            thread.join(1_000);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void run() {
+        try {
+            while (!closed.await(lease.checkEveryMs(), TimeUnit.MILLISECONDS)) look();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void look() {
+        try {
+            lease.check();
+            long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
+            if (System.nanoTime() - tickedAt >= eighth) {
+                tickedAt = System.nanoTime();
+                table.tick();
+            }
+            tellFull();
+        } catch (RuntimeException e) {
+            LOG.error("The watch failed once and goes on", e);
+        }
+    }
+
+    private void tellFull() {
+        boolean full = table.size() >= table.clientsMax();
+        if (full && !toldFull) {
+            LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until others have"
+                    + " been silent for clients.idle", PythonQuotaCallback.PREFIX, table.clientsMax());
+        }
+        toldFull = full;
+    }
+}

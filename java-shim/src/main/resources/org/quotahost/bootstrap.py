@@ -1,0 +1,23 @@
+# Run once by the shim, inside the broker, right after libpython has started. {…} are Python literals.
+def _boot():
+    import sys
+
+    try:
+        sys.path[:] = {path}
+        sys.executable = {executable}
+        sys.argv = ["quotahost"]
+        import _jpype
+        import jpype._core
+
+        # ignoreUnrecognized, convertStrings, interrupt (signals stay the JVM's), temporary file
+        _jpype.startup({library}, (), True, False, True, None)
+        jpype._core.initializeResources()
+    except BaseException:
+        import traceback
+
+        # JNI's modified UTF-8 has no room for the rest of Unicode.
+        return traceback.format_exc().encode("ascii", "backslashreplace").decode()
+    return ""
+
+
+quotahost_error = _boot()

@@ -1,0 +1,15 @@
+# Run by the shim's host thread: the host lives here until the broker closes it.
+def _serve():
+    try:
+        from quotahost.bridge import serve
+
+        serve()
+    except BaseException:
+        import traceback
+
+        # JNI's modified UTF-8 has no room for the rest of Unicode.
+        return traceback.format_exc().encode("ascii", "backslashreplace").decode()
+    return ""
+
+
+quotahost_error = _serve()

@@ -1,0 +1,118 @@
+"""The only module that knows JPype: Python's end of ``org.quotahost.PythonHost``.
+
+Python calls Java, never the other way round: a call from Java into Python would need a proxy, which is slow
+under contention and leaks in some versions of JPype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jpype
+
+from quotahost.host import Host
+from quotahost.logs import Logs
+from quotahost.settings import Settings
+from quotahost.shim import Answers, Batch, Gauge, parse
+
+_MILLIS = 1000
+
+
+class JavaShim:
+    """``quotahost.shim.Shim`` by way of JPype."""
+
+    def __init__(self) -> None:
+        self._host: Any = jpype.JClass("org.quotahost.PythonHost").current()
+        self._table: Any = self._host.table()
+        self._strings: Any = jpype.JArray(jpype.JString)
+        self._ints: Any = jpype.JArray(jpype.JInt)
+        self._doubles: Any = jpype.JArray(jpype.JDouble)
+
+    def properties(self) -> dict[str, str]:
+        return _pairs(self._host.properties())
+
+    def broker(self) -> dict[str, str]:
+        return _pairs(self._host.broker())
+
+    def starting(self, timeout: float) -> None:
+        self._host.starting(int(timeout * _MILLIS))
+
+    def ready(self, live: Sequence[str]) -> None:
+        self._host.ready(self._strings(list(live)))
+
+    def refuse(self, problem: str) -> None:
+        self._host.refuse(problem)
+
+    def closing(self) -> bool:
+        return bool(self._host.closing())
+
+    def configure(self, settings: Settings) -> None:
+        newcomers = settings.newcomers
+        rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
+        self._table.configure(
+            settings.clients_max,
+            int(settings.clients_idle.total_seconds()),
+            settings.floor_bytes,
+            self._strings([t.value for t in settings.factor_quota_types]),
+            settings.mode == "shadow",
+            self._doubles([math.nan if rate is None else rate for rate in rates]),
+        )
+        self._host.configureInbox(settings.inbox_max)
+        self._host.configureLease(
+            int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)
+        )
+
+    def take(self, timeout: float) -> Batch:
+        return _batch(self._host.take(int(timeout * _MILLIS)))
+
+    def known(self, principal: str | None, client_id: str | None) -> Batch:
+        return _batch(self._table.clients(principal, client_id))
+
+    def unresolved(self) -> Batch:
+        return _batch(self._table.unresolved())
+
+    def publish(self, batch: Batch, answers: Answers) -> int:
+        codes, rates = self._ints(answers.codes), self._doubles(answers.rates)
+        return int(self._table.publish(batch.handle, codes, rates, self._strings(answers.groups)))
+
+    def set_factor(self, value: float) -> None:
+        self._table.factor(value)
+
+    def verdict(self, ticket: str, problem: str | None) -> None:
+        self._host.verdict(ticket, problem)
+
+    def plugin(self, name: str) -> None:
+        self._host.plugin(name)
+
+    def plugin_failed(self, name: str) -> None:
+        self._host.pluginFailed(name)
+
+    def gauges(self) -> list[Gauge]:
+        names = [str(n) for n in self._host.gaugeNames()]
+        values = [float(v) for v in self._host.gaugeValues()]
+        triples = zip(names[::3], names[1::3], names[2::3], values, strict=False)
+        return [Gauge(*gauge) for gauge in triples]
+
+    def log(self, logger: str, level: int, message: str) -> None:
+        self._host.log(logger, level, message)
+
+    def detach(self) -> None:
+        jpype.java.lang.Thread.detach()
+
+
+def serve() -> None:
+    """Run the host until the broker closes it. The shim calls this on its host thread."""
+    shim = JavaShim()
+    with Logs(shim):
+        Host(shim).run()
+
+
+def _pairs(flat: Any) -> dict[str, str]:
+    texts = [str(text) for text in flat]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _batch(java: Any) -> Batch:
+    return parse(bytes(memoryview(java.bytes())), java)

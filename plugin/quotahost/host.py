@@ -1,0 +1,201 @@
+"""The host: inbox to suppliers to table; factor source to policy to table; tasks on their periods."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from quotahost import discovery, lineup
+from quotahost.discovery import PluginError
+from quotahost.events import client_quota, cluster, properties
+from quotahost.exemptions import Exemptions, node_id
+from quotahost.factorloop import FactorLoop
+from quotahost.guard import Guard
+from quotahost.lineup import Lineup, Member
+from quotahost.metrics import exporter
+from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType
+from quotahost.resolver import Resolver, asks, failures
+from quotahost.settings import Settings, SettingsError, live_properties
+from quotahost.shim import Batch, Event, Shim
+from quotahost.taskrunner import TaskRunner
+
+log = logging.getLogger("quotahost.host")
+
+TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
+RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
+EVERYONE: Final = (None, None)
+
+
+class Changes:
+    """Whose answers changed, as (principal, client-id), None for any. Filled from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._whom: set[tuple[str | None, str | None]] = set()
+
+    def add(self, principal: str | None = None, client_id: str | None = None) -> None:
+        """``Context.answers_changed``."""
+        with self._lock:
+            self._whom.add((principal, client_id))
+
+    def take(self) -> set[tuple[str | None, str | None]]:
+        """All so far; just EVERYONE if that is among them or they are too many to be worth telling apart."""
+        with self._lock:
+            whom, self._whom = self._whom, set()
+        return {EVERYONE} if EVERYONE in whom or len(whom) > 100 else whom
+
+
+class Host:
+    """One life of the Python host, on the shim's host thread."""
+
+    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
+        self._shim, self._clock = shim, clock
+        self._guard = Guard(shim)
+        self._changes = Changes()
+        self._tasks = TaskRunner(self._guard, shim.detach)
+        self._factor = FactorLoop(shim, self._guard, clock)
+        self._client_quotas: dict[tuple[QuotaType, QuotaEntity], ClientQuotaChange] = {}
+        self._cluster: Cluster | None = None
+        self._retry_at: float | None = None
+        self._broker = shim.broker()
+
+    def run(self) -> None:
+        """Start the plugins, tell the shim, and serve until it closes."""
+        try:
+            settings = Settings.from_properties(self._shim.properties())
+            self._shim.starting(settings.start_timeout.total_seconds())
+            new = self._build(settings)
+            self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
+        except (SettingsError, PluginError) as problem:
+            self._shim.refuse(str(problem))
+            return
+        self._install(settings, new, None)
+        self._shim.ready(live_properties(settings, discovery.models(settings)))
+        log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in new.suppliers()))
+        try:
+            self._serve()
+        finally:
+            self._close()
+
+    # ---- the loop --------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while not self._shim.closing():
+            batch = self._shim.take(TAKE)
+            for event in batch.events:
+                self._event(event)
+            self._ask_again()
+            self._resolve(batch)
+            self._factor.step(self._lineup, self._settings)
+
+    def _resolve(self, batch: Batch) -> None:
+        if not batch.clients:
+            return
+        answers = self._resolver.answers(batch.clients)
+        self._shim.publish(batch, answers)
+        if failures(answers) and self._retry_at is None:
+            self._retry_at = self._clock() + RETRY
+
+    def _ask_again(self) -> None:
+        for principal, client_id in self._changes.take():
+            self._resolve(self._shim.known(principal, client_id))
+        if self._retry_at is not None and self._clock() >= self._retry_at:
+            self._retry_at = None
+            self._resolve(self._shim.unresolved())
+            if self._retry_at is None:
+                for name, _ in self._lineup.suppliers():
+                    self._guard.heal(name, "quota()")
+
+    # ---- events ----------------------------------------------------------------------------------------------
+
+    def _event(self, event: Event) -> None:
+        handlers: dict[str, Callable[[tuple[str, ...]], None]] = {
+            "client-quota": self._on_client_quota,
+            "cluster": self._on_cluster,
+            "validate": self._on_validate,
+            "reconfigure": self._on_reconfigure,
+        }
+        if handler := handlers.get(event.kind):  # "closing" only wakes the loop
+            handler(event.fields)
+
+    def _on_client_quota(self, fields: tuple[str, ...]) -> None:
+        change = client_quota(fields)
+        key = (change.quota_type, change.entity)
+        if change.rate is None:
+            self._client_quotas.pop(key, None)
+        else:
+            self._client_quotas[key] = change
+        self._tell(list(self._lineup), [change], None)
+
+    def _on_cluster(self, fields: tuple[str, ...]) -> None:
+        self._cluster = cluster(fields)
+        if self._exemptions.know(self._cluster):
+            self._changes.add()
+        self._tell(list(self._lineup), [], self._cluster)
+
+    def _tell(self, members: list[Member], changes: list[ClientQuotaChange], now: Cluster | None) -> None:
+        for member in members:
+            listener = getattr(member.plugin, "client_quota_changed", None)
+            for change in changes if callable(listener) else ():
+                self._guard.call(
+                    member.name, "client_quota_changed()", "it misses a change", lambda f=listener, c=change: f(c)
+                )
+            listener = getattr(member.plugin, "cluster_changed", None)
+            if now is not None and callable(listener):
+                self._guard.call(
+                    member.name, "cluster_changed()", "it misses a change", lambda f=listener: f(now)
+                )
+
+    # ---- settings --------------------------------------------------------------------------------------------
+
+    def _on_validate(self, fields: tuple[str, ...]) -> None:
+        ticket, given = properties(fields)
+        problem = None
+        try:
+            settings = Settings.from_properties(given)
+            for role, name in discovery.configured(settings):
+                discovery.plugin_settings(role, name, settings)
+        except (SettingsError, PluginError) as error:
+            problem = str(error)
+        self._shim.verdict(ticket, problem)
+
+    def _on_reconfigure(self, fields: tuple[str, ...]) -> None:
+        _, given = properties(fields)
+        try:
+            settings = Settings.from_properties(given)
+            new = self._build(settings, self._lineup)
+        except (SettingsError, PluginError) as error:
+            log.error("the new properties are refused and the old ones stay: %s", error)
+            return
+        self._install(settings, new, self._lineup)
+        log.info("reconfigured")
+
+    def _build(self, settings: Settings, old: Lineup | None = None) -> Lineup:
+        return lineup.build(settings, node_id(self._broker), self._changes.add, old)
+
+    def _install(self, settings: Settings, new: Lineup, old: Lineup | None) -> None:
+        lineup.adopt(new, settings, self._guard)
+        fresh = lineup.gone(new, old) if old else list(new)
+        for member in fresh:
+            self._shim.plugin(member.name)
+        self._tell(fresh, list(self._client_quotas.values()), self._cluster)
+        self._exemptions = Exemptions(settings, self._broker)
+        if self._cluster:
+            self._exemptions.know(self._cluster)
+        self._settings, self._lineup = settings, new
+        self._resolver = Resolver(asks(new.suppliers()), self._exemptions, self._guard)
+        self._shim.configure(settings)
+        self._tasks.set(new.tasks())
+        if old:
+            lineup.close(lineup.gone(old, new), self._guard)
+        self._changes.add()
+
+    def _close(self) -> None:
+        self._tasks.close()
+        lineup.close(list(self._lineup), self._guard)
+        if self._exporter:
+            self._exporter.close()

@@ -1,0 +1,133 @@
+"""Every metric, in one catalogue: the README's table, JMX and Prometheus follow from it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from quotahost.settings import PREFIX, Problem, Settings, SettingsError
+from quotahost.shim import Gauge
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric: MBean type and attribute, Prometheus name without ``quotahost_``, what it tells."""
+
+    type: str
+    attribute: str
+    prometheus: str
+    counter: bool
+    help: str
+
+
+CATALOGUE: Final = (
+    Described("QuotaTable", "Clients", "clients", False, "Clients that have a place in the table."),
+    Described("QuotaTable", "ClientsMax", "clients_max", False, "How many can have one (clients.max)."),
+    Described("QuotaTable", "Misses", "misses", True, "Lookups that didn't find their client, answered as a newcomer's."),
+    Described("QuotaTable", "Unadmitted", "unadmitted", True, "Misses for which the table had no place left."),
+    Described("QuotaTable", "Evicted", "evicted", True, "Clients forgotten after clients.idle of silence."),
+    Described("QuotaTable", "Changes", "changes", True, "Clients whose answers were published because they differed."),
+    Described("QuotaTable", "Factor", "factor", False, "The factor in force, 0..1."),
+    Described("QuotaTable", "State", "state", False, "0 OPEN, 1 THROTTLE, 2 PAUSE."),
+    Described("QuotaTable", "Resolved", "resolved", True, "New clients resolved."),
+    Described("QuotaTable", "ResolveTimeP50", "resolve_time_p50_seconds", False,
+              "First sight of a new client to its quota in the table, median since the start (upper bound of its bucket)."),
+    Described("QuotaTable", "ResolveTimeP99", "resolve_time_p99_seconds", False, "The same, 99th percentile."),
+    Described("Inbox", "Depth", "inbox_depth", False, "New clients that wait for the host."),
+    Described("Inbox", "Overflow", "inbox_overflow", True, "New clients not posted because inbox.max waited already."),
+    Described("Lease", "Age", "lease_age_seconds", False, "Time since the host's last sign of life."),
+    Described("Lease", "Expired", "fallback", False, "1 while fallback.action holds because the host is silent."),
+    Described("Lease", "FallbackApplied", "fallback_applied", True, "How often that has begun."),
+    Described("Host", "Restarts", "host_restarts", True, "How often the host ended by itself and was started again."),
+    Described("Plugin", "Errors", "plugin_errors", True, "Failures of a plugin, by its name."),
+)  # fmt: skip
+
+
+def table() -> str:
+    """The catalogue as a Markdown table."""
+    lines = ["| JMX (`quotahost:type=...`) | Prometheus | meaning |", "|---|---|---|"]
+    for m in CATALOGUE:
+        bean = f"`{m.type}{',name=NAME' if m.type == 'Plugin' else ''}`, `{m.attribute}`"
+        lines.append(f"| {bean} | `quotahost_{m.prometheus}{'_total' if m.counter else ''}` | {m.help} |")
+    return "\n".join(lines)
+
+
+class _Collect(Collector):
+    """Reads the shim's numbers on its own schedule: a scrape never enters Java."""
+
+    def __init__(self) -> None:
+        self.latest: list[Gauge] = []
+
+    def collect(self) -> Iterable[Metric]:
+        for described in CATALOGUE:
+            family = CounterMetricFamily if described.counter else GaugeMetricFamily
+            labels = ["plugin"] if described.type == "Plugin" else []
+            metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
+            for gauge in self.latest:
+                if (gauge.type, gauge.attribute) == (described.type, described.attribute):
+                    metric.add_metric([gauge.name] if labels else [], gauge.value)
+            yield metric
+
+
+class Exporter:
+    """The Prometheus endpoint; reads the shim's numbers on a thread of its own, so that no scrape enters Java."""
+
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        gauges: Callable[[], list[Gauge]],
+        detach: Callable[[], None],
+        interval: float = 1.0,
+    ) -> None:
+        """Serve what ``gauges`` gives, read every ``interval`` seconds.
+
+        Raises:
+            OSError: the address can't be bound.
+        """
+        self._gauges, self._detach, self._interval = gauges, detach, interval
+        self._stop = threading.Event()
+        self._collect = _Collect()
+        registry = CollectorRegistry()
+        registry.register(self._collect)
+        self._server, self._serving = start_http_server(port, address, registry)
+        self._reading = threading.Thread(target=self._read, name="quotahost-metrics", daemon=True)
+        self._reading.start()
+
+    def close(self) -> None:
+        """Give the port back and end both threads."""
+        self._stop.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._serving.join(1)
+        self._reading.join(1)
+
+    def _read(self) -> None:
+        while True:
+            self._collect.latest = self._gauges()
+            if self._stop.wait(self._interval):
+                break
+        self._detach()
+
+
+def exporter(
+    settings: Settings, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]
+) -> Exporter | None:
+    """The endpoint of ``metrics.port``, None if none is set.
+
+    Raises:
+        SettingsError: the address can't be bound.
+    """
+    if settings.metrics_port is None:
+        return None
+    try:
+        return Exporter(settings.metrics_address, settings.metrics_port, gauges, detach)
+    except OSError as error:
+        wrong = f"{settings.metrics_address} can't be listened on there ({error}); give a free port"
+        raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(settings.metrics_port))]) from error

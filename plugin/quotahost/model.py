@@ -1,0 +1,193 @@
+"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import ClassVar, Final
+
+
+class QuotaType(StrEnum):
+    """Kafka's ``ClientQuotaType``, in its order (the order is the wire format to the shim).
+
+    Units of a rate: PRODUCE and FETCH bytes/s, REQUEST percent of one thread's time
+    (KIP-124), CONTROLLER_MUTATION partition mutations/s (KIP-599).
+    """
+
+    PRODUCE = "PRODUCE"
+    FETCH = "FETCH"
+    REQUEST = "REQUEST"
+    CONTROLLER_MUTATION = "CONTROLLER_MUTATION"
+
+
+QUOTA_TYPES: Final = tuple(QuotaType)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who asks, as Kafka shows it to a ``ClientQuotaCallback``: principal name and client-id.
+
+    Both are unsanitized; ``client_id`` may be empty and may hold any character.
+    """
+
+    principal: str
+    client_id: str
+
+
+class ScopeKind(Enum):
+    """How wide a quota is shared. The value is the code by which the shim knows it."""
+
+    CLIENT = 0
+    USER = 1
+    CLIENT_ID = 2
+    BROKER = 3
+    GROUP = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who shares one quota: all clients with the same scope are measured as one.
+
+    Kafka's metric tags follow from it: CLIENT (user, client-id), USER (user, ""),
+    CLIENT_ID ("", client-id), BROKER one for all, GROUP one for all of that name.
+    """
+
+    kind: ScopeKind
+    name: str = ""
+
+    CLIENT: ClassVar[Scope]
+    USER: ClassVar[Scope]
+    CLIENT_ID: ClassVar[Scope]
+    BROKER: ClassVar[Scope]
+
+    @staticmethod
+    def group(name: str) -> Scope:
+        """A scope shared by every client that is given the same non-empty name."""
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a group scope needs a non-empty name, not {name!r}")
+        return Scope(ScopeKind.GROUP, name)
+
+
+Scope.CLIENT = Scope(ScopeKind.CLIENT)
+Scope.USER = Scope(ScopeKind.USER)
+Scope.CLIENT_ID = Scope(ScopeKind.CLIENT_ID)
+Scope.BROKER = Scope(ScopeKind.BROKER)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A rate per second (units: see QuotaType) and the scope that shares it.
+
+    ``rate=None`` means unlimited. Kafka up to 4.3 does not throttle at all for a limit of 0,
+    NaN or infinity, so these are refused here.
+
+    Raises:
+        ValueError: rate is not None and not a finite number above 0.
+    """
+
+    rate: float | None
+    scope: Scope = Scope.CLIENT
+
+    def __post_init__(self) -> None:
+        rate = self.rate
+        if rate is None:
+            return
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+            raise ValueError(f"quota rate must be a number or None (unlimited), not {rate!r}")
+        if not math.isfinite(rate) or rate <= 0:
+            raise ValueError(
+                f"quota rate {rate!r} must be finite and above 0: Kafka does not throttle at all "
+                "for such a limit; give a small rate to slow a client, None for unlimited"
+            )
+
+
+UNLIMITED: Final = Quota(None)
+
+
+class Default(Enum):
+    """Kafka's ``<default>`` entity in a client quota."""
+
+    DEFAULT = "<default>"
+
+
+DEFAULT: Final = Default.DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaEntity:
+    """Whom a client quota names: user and/or client-id; ``DEFAULT`` for Kafka's default entity."""
+
+    user: str | Default | None = None
+    client_id: str | Default | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotaChange:
+    """One of Kafka's own client quotas was set (rate) or removed (``rate=None``)."""
+
+    quota_type: QuotaType
+    entity: QuotaEntity
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the broker last told of its cluster: id ("" while unknown) and alive broker ids."""
+
+    cluster_id: str
+    brokers: frozenset[int]
+
+
+class State(StrEnum):
+    """OPEN: factor 1. THROTTLE: between. PAUSE: factor 0."""
+
+    OPEN = "OPEN"
+    THROTTLE = "THROTTLE"
+    PAUSE = "PAUSE"
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """How much of the base quota is left, 0.0..1.0, and why, in words an operator reads.
+
+    Raises:
+        ValueError: value is not a number in [0, 1].
+    """
+
+    value: float
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise ValueError(f"factor {value!r} must be a number from 0.0 to 1.0")
+
+    @property
+    def state(self) -> State:
+        """OPEN at 1, PAUSE at 0, THROTTLE between."""
+        if self.value >= 1:
+            return State.OPEN
+        return State.PAUSE if self.value <= 0 else State.THROTTLE
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One file store of one broker; capacity and consumed in bytes."""
+
+    broker: str
+    name: str
+    capacity: int
+    consumed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterVolumes:
+    """The newest fresh volumes of every active broker, or why they are not known.
+
+    ``unknown`` holds one sentence for each broker or volume whose state is unknown; empty
+    means that all is known.
+    """
+
+    volumes: tuple[Volume, ...]
+    unknown: tuple[str, ...] = ()

@@ -1,0 +1,55 @@
+"""What one Python tells of itself, a ``key=value`` line each; ``python probe.py`` prints it.
+
+The shim runs a copy of this file, carried in its jar, with the interpreter named by
+``python.executable``, before anything of quotahost is known to be installed there; ``quotahost doctor``
+imports it. Hence: standard library only, and Python 3.8 syntax, to give an old one a clear answer.
+"""
+
+import os
+import sys
+import sysconfig
+
+
+def version_of(distribution: str) -> str:
+    """The installed version of a distribution, "" if it isn't there."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def libpython_candidates() -> "list[str]":
+    """Where the shared library of this interpreter may be, the likeliest first."""
+    config = sysconfig.get_config_vars()
+    names = [config.get("LDLIBRARY"), config.get("INSTSONAME")]
+    folders = [config.get("LIBDIR"), config.get("LIBPL"), config.get("PYTHONFRAMEWORKPREFIX")]
+    folders += [os.path.join(sys.base_prefix, "lib"), os.path.join(sys.base_prefix, "lib64")]
+    if config.get("LIBDIR") and config.get("MULTIARCH"):
+        folders.append(os.path.join(config["LIBDIR"], config["MULTIARCH"]))
+    shared = [n for n in names if n and not n.endswith(".a")]
+    return [os.path.join(f, n) for f in folders if f for n in shared]
+
+
+def libpython() -> str:
+    """The shared library of this interpreter, "" if there is none."""
+    found = [p for p in libpython_candidates() if os.path.isfile(p)]
+    return os.path.realpath(found[0]) if found else ""
+
+
+def facts() -> "list[tuple[str, str]]":
+    """All that the shim must know before it starts this Python in its own process."""
+    told = [
+        ("version", ".".join(map(str, sys.version_info[:3]))),
+        ("executable", sys.executable),
+        ("libpython", libpython()),
+        ("free-threaded", str(bool(sysconfig.get_config_var("Py_GIL_DISABLED"))).lower()),
+        ("jpype", version_of("jpype1")),
+        ("quotahost", version_of("quotahost")),
+    ]
+    return told + [("path", p) for p in sys.path if os.path.isabs(p)]
+
+
+if __name__ == "__main__":
+    print("\n".join("=".join(fact) for fact in facts()))

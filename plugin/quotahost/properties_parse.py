@@ -1,0 +1,129 @@
+"""Reading sizes, rates, counts and durations as an operator writes them; every error names its remedy."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+from decimal import Context, Decimal, localcontext
+from typing import Final
+
+SCALES: Final = {
+    "": 1,
+    **{letter: 1000**n for n, letter in enumerate("KMGT", 1)},
+    **{f"{letter}i": 1024**n for n, letter in enumerate("KMGT", 1)},
+}
+UNLIMITED: Final = "unlimited"
+MAX_COUNT: Final = 2**31 - 1  # Java's int
+_MIN_SECONDS: Final = Decimal("0.001")
+_MAX_DAYS: Final = 36500  # fits Java's nanoseconds, which end after 292 years
+_SECONDS: Final[dict[str, int | Decimal]] = {"ms": Decimal("0.001"), "s": 1, "m": 60, "h": 3600, "d": 86400}
+_NUMBER: Final = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_QUANTITY: Final = re.compile(rf"([+-]?{_NUMBER}(?:[eE][+-]?[0-9]+)?)\s*(.*)", re.DOTALL)
+_DURATION: Final = re.compile(rf"({_NUMBER})\s*(.*)", re.DOTALL)
+_ISO: Final = re.compile(
+    rf"P(?=[0-9T])(?:([0-9]+)D)?(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:({_NUMBER})S)?)?", re.IGNORECASE
+)
+_SIZE_REMEDY: Final = (
+    "write a plain number, or one with K, M, G, T (decimal) or Ki, Mi, Gi, Ti (binary), such as 10M"
+)
+_DURATION_REMEDY: Final = "write ISO 8601 such as PT5M, or a number with ms, s, m, h or d, such as 30s"
+
+
+def _exact(number: str, scale: int | Decimal) -> Decimal:
+    """The product, exactly: 0.1M is 100000 and not a float's neighbour of it."""
+    with localcontext(Context(prec=400)):
+        try:
+            return Decimal(number) * scale
+        except ArithmeticError:
+            raise ValueError(f"{number!r} is out of range; write a smaller number") from None
+
+
+def parse_quantity(value: object) -> float:
+    """A finite number above 0 from ``10M``, ``2Gi``, ``1.5K`` or ``250`` (numbers pass through).
+
+    Raises:
+        ValueError: not a number, unknown unit, or not finite and above 0; it says what to write.
+    """
+    text = _text(value)
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"is not a number; {_SIZE_REMEDY}")
+    number, unit = match.groups()
+    if unit not in SCALES:
+        raise ValueError(f"has the unknown unit {unit!r}; {_SIZE_REMEDY}")
+    result = float(_exact(number, SCALES[unit]))
+    if not math.isfinite(result) or result <= 0:
+        raise ValueError(f"must be finite and above 0; {_SIZE_REMEDY}")
+    return result
+
+
+def parse_limit(value: object) -> float | None:
+    """As :func:`parse_quantity`; None or the word ``unlimited`` is None, an empty text an error.
+
+    Raises:
+        ValueError: see parse_quantity.
+    """
+    if value is None or _text(value) == UNLIMITED:
+        return None
+    if not _text(value):
+        raise ValueError(f"is empty; write a rate such as 10M, or {UNLIMITED}")
+    return parse_quantity(value)
+
+
+def parse_percent(value: object) -> float | None:
+    """A rate in percent of one thread's time (KIP-124); a ``%`` may follow the number.
+
+    Raises:
+        ValueError: see parse_quantity.
+    """
+    return parse_limit(_text(value).removesuffix("%").rstrip() if isinstance(value, str) else value)
+
+
+def parse_count(value: object) -> int:
+    """A whole number from 1 to 2,147,483,647 (Java's int); ``50K`` is 50000.
+
+    Raises:
+        ValueError: anything else.
+    """
+    number = parse_quantity(value)
+    if number != int(number) or number > MAX_COUNT:
+        raise ValueError(f"must be a whole number from 1 to {MAX_COUNT:,}; write for example 50000")
+    return int(number)
+
+
+def parse_duration(value: object) -> timedelta:
+    """A duration of 1 ms to 36500 days from ``PT5M``, ``30s``, ``500ms``, ``1.5h`` (timedeltas pass through).
+
+    Raises:
+        ValueError: no unit, unknown unit, or out of range; it says what to write.
+    """
+    if isinstance(value, timedelta):
+        seconds = Decimal(value // timedelta(microseconds=1)) / 1_000_000
+    else:
+        seconds = _seconds(_text(value))
+    if not _MIN_SECONDS <= seconds <= _MAX_DAYS * 86400:
+        raise ValueError(f"must be from 1ms to {_MAX_DAYS}d; {_DURATION_REMEDY}")
+    return timedelta(microseconds=int(seconds * 1_000_000))
+
+
+def _seconds(text: str) -> Decimal:
+    iso = _ISO.fullmatch(text)
+    if iso is not None:
+        scales = (86400, 3600, 60, 1)
+        return sum((_exact(n, s) for n, s in zip(iso.groups(), scales, strict=True) if n), Decimal(0))
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"is not a duration; {_DURATION_REMEDY}")
+    number, unit = match.groups()
+    if not unit:
+        raise ValueError(f"has no unit; write {number}s for seconds or {number}ms for milliseconds")
+    if unit not in _SECONDS:
+        raise ValueError(f"has the unknown unit {unit!r}; {_DURATION_REMEDY}")
+    return _exact(number, _SECONDS[unit])
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"is a {type(value).__name__}; {_SIZE_REMEDY}")
+    return str(value).strip()

@@ -1,0 +1,44 @@
+"""Plugins' own settings: names as properties, and which of them are secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, SecretBytes, SecretStr
+
+from quotahost.properties import is_secret
+
+
+def property_names(model: type[BaseModel] | None) -> dict[str, str]:
+    """From a property's name (kebab-case) to the model's field (snake_case)."""
+    return {field.replace("_", "-"): field for field in (model.model_fields if model else ())}
+
+
+def secret_fields(model: type[BaseModel] | None) -> set[str]:
+    """The properties (kebab-case) of a plugin whose fields are secrets by their type."""
+    fields = model.model_fields if model else {}
+    return {name for name, field in property_names(model).items() if _holds_secret(fields[field].annotation)}
+
+
+def _holds_secret(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
+        return True
+    return any(_holds_secret(part) for part in get_args(annotation))
+
+
+def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
+    """Whether the value of a plugin's property must never be told: by its field's type, or by its name."""
+    return is_secret(name) or name in secret_fields(model)
+
+
+def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
+    """The values in a plugin's section that must never be told."""
+    return [text for key, text in section.items() if is_secret_property(key, model)]
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The text with each of the secrets hidden."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        text = text.replace(secret, "***") if secret else text
+    return text

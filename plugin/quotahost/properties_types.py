@@ -1,0 +1,109 @@
+"""The types of properties that are not sizes, rates or durations: names, choices, texts, ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator
+
+from quotahost.model import QuotaType, State
+from quotahost.properties import nearest
+from quotahost.properties_names import (
+    distinct,
+    parse_name,
+    parse_names,
+    parse_principals,
+    parse_some_names,
+    split,
+)
+from quotahost.properties_parse import parse_count
+from quotahost.units import Unit
+
+
+def parse_quota_types(value: object) -> tuple[QuotaType, ...]:
+    """Comma-separated quota types, at least one, none of them twice.
+
+    Raises:
+        ValueError: an unknown type, one twice, or none.
+    """
+    types = distinct([QuotaType(choose(part, QuotaType)) for part in split(value, ",")])
+    if not types:
+        raise ValueError("is empty; name at least one quota type, such as PRODUCE")
+    return types
+
+
+def choose(value: object, options: Iterable[str]) -> str:
+    """The option of this name, whatever its case and with ``-`` for ``_``.
+
+    Raises:
+        ValueError: none of the options; it names them and the nearest.
+    """
+    known = [str(option) for option in options]
+    folded = {option.lower().replace("-", "_"): option for option in known}
+    text = str(value).strip().lower().replace("-", "_")
+    if text in folded:
+        return folded[text]
+    like = nearest(text, folded)
+    hint = f"; did you mean {folded[like]}?" if like else ""
+    raise ValueError(f"{str(value).strip()!r} is none of {', '.join(known)}{hint or '; write one of these'}")
+
+
+def parse_text(value: object) -> str:
+    """Any text but the empty one.
+
+    Raises:
+        ValueError: it is empty.
+    """
+    text = str(value).strip()
+    if not text:
+        raise ValueError("is empty; write a value or remove the line")
+    return text
+
+
+def parse_port(value: object) -> int | None:
+    """A TCP port; nothing is None.
+
+    Raises:
+        ValueError: not a whole number from 1 to 65535.
+    """
+    if value is None or not str(value).strip():
+        return None
+    port = parse_count(value)
+    if port > 65535:
+        raise ValueError("is no port; write a whole number from 1 to 65535")
+    return port
+
+
+def _one_of(*options: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: choose(value, options))
+
+
+def _listed(separator: str) -> Callable[[Any], str]:
+    return lambda values: separator.join(map(str, values)) or "none"
+
+
+_NAMES: Final = Unit("names, comma-separated", _listed(", "))
+
+Name = Annotated[str | None, BeforeValidator(parse_name), Unit("name", lambda value: value or "none")]
+Names = Annotated[tuple[str, ...], BeforeValidator(parse_names), _NAMES]
+SomeNames = Annotated[tuple[str, ...], BeforeValidator(parse_some_names), _NAMES]
+Principals = Annotated[
+    tuple[str, ...], BeforeValidator(parse_principals), Unit("principals, `;`-separated", _listed("; "))
+]
+QuotaTypes = Annotated[
+    tuple[QuotaType, ...],
+    BeforeValidator(parse_quota_types),
+    Unit("quota types, comma-separated", _listed(", ")),
+]
+Action = Annotated[Literal[State.PAUSE, State.OPEN], _one_of("PAUSE", "OPEN"), Unit("PAUSE, OPEN", str)]
+Mode = Annotated[Literal["enforce", "shadow"], _one_of("enforce", "shadow"), Unit("enforce, shadow", str)]
+Sharing = Annotated[
+    Literal["client", "user", "client-id", "broker"],
+    _one_of("client", "user", "client-id", "broker"),
+    Unit("client, user, client-id, broker", str),
+]
+Text = Annotated[str, BeforeValidator(parse_text)]
+Port = Annotated[
+    int | None, BeforeValidator(parse_port), Unit("port", lambda v: "off" if v is None else str(v))
+]

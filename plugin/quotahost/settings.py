@@ -1,0 +1,239 @@
+"""The broker's properties under ``client.quota.callback.`` as one typed, frozen object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, SecretStr
+
+from quotahost.model import State
+from quotahost.properties import PREFIX, Frozen, Problem, SettingsError, declare, declared
+from quotahost.properties_read import configured, read
+from quotahost.properties_secrets import property_names
+from quotahost.properties_show import Models, Row, rows, table
+from quotahost.properties_types import (
+    Action,
+    Mode,
+    Name,
+    Names,
+    Port,
+    Principals,
+    QuotaTypes,
+    Sharing,
+    SomeNames,
+    Text,
+)
+from quotahost.units import (
+    BytesLimit,
+    BytesPerSecond,
+    Count,
+    Duration,
+    MutationsLimit,
+    PercentLimit,
+)
+
+__all__ = [
+    "PREFIX",
+    "NewcomerSettings",
+    "Problem",
+    "Row",
+    "Settings",
+    "SettingsError",
+    "StaticSettings",
+    "describe",
+    "live_properties",
+    "properties_table",
+]
+
+
+def _fallback(fields: dict[str, Any]) -> str:
+    """PAUSE only where a factor source exists: without one nothing about disks is unknown."""
+    return State.PAUSE if fields.get("factor_source") else State.OPEN
+
+
+class StaticSettings(Frozen):
+    """What the supplier ``static`` gives every client."""
+
+    produce: BytesLimit = declare(
+        "static.produce", "Produce rate that the supplier `static` gives.", told="unlimited"
+    )
+    fetch: BytesLimit = declare("static.fetch", "Fetch rate that it gives.", told="unlimited")
+    request: PercentLimit = declare(
+        "static.request", "Request rate that it gives, in percent of one thread's time.", told="unlimited"
+    )
+    controller_mutation: MutationsLimit = declare(
+        "static.controller-mutation",
+        "Rate of partitions created and deleted that it gives.",
+        told="unlimited",
+    )
+    scope: Sharing = declare(
+        "static.scope",
+        "Who shares one such rate: each client (principal and client-id), user or client-id has one of "
+        "its own; with `broker` it is one total for all, as with Strimzi's plugin.",
+        default="client",
+    )
+
+
+class NewcomerSettings(Frozen):
+    """What all clients share that are not resolved yet."""
+
+    produce: BytesLimit = declare(
+        "newcomers.produce",
+        "Produce rate that all clients share whose own quota is not known yet.",
+        default="100M",
+    )
+    fetch: BytesLimit = declare("newcomers.fetch", "Fetch rate that they share.", default="100M")
+    request: PercentLimit = declare("newcomers.request", "Request rate that they share.", default="200")
+    controller_mutation: MutationsLimit = declare(
+        "newcomers.controller-mutation", "Mutation rate that they share.", default="100"
+    )
+
+
+class Settings(Frozen):
+    """Everything that the broker's properties say; made by :meth:`from_properties`."""
+
+    callback_class: str = declare(
+        "class",
+        "Kafka's own: the class that it loads.",
+        default="org.quotahost.PythonQuotaCallback",
+        live=False,
+    )
+    python_executable: Text = declare(
+        "python.executable",
+        "Interpreter of the environment that holds `quotahost` and your plugins; give the full path.",
+        default="python3",
+        live=False,
+    )
+    supplier: SomeNames = declare(
+        "supplier",
+        "Suppliers in the order in which they are asked; the first answer is the client's quota.",
+        default="client-quotas,static",
+    )
+    factor_source: Name = declare(
+        "factor.source", "Where the state of the disks, and so the factor, comes from."
+    )
+    factor_interval: Duration = declare(
+        "factor.interval", "How often the factor source is read.", default="1s"
+    )
+    policy: Name = declare("policy", "Makes a factor of each volume that the factor source reports.")
+    tasks: Names = declare("tasks", "Periodic tasks to run in the broker.", default="", told="")
+    static: StaticSettings = Field(default_factory=StaticSettings)
+    excluded_principals: Principals = declare(
+        "static.excluded.principal.name.list",
+        "Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, "
+        "separated by `;` because a distinguished name holds commas.",
+        default="",
+        told="",
+    )
+    newcomers: NewcomerSettings = Field(default_factory=NewcomerSettings)
+    clients_max: Count = declare(
+        "clients.max", "How many clients have a place in the table.", default="50000", live=False
+    )
+    clients_idle: Duration = declare(
+        "clients.idle",
+        "How long a client must have been silent before its place may be given to another. Kafka keeps "
+        "a client's sensors for an hour: with less, one that is throttled could get rid of its quota.",
+        default="1h",
+        live=False,
+    )
+    inbox_max: Count = declare(
+        "inbox.max",
+        "How many events can wait for the host; what does not fit is asked for again.",
+        default="65536",
+        live=False,
+    )
+    fallback_action: Action = declare(
+        "fallback.action",
+        "What holds while the state is unknown or the host does not answer. Without a factor source "
+        "nothing about disks is unknown, so OPEN: the quotas that the broker remembers go on.",
+        default=_fallback,
+        told="PAUSE with a factor.source, else OPEN",
+    )
+    validity: Duration = declare(
+        "validity",
+        "How old the host's last sign of life, and the newest state of the disks, may be before "
+        "`fallback.action` holds.",
+        default="1m",
+    )
+    startup_grace: Duration = declare(
+        "startup.grace",
+        "How long after its start a broker waits for the first state of the disks.",
+        default="1m",
+    )
+    start_timeout: Duration = declare(
+        "start.timeout", "How long the start of the broker waits for the plugins.", default="30s", live=False
+    )
+    floor_bytes: BytesPerSecond = declare(
+        "floor.bytes",
+        "Smallest byte rate ever handed to Kafka, whatever the factor: below it Kafka's throttle times "
+        "grow to hours, which no later change takes back.",
+        default="35K",
+    )
+    factor_quota_types: QuotaTypes = declare(
+        "factor.quota.types", "Quota types that the factor multiplies.", default="PRODUCE"
+    )
+    mode: Mode = declare(
+        "mode",
+        "`enforce`, or `shadow`: everything is computed and shown, nothing enforced.",
+        default="enforce",
+    )
+    metrics_port: Port = declare("metrics.port", "Port of the Prometheus endpoint.", told="off", live=False)
+    metrics_address: Text = declare(
+        "metrics.address", "Address that it listens on.", default="127.0.0.1", live=False
+    )
+    kafka: dict[str, SecretStr] = declare(
+        "kafka.*",
+        "The plugins' own Kafka client, in librdkafka's names (`kafka.bootstrap.servers`). "
+        "All values are secrets.",
+        default=dict,
+        told="this broker's inter-broker listener",
+        live=False,
+    )
+    plugin: dict[str, dict[str, str]] = declare(
+        "plugin.NAME.*",
+        "Handed to the plugin with that entry point name, checked by the model that it declares.",
+        default=dict,
+        told="",
+        shown=False,  # they may hold secrets
+    )
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Settings:
+        """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
+
+        Raises:
+            SettingsError: one or more of them are unknown or wrong; all are told at once.
+        """
+        return read(cls, properties)
+
+
+def describe(settings: Settings, models: Models | None = None) -> list[Row]:
+    """Every property as understood, with full units; secrets are ``***``.
+
+    Args:
+        settings: what to describe.
+        models: the configured plugins' own settings models by name, which say what is a secret; by
+            their names alone ``password``, ``secret``, ``token``, ``key`` and ``jaas`` are.
+    """
+    return list(rows(settings, models or {}))
+
+
+def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
+    """Full names of all properties whose change takes effect without a restart.
+
+    Args:
+        settings: whose plugins' own properties to list too.
+        models: the configured plugins' own settings models by name.
+    """
+    own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]
+    names = dict.fromkeys(name for _, name in configured(settings))
+    models = models or {}
+    return own + [
+        f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))
+    ]
+
+
+def properties_table() -> str:
+    """All properties as a Markdown table, names without ``client.quota.callback.``."""
+    return table(declared(Settings))

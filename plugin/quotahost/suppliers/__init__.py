@@ -1,0 +1,1 @@
+"""Built-in suppliers: who gets what."""

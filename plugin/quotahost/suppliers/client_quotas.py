@@ -1,0 +1,137 @@
+"""The supplier ``client-quotas``: Kafka's own user and client-id quotas, as Kafka applies them.
+
+The rules are those of Kafka 4.3.1's ``ClientQuotaManager.DefaultQuotaCallback`` (KIP-13, KIP-55,
+KIP-546), which steps aside when a broker has a callback of its own. They have two parts:
+
+1. The most specific quota set for a client chooses the metric tags, and with them who shares it:
+
+   ===================================  ================  =========
+   quota set for                        tags              scope
+   ===================================  ================  =========
+   1. user, client-id                   (user, client)    CLIENT
+   2. user, default client-id           (user, client)    CLIENT
+   3. user                              (user, "")        USER
+   4. default user, client-id           (user, client)    CLIENT
+   5. default user, default client-id   (user, client)    CLIENT
+   6. default user                      (user, "")        USER
+   7. client-id                         ("", client)      CLIENT_ID
+   8. default client-id                 ("", client)      CLIENT_ID
+   ===================================  ================  =========
+
+2. The limit is then looked up by the tags (``findQuota``), where an empty tag stands for "no
+   user" or "no client-id". For names that are not empty this finds the same quota again. A client
+   without a client-id (or a user name) can end elsewhere: with a quota for (user, default
+   client-id) alone its tags are (user, ""), to which no quota belongs, and Kafka does not limit it.
+
+Kafka shortens the way where the quotas of a type are all of one kind (``quotaTypesEnabled``: only
+levels 7-8, only 3 and 6, or only 1, 2, 4 and 5) and gives all clients the tags of that kind. That
+differs from the above only for clients that no quota matches, whom it doesn't limit either way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, TypeAlias
+
+from quotahost.api import Context
+from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, Quota, QuotaType, Scope
+
+_Name: TypeAlias = str | Default | None  # a name, Kafka's <default>, or not part of the entity
+_Quotas: TypeAlias = dict[tuple[object, object], Quota]  # by (user, client-id), _DEFAULT for DEFAULT
+
+# An Enum member's hash is a call into Python; with it a look-up takes twice as long.
+_DEFAULT: Final = object()
+
+
+class ClientQuotas:
+    """Honours Kafka's client quotas (kafka-configs.sh, Admin API); the module says by which rules.
+
+    The four quota types don't know of each other, as in Kafka, where each has a manager of its own.
+    """
+
+    def __init__(self, context: Context) -> None:
+        """Start without any quota; the host hands in the stored ones first."""
+        self._context = context
+        self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        """The client's quota, or None (the next supplier is asked) if no client quota matches it.
+
+        An unlimited quota, other than None, is an answer: one matches, and Kafka doesn't limit.
+        """
+        quotas = self._quotas[quota_type]
+        if not quotas:
+            return None
+        matched = _most_specific(quotas, client)
+        if matched is None or (client.principal and client.client_id):
+            return matched
+        return _by_tags(quotas, client, matched)
+
+    def client_quota_changed(self, change: ClientQuotaChange) -> None:
+        """Set or remove one client quota, and announce it for the clients that it can concern."""
+        quotas = self._quotas[change.quota_type]
+        user, client_id = change.entity.user, change.entity.client_id
+        key = (_keyed(user), _keyed(client_id))
+        new = None if change.rate is None else Quota(self._rate(change), _scope(user, client_id))
+        if new == quotas.get(key):
+            return
+        if new is None:
+            del quotas[key]
+        else:
+            quotas[key] = new
+        self._context.answers_changed(principal=_narrow(user), client_id=_narrow(client_id))
+
+    def _rate(self, change: ClientQuotaChange) -> float | None:
+        """The rate, or None (unlimited) for one by which Kafka up to 4.3 doesn't throttle.
+
+        The controller refuses 0 and less, but lets NaN pass for each type, and infinity for
+        REQUEST and CONTROLLER_MUTATION (``ClientQuotaControlManager.validateQuotaKeyValue``).
+        """
+        rate = change.rate
+        if rate is None or (math.isfinite(rate) and rate > 0):
+            return rate
+        message = "%s quota %r of %s: Kafka does not throttle by such a rate; taken as unlimited"
+        self._context.log.warning(message, change.quota_type, rate, change.entity)
+        return None
+
+
+def _most_specific(quotas: _Quotas, client: Client) -> Quota | None:
+    """The first of the eight levels that is set."""
+    user, client_id, get = client.principal, client.client_id, quotas.get
+    return (
+        get((user, client_id))
+        or get((user, _DEFAULT))
+        or get((user, None))
+        or get((_DEFAULT, client_id))
+        or get((_DEFAULT, _DEFAULT))
+        or get((_DEFAULT, None))
+        or get((None, client_id))
+        or get((None, _DEFAULT))
+    )
+
+
+def _by_tags(quotas: _Quotas, client: Client, matched: Quota) -> Quota | None:
+    """What Kafka finds by the tags of a client whose principal, client-id or both are empty."""
+    user = "" if matched.scope == Scope.CLIENT_ID else client.principal
+    client_id = "" if matched.scope == Scope.USER else client.client_id
+    if user:
+        return quotas.get((user, None)) or quotas.get((_DEFAULT, None)) or Quota(None, Scope.USER)
+    if client_id:
+        return quotas.get((None, client_id)) or quotas.get((None, _DEFAULT)) or Quota(None, Scope.CLIENT_ID)
+    # Tags ("", "") have no limit. Levels 7 and 8 are only ever looked up, so there they don't match.
+    return None if matched.scope == Scope.CLIENT_ID else Quota(None, Scope.USER)
+
+
+def _keyed(name: _Name) -> object:
+    return _DEFAULT if name is DEFAULT else name
+
+
+def _scope(user: _Name, client_id: _Name) -> Scope:
+    if user is None:
+        return Scope.CLIENT_ID
+    return Scope.USER if client_id is None else Scope.CLIENT
+
+
+def _narrow(name: _Name) -> str | None:
+    """The one name that is concerned, or None, which is everybody: for a default or for no name."""
+    return name if isinstance(name, str) else None

@@ -1,0 +1,95 @@
+"""Makes what goes into the jar beside the classes: the attach library for every platform, org.jpype, versions.
+
+``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar. The compiler is zig, from
+the PyPI package ziglang, since one machine can build for all platforms with it. What is up to date is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "java-shim/src/main/native/attach.c"
+BUILD = ROOT / "build"
+RESOURCES = BUILD / "jar-resources"
+
+# zig target -> file in the jar; glibc 2.17 is that of RHEL 7.
+TARGETS = {
+    "x86_64-linux-gnu.2.17": "x86_64-linux-gnu/libquotahost.so",
+    "aarch64-linux-gnu.2.17": "aarch64-linux-gnu/libquotahost.so",
+    "x86_64-linux-musl": "x86_64-linux-musl/libquotahost.so",
+    "aarch64-linux-musl": "aarch64-linux-musl/libquotahost.so",
+    "x86_64-macos": "x86_64-macos/libquotahost.dylib",
+    "aarch64-macos": "aarch64-macos/libquotahost.dylib",
+}
+
+
+def jni_headers() -> list[Path]:
+    """The folders with jni.h and jni_md.h of the JDK at hand; jni_md.h of one POSIX system serves all."""
+    javac = shutil.which("javac")
+    home = Path(os.environ["JAVA_HOME"]) if "JAVA_HOME" in os.environ else None
+    if home is None and javac:
+        home = Path(javac).resolve().parent.parent
+    include = home / "include" if home else None
+    if include is None or not (include / "jni.h").is_file():
+        sys.exit("no jni.h found: a JDK 17+ is needed (set JAVA_HOME to it)")
+    return [include, *(p.parent for p in include.glob("*/jni_md.h"))]
+
+
+def compile_for(target: str, output: Path) -> None:
+    """Cross-compiles attach.c; raises CalledProcessError with the compiler's words on stderr."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    includes = [f"-I{folder}" for folder in jni_headers()]
+    flags = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-s", *includes]
+    libraries = ["-ldl"] if "gnu" in target else []
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", target, *flags, "-o", str(output), str(SOURCE), *libraries]
+    subprocess.run(command, check=True)
+    for leftover in output.parent.glob("*.lib"):
+        leftover.unlink()
+
+
+def natives() -> None:
+    """Builds the libraries that are older than their source."""
+    for target, name in TARGETS.items():
+        output = RESOURCES / "org/quotahost/native" / name
+        if output.is_file() and output.stat().st_mtime >= SOURCE.stat().st_mtime:
+            continue
+        print(f"  attach library for {target}", flush=True)
+        compile_for(target, output)
+
+
+def jpype() -> str:
+    """Unpacks org.jpype from the installed wheel; its version."""
+    distribution = metadata.distribution("jpype1")
+    jar = Path(str(distribution.locate_file("org.jpype.jar")))
+    shutil.copyfile(jar, BUILD / "org.jpype.jar")
+    with zipfile.ZipFile(jar) as archive:
+        members = [m for m in archive.namelist() if m.startswith(("org/jpype/", "META-INF/versions/0/"))]
+        archive.extractall(RESOURCES, members)
+    return distribution.version
+
+
+def versions(jpype_version: str) -> None:
+    """Writes which quotahost and which jpype1 the jar needs in the interpreter's environment."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    target = RESOURCES / "META-INF/quotahost/versions.properties"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(f"quotahost={project['version']}\njpype={jpype_version}\n")
+
+
+def main() -> None:
+    """Makes everything."""
+    RESOURCES.mkdir(parents=True, exist_ok=True)
+    natives()
+    versions(jpype())
+
+
+if __name__ == "__main__":
+    main()
