@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -74,6 +75,8 @@ class Host:
             self._shim.refuse(str(problem))
             return
         self._install(settings, new, None)
+        gc.collect()
+        gc.freeze()  # what was imported stays: no full collection needs to look at it again
         self._shim.ready(live_properties(settings, discovery.models(settings)))
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in new.suppliers()))
         try:

@@ -33,8 +33,8 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
     except ValidationError as error:
         problems += [_wrong(name, section, model, details) for details in error.errors()]
     if problems:
-        # The cause would carry the values, secret ones included, into tracebacks.
-        raise SettingsError(problems) from None
+        # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
+        raise SettingsError(problems)
     return own
 
 

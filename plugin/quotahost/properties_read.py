@@ -31,8 +31,8 @@ def read(model: type[_M], properties: Mapping[str, str]) -> _M:
     else:
         problems += _unused(data.get("plugin", {}), configured(settings))
     if problems:
-        # The cause would carry the values, secret ones included, into tracebacks.
-        raise SettingsError(problems) from None
+        # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
+        raise SettingsError(problems)
     return settings
 
 
@@ -45,9 +45,8 @@ def configured(settings: Any) -> list[tuple[str, str]]:
 
 def _place(data: dict[str, Any], known: Mapping[str, Property], name: str, text: str) -> Iterable[Problem]:
     """Put one property where the model expects it."""
-    family, _, rest = name.partition(".")
-    if family in _FAMILIES:
-        yield from _place_in_family(data, family, rest, text)
+    if name.partition(".")[0] in _FAMILIES:
+        yield from _place_in_family(data, name, text)
     elif name in known:
         *outer, attribute = known[name].path
         for step in outer:
@@ -57,7 +56,8 @@ def _place(data: dict[str, Any], known: Mapping[str, Property], name: str, text:
         yield Problem(PREFIX + name, _unknown(name, known))
 
 
-def _place_in_family(data: dict[str, Any], family: str, rest: str, text: str) -> Iterable[Problem]:
+def _place_in_family(data: dict[str, Any], full: str, text: str) -> Iterable[Problem]:
+    family, _, rest = full.partition(".")
     values: dict[str, Any] = data.setdefault(family, {})
     plugin, _, name = rest.partition(".")
     if family == "kafka" and rest:
@@ -68,7 +68,7 @@ def _place_in_family(data: dict[str, Any], family: str, rest: str, text: str) ->
         form = (
             "kafka.NAME, with librdkafka's name of a setting" if family == "kafka" else "plugin.NAME.SETTING"
         )
-        yield Problem(f"{PREFIX}{family}{'.' if rest else ''}{rest}", f"is incomplete; write {PREFIX}{form}")
+        yield Problem(PREFIX + full, f"is incomplete; write {PREFIX}{form}")
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:

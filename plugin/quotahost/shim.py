@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, islice, pairwise
 from typing import Any, Protocol
 
 from quotahost.model import Client, ScopeKind
@@ -132,29 +134,18 @@ class Shim(Protocol):
         ...
 
 
-class _Reader:
-    """Reads numbers and strings off the bytes of a batch (org.quotahost.Batch)."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def number(self) -> int:
-        value: int = _U32.unpack_from(self._data, self._at)[0]
-        self._at += _U32.size
-        return value
-
-    def text(self) -> str:
-        length = self.number()
-        start = self._at
-        self._at = start + length
-        return self._data[start : self._at].decode()
-
-
 def parse(data: bytes, handle: Any) -> Batch:
-    """A batch from its bytes."""
-    read = _Reader(data)
-    text = read.text
-    clients = [Client(text(), text()) for _ in range(read.number())]
-    events = [Event(text(), tuple(text() for _ in range(read.number()))) for _ in range(read.number())]
-    return Batch(clients, events, handle)
+    """A batch from its bytes (org.quotahost.Batch says how they are laid out)."""
+    (count,) = _U32.unpack_from(data)
+    lengths = array("I", data[_U32.size : (1 + count) * _U32.size])
+    if sys.byteorder == "little":
+        lengths.byteswap()
+    text = data[(1 + count) * _U32.size :].decode()
+    texts = (text[start:end] for start, end in pairwise(accumulate(lengths, initial=0)))
+    clients = list(islice(map(Client._make, zip(texts, texts, strict=False)), int(next(texts))))
+    return Batch(clients, list(_events(texts)), handle)
+
+
+def _events(texts: Iterator[str]) -> Iterator[Event]:
+    for kind in texts:
+        yield Event(kind, tuple(islice(texts, int(next(texts)))))

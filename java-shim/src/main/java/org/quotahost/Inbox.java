@@ -17,7 +17,8 @@ import java.util.concurrent.locks.LockSupport;
 public final class Inbox {
     /** How many clients the host takes at once: enough to be quick, few enough to stay responsive. */
     static final int BATCH = 2_000;
-    private static final int RECENT = 1 << 12;
+    private static final int RECENT = 1 << 16;
+    private static final long POST_AGAIN_NANOS = 1_000_000_000L;
 
     private final Queue<Miss> misses = new ConcurrentLinkedQueue<>();
     private final AtomicInteger depth = new AtomicInteger();
@@ -34,25 +35,26 @@ public final class Inbox {
         final String principal;
         final String clientId;
         final long since = System.nanoTime();
-        volatile boolean taken;
 
         Miss(String principal, String clientId) {
             this.principal = principal;
             this.clientId = clientId;
         }
 
-        boolean same(String otherPrincipal, String otherClientId) {
-            return !taken && clientId.equals(otherClientId) && principal.equals(otherPrincipal);
+        /** Whether this client was posted so lately that its answer is still to be expected. */
+        boolean covers(String otherPrincipal, String otherClientId) {
+            return clientId.equals(otherClientId) && principal.equals(otherPrincipal)
+                    && System.nanoTime() - since < POST_AGAIN_NANOS;
         }
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** Posts a client that the table doesn't know; one that waits already is, as a rule, not posted twice. */
+    /** Posts a client that the table doesn't know; as a rule once, and again if a second brings no answer. */
     void ask(String principal, String clientId) {
         int at = (31 * principal.hashCode() + clientId.hashCode()) & RECENT - 1;
         Miss last = recent.get(at);
-        if (last != null && last.same(principal, clientId)) return;
+        if (last != null && last.covers(principal, clientId)) return;
         if (depth.get() >= max) {
             overflow.increment();
             return;
@@ -135,7 +137,6 @@ public final class Inbox {
         Miss miss;
         while (asked.size() < BATCH && (miss = misses.poll()) != null) {
             depth.decrementAndGet();
-            miss.taken = true;
             asked.add(new Batch.Asked(miss.principal, miss.clientId, miss.since));
         }
         return asked;

@@ -1,0 +1,70 @@
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.PythonQuotaCallback;
+
+/**
+ * How fast clients that were never seen get their own quota, in a JVM with the callback and nothing else.
+ *
+ * <p>Arguments: the Python executable, then how many clients, then more properties (name=value, without prefix).
+ * Prints `name value unit` lines.
+ */
+public final class NewClients {
+    private static final String NEWCOMERS = "<newcomers>";
+
+    public static void main(String[] args) throws Exception {
+        Map<String, Object> configs = new HashMap<>();
+        configs.put("node.id", "1");
+        configs.put("client.quota.callback.python.executable", args[0]);
+        for (String extra : Arrays.copyOfRange(args, 2, args.length)) {
+            configs.put("client.quota.callback." + extra.substring(0, extra.indexOf('=')), extra.substring(extra.indexOf('=') + 1));
+        }
+        long started = System.nanoTime();
+        try (var callback = new PythonQuotaCallback()) {
+            callback.configure(configs);
+            print("start", (System.nanoTime() - started) / 1e6, "ms");
+            burst(callback, Integer.parseInt(args[1]), "cold");
+            burst(callback, Integer.parseInt(args[1]), "warm");
+            oneByOne(callback, 2_000);
+        }
+    }
+
+    private static void burst(PythonQuotaCallback callback, int count, String run) throws InterruptedException {
+        List<KafkaPrincipal> unseen = new ArrayList<>();
+        for (int i = 0; i < count; i++) unseen.add(new KafkaPrincipal("User", run + "-" + i));
+        long started = System.nanoTime();
+        unseen.forEach(principal -> known(callback, principal));
+        while (!unseen.isEmpty()) {
+            unseen.removeIf(principal -> known(callback, principal));
+            Thread.sleep(1);
+        }
+        print("burst-" + run + "-" + count, (System.nanoTime() - started) / 1e6, "ms");
+    }
+
+    private static void oneByOne(PythonQuotaCallback callback, int count) throws InterruptedException {
+        double[] micros = new double[count];
+        for (int i = 0; i < count; i++) {
+            KafkaPrincipal principal = new KafkaPrincipal("User", "solo-" + i);
+            long started = System.nanoTime();
+            while (!known(callback, principal)) Thread.onSpinWait();
+            micros[i] = (System.nanoTime() - started) / 1e3;
+            Thread.sleep(1);
+        }
+        Arrays.sort(micros);
+        print("one-p50", micros[count / 2] / 1e3, "ms");
+        print("one-p99", micros[count * 99 / 100] / 1e3, "ms");
+        print("one-max", micros[count - 1] / 1e3, "ms");
+    }
+
+    private static boolean known(PythonQuotaCallback callback, KafkaPrincipal principal) {
+        return !NEWCOMERS.equals(callback.quotaMetricTags(ClientQuotaType.PRODUCE, principal, "bench").get("user"));
+    }
+
+    private static void print(String what, double value, String unit) {
+        System.out.printf("%s %.3f %s%n", what, value, unit);
+    }
+}

@@ -1,0 +1,85 @@
+"""Real Kafka brokers and real clients for tests, the demo and the benches.
+
+A test starts a broker, does to it what an operator does, puts load on it and looks at what the broker
+enforces and the clients get::
+
+    from harness import ConsumerLoad, KafkaNode, ProducerLoad, create_topic, enforced_quotas, eventually
+    from harness import set_quota, settled_rate
+
+    def test_a_quota_holds_and_can_be_changed_live(tmp_path):
+        with KafkaNode(tmp_path, users={"alice": "secret"}, probe=True) as node:
+            create_topic(node, "events")
+            set_quota(node, {"producer_byte_rate": 2e6}, user="alice")
+            with ProducerLoad(node.client_config("alice", client_id="app"), "events") as load:
+                assert settled_rate(load) == pytest.approx(2e6, rel=0.1)
+                assert load.max_throttle() > 0
+                set_quota(node, {"producer_byte_rate": 4e6}, user="alice")
+                eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == 4e6)
+
+A plugin goes in by ``classpath`` and ``properties``; what a broker logs is read with ``wait_for_log``, its
+beans with ``Jmx``. A broker that refuses its configuration raises ``StartFailed``, with its log::
+
+    with pytest.raises(StartFailed, match="no such supplier"):
+        KafkaNode(tmp_path, classpath=[jar], properties={"client.quota.callback.class": "..."}).start()
+
+Nodes listen on loopback, keep ports and data over ``stop()`` or ``kill()`` and ``start()``, and are killed
+when the process that started them ends. A quota settles over windows of 11 s; ``QUICK_QUOTAS`` and
+``QUICK_WINDOW`` shorten them to 3 s.
+
+The package knows nothing of quotahost. It needs a JDK (17+), Maven (for the first start) and confluent-kafka.
+"""
+
+from harness.admin import (
+    DEFAULT,
+    ToolFailed,
+    alter_broker_config,
+    create_topic,
+    describe_quotas,
+    kafka_configs,
+    set_quota,
+)
+from harness.cluster import Cluster
+from harness.consumer import ConsumerLoad
+from harness.crowd import introduce
+from harness.helper import HelperError
+from harness.jars import DEFAULT_VERSION, ResolveFailed, broker_jars, maven_jar
+from harness.jmx import Jmx
+from harness.load import KAFKA_WINDOW, QUICK_QUOTAS, QUICK_WINDOW, Load, Throttled, settled_rate
+from harness.meter import Meter
+from harness.node import KafkaNode, StartFailed
+from harness.producer import ProducerLoad, fill_topic
+from harness.quotas import EnforcedQuota, enforced_quotas
+from harness.waiting import eventually
+
+__all__ = [
+    "DEFAULT",
+    "DEFAULT_VERSION",
+    "KAFKA_WINDOW",
+    "QUICK_QUOTAS",
+    "QUICK_WINDOW",
+    "Cluster",
+    "ConsumerLoad",
+    "EnforcedQuota",
+    "HelperError",
+    "Jmx",
+    "KafkaNode",
+    "Load",
+    "Meter",
+    "ProducerLoad",
+    "ResolveFailed",
+    "StartFailed",
+    "Throttled",
+    "ToolFailed",
+    "alter_broker_config",
+    "broker_jars",
+    "create_topic",
+    "describe_quotas",
+    "enforced_quotas",
+    "eventually",
+    "fill_topic",
+    "introduce",
+    "kafka_configs",
+    "maven_jar",
+    "set_quota",
+    "settled_rate",
+]

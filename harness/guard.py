@@ -1,0 +1,75 @@
+"""A small process that outlives this one by a moment, to kill what this one started.
+
+It reads process ids from a pipe. When this process ends, however it ends, the pipe closes and the
+guard kills the process groups that are left. Linux's PR_SET_PDEATHSIG would not do: it fires when
+the *thread* that started the process ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+
+def start_guarded(
+    command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, **pipes: Any
+) -> subprocess.Popen[bytes]:
+    """Starts a process in a group of its own, which Ctrl-C does not reach but the guard does.
+
+    Args:
+        command: program and arguments.
+        env: its whole environment; None for this process's.
+        cwd: its working directory.
+        pipes: stdin, stdout and stderr, as for Popen.
+    """
+    guard = _guard()
+    process = subprocess.Popen(command, env=env, cwd=cwd, start_new_session=True, **pipes)
+    _tell(guard, f"+{process.pid}\n")
+    return process
+
+
+def forget(process: subprocess.Popen[bytes]) -> None:
+    """To be called when the process has ended: its id may be given to another."""
+    _tell(_guard(), f"-{process.pid}\n")
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> int:
+    """Kills the process and what it started; returns its exit code."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    code = process.wait()
+    forget(process)
+    return code
+
+
+@functools.cache
+def _guard() -> IO[bytes]:
+    command = [sys.executable, "-I", __file__]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    assert process.stdin is not None
+    return process.stdin
+
+
+def _tell(guard: IO[bytes], line: str) -> None:
+    guard.write(line.encode())
+    guard.flush()
+
+
+def _main() -> None:
+    watched: set[int] = set()
+    for line in sys.stdin:
+        (watched.add if line[0] == "+" else watched.discard)(int(line[1:]))
+    for pid in watched:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _main()

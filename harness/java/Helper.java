@@ -1,0 +1,64 @@
+package harness;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+
+/**
+ * A JVM that stays up and does for the tests what only Java can: one JSON request a line on stdin, one JSON answer a
+ * line on stdout. It ends with its stdin, and so with the process that started it.
+ */
+public final class Helper {
+
+    /** One thing that can be asked for. */
+    @FunctionalInterface
+    interface Command {
+        Object run(JsonNode args) throws Exception;
+    }
+
+    private static final Map<String, Command> COMMANDS = Map.of(
+        "format", KafkaTools::format,
+        "configs", KafkaTools::configs,
+        "alter-quotas", AdminTool::alterQuotas,
+        "describe-quotas", AdminTool::describeQuotas,
+        "alter-configs", AdminTool::alterConfigs,
+        "jmx-get", Jmx::get,
+        "jmx-query", Jmx::query,
+        "jmx-call", Jmx::call);
+
+    private Helper() { }
+
+    public static void main(String[] args) throws IOException {
+        PrintStream answers = System.out;
+        System.setOut(Captured.OUT);  // before Scala's Console takes hold of it
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            answers.println(Json.MAPPER.writeValueAsString(answer(Json.MAPPER.readTree(line))));
+            answers.flush();
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static Map<String, Object> answer(JsonNode request) {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        try {
+            Command command = COMMANDS.get(request.get("command").textValue());
+            answer.put("result", command.run(request.get("args")));
+        } catch (Exception | LinkageError e) {
+            answer.put("error", describe(e));
+        }
+        return answer;
+    }
+
+    /** An ExecutionException's own message is its cause's; the cause says which kind. */
+    private static String describe(Throwable error) {
+        Throwable cause = error instanceof ExecutionException ? error.getCause() : error;
+        return cause.getClass().getSimpleName() + ": " + cause.getMessage();
+    }
+}

@@ -1,0 +1,113 @@
+package harness;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.sun.tools.attach.VirtualMachine;
+import java.lang.reflect.Array;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import javax.management.Attribute;
+import javax.management.MBeanAttributeInfo;
+import javax.management.MBeanServerConnection;
+import javax.management.ObjectName;
+import javax.management.openmbean.CompositeData;
+import javax.management.openmbean.TabularData;
+import javax.management.remote.JMXConnector;
+import javax.management.remote.JMXConnectorFactory;
+import javax.management.remote.JMXServiceURL;
+
+/** Reads and calls another JVM's MBeans. It attaches by process id, so that the other needs no JMX port. */
+final class Jmx {
+
+    @FunctionalInterface
+    private interface Question {
+        Object ask(MBeanServerConnection beans) throws Exception;
+    }
+
+    private Jmx() { }
+
+    /** args: pid, object name, attribute. */
+    static Object get(JsonNode args) throws Exception {
+        ObjectName name = new ObjectName(args.get(1).textValue());
+        return with(args, beans -> beans.getAttribute(name, args.get(2).textValue()));
+    }
+
+    /** args: pid, object name or pattern. Returns {object name: {attribute: value}}. */
+    static Object query(JsonNode args) throws Exception {
+        ObjectName pattern = new ObjectName(args.get(1).textValue());
+        return with(args, beans -> {
+            Map<String, Object> found = new TreeMap<>();
+            for (ObjectName name : beans.queryNames(pattern, null)) {
+                found.put(name.toString(), attributes(beans, name));
+            }
+            return found;
+        });
+    }
+
+    /** args: pid, object name, operation, [strings]. */
+    static Object call(JsonNode args) throws Exception {
+        ObjectName name = new ObjectName(args.get(1).textValue());
+        List<String> given = new ArrayList<>();
+        args.get(3).forEach(value -> given.add(value.textValue()));
+        String[] types = new String[given.size()];
+        Arrays.fill(types, String.class.getName());
+        return with(args, beans -> beans.invoke(name, args.get(2).textValue(), given.toArray(), types));
+    }
+
+    private static Object with(JsonNode args, Question question) throws Exception {
+        VirtualMachine machine = VirtualMachine.attach(args.get(0).asText());
+        try (JMXConnector connector = JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()))) {
+            return plain(question.ask(connector.getMBeanServerConnection()));
+        } finally {
+            machine.detach();
+        }
+    }
+
+    /** Attributes that can't be read, such as unsupported ones, are left out. */
+    private static Map<String, Object> attributes(MBeanServerConnection beans, ObjectName name) throws Exception {
+        String[] names = Arrays.stream(beans.getMBeanInfo(name).getAttributes())
+            .filter(MBeanAttributeInfo::isReadable).map(MBeanAttributeInfo::getName).toArray(String[]::new);
+        Map<String, Object> values = new LinkedHashMap<>();
+        for (Attribute attribute : beans.getAttributes(name, names).asList()) {
+            values.put(attribute.getName(), attribute.getValue());
+        }
+        return values;
+    }
+
+    /** The value in types that JSON knows: maps, lists, numbers, booleans, and text for all else. */
+    private static Object plain(Object value) {
+        if (value == null || value instanceof Number || value instanceof Boolean) {
+            return value;
+        }
+        if (value instanceof CompositeData data) {
+            Map<String, Object> fields = new LinkedHashMap<>();
+            data.getCompositeType().keySet().forEach(key -> fields.put(key, plain(data.get(key))));
+            return fields;
+        }
+        if (value instanceof Map<?, ?> map) {
+            Map<String, Object> entries = new LinkedHashMap<>();
+            map.forEach((key, each) -> entries.put(String.valueOf(key), plain(each)));
+            return entries;
+        }
+        if (value instanceof TabularData table) {
+            return plain(table.values());
+        }
+        if (value instanceof Iterable<?> many) {
+            List<Object> list = new ArrayList<>();
+            many.forEach(each -> list.add(plain(each)));
+            return list;
+        }
+        return value.getClass().isArray() ? list(value) : value.toString();
+    }
+
+    private static List<Object> list(Object array) {
+        List<Object> list = new ArrayList<>();
+        for (int i = 0; i < Array.getLength(array); i++) {
+            list.add(plain(Array.get(array, i)));
+        }
+        return list;
+    }
+}

@@ -1,0 +1,56 @@
+package harness;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.PrintStream;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.StreamSupport;
+import org.apache.kafka.common.utils.Exit;
+
+/** Kafka's own command line tools, run in this JVM instead of one of their own each. */
+final class KafkaTools {
+
+    /** Thrown in the place of an exit. */
+    private static final class Exited extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+        private final int code;
+
+        Exited(int code) {
+            this.code = code;
+        }
+    }
+
+    private KafkaTools() { }
+
+    /** {@code kafka-storage.sh format}: args are cluster id and properties file. */
+    static Object format(JsonNode args) {
+        String[] command = {"format", "--cluster-id", args.get(0).textValue(), "--config", args.get(1).textValue()};
+        return exitCodeAndOutput(() -> Exit.exit(kafka.tools.StorageTool.execute(command, System.out)));
+    }
+
+    /** {@code kafka-configs.sh}: args are the command line. */
+    static Object configs(JsonNode args) {
+        String[] command = StreamSupport.stream(args.spliterator(), false).map(JsonNode::textValue)
+            .toArray(String[]::new);
+        return exitCodeAndOutput(() -> kafka.admin.ConfigCommand.main(command));
+    }
+
+    private static Object exitCodeAndOutput(Runnable tool) {
+        PrintStream err = System.err;
+        Captured.take();
+        System.setErr(Captured.OUT);
+        Exit.setExitProcedure((code, message) -> {
+            throw new Exited(code);
+        });
+        int code = 0;
+        try {
+            tool.run();
+        } catch (Exited e) {
+            code = e.code;
+        } finally {
+            Exit.resetExitProcedure();
+            System.setErr(err);
+        }
+        return List.of(code, Captured.take());
+    }
+}

@@ -1,0 +1,30 @@
+"""Reading a log that another process writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+
+class LogFile:
+    """A growing text file; positions are in bytes, as ``end()`` gives them."""
+
+    def __init__(self, path: Path) -> None:
+        """The file need not exist yet."""
+        self.path: Final = path
+
+    def end(self) -> int:
+        """The position where the next line will be written."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def text(self, start: int = 0) -> str:
+        """What was written since start."""
+        if not self.path.exists():
+            return ""
+        with self.path.open("rb") as file:
+            file.seek(start)
+            return file.read().decode(errors="replace")
+
+    def tail(self, start: int = 0, lines: int = 40) -> str:
+        """The last lines of what was written since start."""
+        return "\n".join(self.text(start).splitlines()[-lines:])

@@ -1,0 +1,52 @@
+"""Counts bytes and messages over time."""
+
+from __future__ import annotations
+
+import bisect
+import time
+from typing import Final
+
+
+class Meter:
+    """One thread adds, any thread reads. Times are ``time.monotonic()`` seconds, to 20 ms."""
+
+    RESOLUTION: Final = 0.02
+
+    def __init__(self) -> None:
+        """Counting starts now."""
+        self.started: Final = time.monotonic()
+        self.bytes = 0
+        self.messages = 0
+        self._times = [self.started]
+        self._totals = [0]
+
+    def add(self, size: int, messages: int = 1) -> None:
+        """Counts messages of size bytes together."""
+        self.bytes += size
+        self.messages += messages
+        now = time.monotonic()
+        if now - self._times[-1] < self.RESOLUTION:
+            self._totals[-1] = self.bytes
+        else:
+            self._totals.append(self.bytes)
+            self._times.append(now)  # last: a reader looks a time up first
+
+    def total_at(self, moment: float) -> int:
+        """Bytes counted up to that moment."""
+        at = bisect.bisect_right(self._times, moment) - 1
+        return self._totals[at] if at >= 0 else 0
+
+    def rate(self, start: float, end: float) -> float:
+        """Bytes/s between two moments."""
+        return (self.total_at(end) - self.total_at(start)) / (end - start)
+
+    def rate_over(self, seconds: float) -> float:
+        """Bytes/s over the last seconds."""
+        now = time.monotonic()
+        return self.rate(now - seconds, now)
+
+    def series(self, step: float = 0.5) -> list[tuple[float, float]]:
+        """(seconds since the start, bytes/s over the step before) up to now, for a plot."""
+        steps = int((time.monotonic() - self.started) / step)
+        ends = [self.started + step * n for n in range(1, steps + 1)]
+        return [(end - self.started, self.rate(end - step, end)) for end in ends]

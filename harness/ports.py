@@ -1,0 +1,37 @@
+"""Free TCP ports on the loopback address."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+from typing import Final
+
+# Below every system's range for outgoing connections, so that no client takes a port between the
+# choice and the broker's start. Each process begins elsewhere.
+_FIRST: Final = 15_000
+_COUNT: Final = 15_000
+_offsets = itertools.count(os.getpid() * 97)
+
+
+def free_port() -> int:
+    """A port that nobody listens on and that this process has not been given lately.
+
+    Raises:
+        OSError: every port is taken.
+    """
+    for _ in range(_COUNT):
+        port = _FIRST + next(_offsets) % _COUNT
+        if _is_free(port):
+            return port
+    raise OSError(f"no free port from {_FIRST} to {_FIRST + _COUNT}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka's own sockets do
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,50 @@
+"""Java properties files and JAAS configs, in Java's own escapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_IN_VALUES: Final = "\\"
+_IN_KEYS: Final = "\\ =:#!"
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    """Writes a file that ``java.util.Properties.load`` reads back as given; readable by its owner only."""
+    path.touch(mode=0o600)
+    lines = (
+        f"{_escaped(key, _IN_KEYS)}={_escaped(value, _IN_VALUES)}\n" for key, value in properties.items()
+    )
+    path.write_text("".join(lines), encoding="ascii")
+
+
+def plain_jaas(users: Mapping[str, str], own_user: str | None = None) -> str:
+    """The ``sasl.jaas.config`` of a PLAIN listener.
+
+    Args:
+        users: passwords by user, for those who may connect.
+        own_user: whom the broker itself connects as to other brokers.
+    """
+    options = {f"user_{name}": password for name, password in users.items()}
+    if own_user is not None:
+        options |= {"username": own_user, "password": users[own_user]}
+    listed = " ".join(f"{_quoted(key)}={_quoted(value)}" for key, value in options.items())
+    return f"org.apache.kafka.common.security.plain.PlainLoginModule required {listed};"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
+
+
+def _escaped(text: str, special: str) -> str:
+    escaped = "".join(f"\\{char}" if char in special else _ascii(char) for char in text)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+def _ascii(char: str) -> str:
+    if " " <= char <= "~":
+        return char
+    utf16 = char.encode("utf-16-be")
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(utf16[::2], utf16[1::2], strict=True))

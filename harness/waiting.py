@@ -1,0 +1,44 @@
+"""Waiting for a condition instead of sleeping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(
+    condition: Callable[[], T],
+    timeout: float = 15,
+    what: str = "",
+    *,
+    poll: float = 0.05,
+    on_timeout: Callable[[], str] = lambda: "",
+) -> T:
+    """Calls condition until it returns something true, and returns that.
+
+    Args:
+        condition: called again and again; an AssertionError counts as not yet.
+        timeout: seconds.
+        what: is waited for, in words for the error.
+        poll: seconds between two calls.
+        on_timeout: more words for the error.
+
+    Raises:
+        TimeoutError: it did not come true; the message says what, and the last result or assertion.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        last: object
+        try:
+            result = condition()
+            if result:
+                return result
+            last = repr(result)
+        except AssertionError as not_yet:
+            last = not_yet
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"not within {timeout} s: {what or condition}; last: {last}\n{on_timeout()}")
+        time.sleep(poll)

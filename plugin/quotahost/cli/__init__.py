@@ -1,0 +1,1 @@
+"""The command ``quotahost``: install, doctor, plugins, properties."""

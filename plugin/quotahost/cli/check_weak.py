@@ -1,0 +1,110 @@
+"""What is allowed and works, but lets somebody out or protects less than it seems to."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from quotahost.cli.broker_file import BrokerFile
+from quotahost.cli.listeners import unauthenticated
+from quotahost.cli.report import Level, Section
+from quotahost.model import State
+from quotahost.properties import PREFIX
+from quotahost.settings import Settings
+
+_SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
+_ANONYMOUS: Final = "ANONYMOUS"
+_EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
+_Weakness = tuple[str, str]
+
+
+def check_weak(settings: Settings, broker: BrokerFile) -> Section:
+    """All weaknesses of these settings in this broker, each with its remedy."""
+    section = Section("Weak")
+    for check in (_listeners(settings, broker), _memory(settings), _quotas(settings), _disks(settings)):
+        for text, remedy in check:
+            section.add(Level.WEAK, text, remedy)
+    if not section.findings:
+        section.add(Level.GOOD, "nothing found")
+    return section
+
+
+def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    listeners = ", ".join(unauthenticated(broker))
+    if listeners and _ANONYMOUS in settings.excluded_principals:
+        yield (
+            f"{_ANONYMOUS} is excluded, and so is everybody on {listeners}: nobody there is throttled",
+            f"take {_ANONYMOUS} out of {_EXCLUDED}",
+        )
+    elif listeners and not settings.excluded_principals:
+        yield (
+            f"nobody authenticates on {listeners}, and no principal is excluded: there the brokers and the "
+            "plugins' own client are told from others by client-id alone, which anyone can claim",
+            f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}",
+        )
+    if settings.metrics_port is not None and not _is_loopback(settings.metrics_address):
+        yield (
+            f"metrics are served on {settings.metrics_address}, not on loopback, to anyone who can connect",
+            f"{PREFIX}metrics.address=127.0.0.1, or a firewall",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def _memory(settings: Settings) -> Iterator[_Weakness]:
+    if settings.clients_idle < _SENSORS_LIVE:
+        yield (
+            "clients.idle is below the hour that Kafka keeps a client's sensors: a throttled client whose "
+            "place is given away early starts again with a fresh quota",
+            f"{PREFIX}clients.idle=1h",
+        )
+
+
+def _quotas(settings: Settings) -> Iterator[_Weakness]:
+    newcomers = settings.newcomers
+    unlimited = [name for name in type(newcomers).model_fields if getattr(newcomers, name) is None]
+    if unlimited:
+        names = ", ".join(name.replace("_", "-") for name in unlimited)
+        yield (
+            f"newcomers are unlimited ({names}): a client under new names all the time has no quota",
+            "set rates",
+        )
+    static = settings.static
+    rates = [static.produce, static.fetch, static.request, static.controller_mutation]
+    has_rates = any(rate is not None for rate in rates)
+    if has_rates and "static" not in settings.supplier:
+        yield (
+            "static.* rates are set, but the supplier static is not named",
+            f"add static to {PREFIX}supplier",
+        )
+    if not has_rates and settings.supplier == ("static",):
+        yield (
+            "the only supplier is static, and it has no rates: nobody is throttled",
+            f"set {PREFIX}static.produce",
+        )
+    if settings.mode == "shadow":
+        yield "mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce"
+
+
+def _disks(settings: Settings) -> Iterator[_Weakness]:
+    if settings.factor_source is None:
+        if settings.policy is not None:
+            yield "a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source"
+        return
+    if settings.fallback_action is State.OPEN:
+        yield (
+            "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
+            (f"{PREFIX}fallback.action=PAUSE"),
+        )
+    if settings.validity <= 2 * settings.factor_interval:
+        yield (
+            "validity is not above twice factor.interval: one late read, and the fallback holds",
+            (f"a longer {PREFIX}validity"),
+        )

@@ -1,0 +1,61 @@
+"""quotahost's jar: the one that the package carries, and those on a broker's classpath."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+
+_VERSIONS: Final = "META-INF/quotahost/versions.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A jar of quotahost's and the versions of quotahost and jpype1 that it was built with."""
+
+    path: Path
+    quotahost: str
+    jpype: str
+
+
+def read_jar(path: Path) -> Jar | None:
+    """The jar at this path; None if it is not one of quotahost's (or no jar at all)."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            versions = javaproperties.loads(archive.read(_VERSIONS).decode("latin-1"))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None
+    if not versions.get("quotahost"):
+        return None
+    return Jar(path, versions["quotahost"], versions.get("jpype", ""))
+
+
+def jars_in(libs: Path) -> list[Jar]:
+    """The jars of quotahost's in a folder, recognised by what they hold."""
+    return [jar for path in sorted(libs.glob("quotahost*.jar")) if (jar := read_jar(path))]
+
+
+@contextmanager
+def carried_jar() -> Iterator[Jar]:
+    """The jar inside this package, as a file for as long as the context lasts.
+
+    Raises:
+        FileNotFoundError: the package was built without it.
+    """
+    resource = files("quotahost") / "_jar" / "quotahost.jar"
+    if not resource.is_file():
+        raise FileNotFoundError(
+            "this quotahost was built without its jar; in a source tree run `make build`, "
+            "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
+        )
+    with as_file(resource) as path:
+        jar = read_jar(path)
+        if jar is None:
+            raise FileNotFoundError(f"{path} is not quotahost's jar; run `make build` again")
+        yield jar

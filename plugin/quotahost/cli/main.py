@@ -1,0 +1,110 @@
+"""The command ``quotahost``."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quotahost.cli import doctor as doctors
+from quotahost.cli.check_plugins import COLUMNS, check_plugins
+from quotahost.cli.install import install_jar, lines_to_add
+from quotahost.cli.report import console, show, table
+from quotahost.properties_show import with_table
+from quotahost.settings import properties_table
+
+# Locals in a traceback could show secrets.
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+
+KafkaHome = Annotated[
+    Path, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
+]
+MaybeKafkaHome = Annotated[
+    Path | None, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        typer.echo(version("quotahost"))
+    except PackageNotFoundError:
+        typer.echo("not installed: run from a source tree")
+    raise typer.Exit
+
+
+@app.callback()
+def main(
+    _show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Python quotas inside a Kafka broker."""
+
+
+@app.command()
+def plugins() -> None:
+    """Show every plugin installed for this Python, and whether it can be loaded."""
+    found = check_plugins()
+    console().print(table(COLUMNS, found.rows))
+    if not found.rows:
+        show([found])
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(
+    properties: Annotated[
+        Path | None, typer.Argument(metavar="[server.properties]", help="The broker's properties.")
+    ] = None,
+    kafka_home: MaybeKafkaHome = None,
+    python: Annotated[
+        str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
+) -> None:
+    """Look for what would keep a broker from starting with quotahost, and for what is weak.
+
+    Ends with 1 if something is wrong, with 0 if all is well or merely weak.
+    """
+    asked = doctors.Asked(properties, kafka_home, python)
+    other = None if here else doctors.elsewhere(asked)
+    if other is not None:
+        raise typer.Exit(doctors.delegate(other, asked))
+    sections = doctors.examine(asked)
+    show(sections)
+    wrong = any(section.is_wrong for section in sections)
+    typer.echo("\nSomething is WRONG: see above." if wrong else "\nNothing is wrong.")
+    raise typer.Exit(1 if wrong else 0)
+
+
+@app.command()
+def install(kafka_home: KafkaHome) -> None:
+    """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
+    try:
+        done = install_jar(kafka_home)
+    except OSError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"Installed {done.jar}")
+    for old in done.replaced:
+        typer.echo(f"  instead of {old.path.name} (quotahost {old.quotahost})")
+    typer.echo("\nAdd to the broker's server.properties, then restart it:\n")
+    typer.echo("\n".join(lines_to_add()))
+    typer.echo("\nThen: quotahost doctor server.properties --kafka-home " + str(kafka_home))
+
+
+@app.command()
+def properties(
+    into: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Renew the table in this Markdown file instead.")
+    ] = None,
+) -> None:
+    """Print the table of all properties, in Markdown."""
+    if into is None:
+        typer.echo(properties_table(), nl=False)
+    else:
+        into.write_text(with_table(into.read_text(encoding="utf-8"), properties_table()), encoding="utf-8")

@@ -1,0 +1,195 @@
+"""The harness itself, on real brokers: what other tests take for granted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import (
+    DEFAULT,
+    QUICK_QUOTAS,
+    QUICK_WINDOW,
+    Cluster,
+    ConsumerLoad,
+    HelperError,
+    Jmx,
+    KafkaNode,
+    ProducerLoad,
+    StartFailed,
+    ToolFailed,
+    alter_broker_config,
+    broker_jars,
+    create_topic,
+    describe_quotas,
+    enforced_quotas,
+    eventually,
+    fill_topic,
+    introduce,
+    kafka_configs,
+    set_quota,
+    settled_rate,
+)
+
+pytestmark = pytest.mark.broker
+
+ODD = 'a:"b\tü\n *?=,#\\'
+PASSWORDS = {"alice": 'p"1\\ =x', ODD: "pässwörd:2"}
+RATE = 3e6
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    directory = tmp_path_factory.mktemp("node")
+    with KafkaNode(directory, users=PASSWORDS, probe=True, log_dirs=2, properties=dict(QUICK_QUOTAS)) as node:
+        create_topic(node, "t", partitions=2)
+        fill_topic(node.client_config(), "t", 30_000_000)
+        yield node
+
+
+def test_a_producer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
+    set_quota(node, {"producer_byte_rate": RATE}, user="alice", client_id="p")
+    with ProducerLoad(node.client_config("alice", "p"), "t") as load:
+        assert settled_rate(load, QUICK_WINDOW, windows=2) == pytest.approx(RATE, rel=0.1)
+    assert load.max_throttle() > 0
+    assert load.errors == []
+
+
+def test_a_consumer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
+    set_quota(node, {"consumer_byte_rate": RATE}, user="alice", client_id="c")
+    with ConsumerLoad(node.client_config("alice", "c"), "t") as load:
+        assert settled_rate(load, QUICK_WINDOW, windows=2) == pytest.approx(RATE, rel=0.1)
+    assert load.max_throttle() > 0
+    assert load.errors == []
+
+
+def test_an_unlimited_producer_is_not_throttled_and_drains(node: KafkaNode) -> None:
+    load = ProducerLoad(node.client_config("alice", "free"), "t", rate=1e6).start()
+    eventually(lambda: load.meter.messages >= 100)
+    assert load.drain() == 0
+    assert load.max_throttle() == 0
+    assert load.meter.bytes == load.meter.messages * 10_000
+
+
+def test_names_arrive_unharmed_from_client_and_operator(node: KafkaNode) -> None:
+    set_quota(node, {"producer_byte_rate": 5e5}, user=ODD, client_id=ODD)
+    set_quota(node, {"request_percentage": 90}, user=DEFAULT)
+    assert ({"user": ODD, "client-id": ODD}, {"producer_byte_rate": 5e5}) in describe_quotas(node)
+    assert ({"user": DEFAULT}, {"request_percentage": 90}) in describe_quotas(node)
+    with ProducerLoad(node.client_config(ODD, ODD), "t", rate=1e5):
+        quota = eventually(lambda: enforced_quotas(node, "PRODUCE", client_id=ODD))[0]
+        assert quota.bound == 5e5
+        set_quota(node, {"producer_byte_rate": None}, user=ODD, client_id=ODD)
+        eventually(lambda: enforced_quotas(node, "PRODUCE", client_id=ODD)[0].bound is None)
+    set_quota(node, {"request_percentage": None}, user=DEFAULT)
+
+
+def test_an_operators_commands(node: KafkaNode) -> None:
+    users = ("--entity-type", "users", "--entity-name", "bob")
+    kafka_configs(node, "--alter", "--add-config", "consumer_byte_rate=4711", *users)
+    assert "consumer_byte_rate=4711" in kafka_configs(node, "--describe", *users)
+    with pytest.raises(ToolFailed, match="nonsense"):
+        kafka_configs(node, "--alter", "--add-config", "nonsense=1", *users)
+    alter_broker_config(node, {"log.cleaner.threads": "2"})
+    with pytest.raises(HelperError, match="Invalid value two"):
+        alter_broker_config(node, {"log.cleaner.threads": "two"}, broker=1)
+
+
+def test_beans_can_be_read_and_called(node: KafkaNode) -> None:
+    jmx = Jmx(node)
+    assert jmx.get("java.lang:type=Runtime", "Name").startswith(f"{node.pid}@")
+    assert jmx.query("java.lang:type=M*")["java.lang:type=Memory"]["HeapMemoryUsage"]["max"] <= 512 << 20
+    assert "Usage" in jmx.call("com.sun.management:type=DiagnosticCommand", "help")
+    with pytest.raises(HelperError, match="InstanceNotFound"):
+        jmx.get("no:type=Such", "Bean")
+
+
+def test_a_crowd_of_clients(node: KafkaNode) -> None:
+    set_quota(node, {"request_percentage": 1000}, client_id=DEFAULT)
+    eventually(lambda: introduce(node, ["", None, *map(str, range(1000))]) == 1002)
+    seen = {quota.tags["client-id"] for quota in enforced_quotas(node, "REQUEST")}
+    assert {"", "0", "999"} <= seen
+    set_quota(node, {"request_percentage": None}, client_id=DEFAULT)
+
+
+def test_passwords_are_in_no_log(node: KafkaNode) -> None:
+    assert not [password for password in PASSWORDS.values() if password in node.log_text(0)]
+    assert (node.directory / "server.properties").stat().st_mode & 0o077 == 0
+
+
+def test_a_node_keeps_data_and_address_over_stop_kill_and_start(tmp_path: Path) -> None:
+    node = KafkaNode(tmp_path)
+    with node:
+        create_topic(node, "kept")
+        assert node.rss() > 100 << 20
+        assert node.stop() == 143
+        assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()
+        node.start()
+        node.kill()
+        assert not node.running
+        node.start()
+        assert kafka_configs(node, "--describe", "--entity-type", "topics", "--entity-name", "kept")
+
+
+def test_a_wrong_configuration_is_told_with_the_brokers_words(tmp_path: Path) -> None:
+    node = KafkaNode(tmp_path, properties={"num.io.threads": "many"})
+    with pytest.raises(StartFailed, match="Invalid value many") as failed:
+        node.start()
+    assert failed.value.exit_code == 1
+    assert "num.io.threads" in failed.value.log
+    assert not node.running
+
+
+@pytest.mark.parametrize("version", ["4.0.1", "3.9.1"])
+def test_older_brokers(version: str, tmp_path: Path) -> None:
+    with KafkaNode(tmp_path, version=version, users=PASSWORDS, probe=True) as node:
+        create_topic(node, "t")
+        set_quota(node, {"producer_byte_rate": 1e6}, user="alice")
+        with ProducerLoad(node.client_config("alice"), "t", rate=1e5):
+            assert eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice"))[0].bound == 1e6
+        assert node.stop() == 143
+
+
+@pytest.mark.parametrize("controllers", [0, 1])
+def test_a_cluster_of_two_brokers(controllers: int, tmp_path: Path) -> None:
+    with Cluster(
+        tmp_path, brokers=2, controllers=controllers, users=PASSWORDS, inter_broker_user="alice"
+    ) as cluster:
+        create_topic(cluster.brokers[0], "t", partitions=2, replicas=2)
+        load = ProducerLoad(cluster.client_config(ODD), "t", rate=1e5).start()
+        eventually(lambda: load.meter.messages >= 20)
+        assert load.drain() == 0
+
+
+SCRIPT = """
+import pathlib, signal, sys
+from harness import KafkaNode
+with KafkaNode(pathlib.Path(sys.argv[1])) as node:
+    print(node.pid, flush=True)
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_broker_outlives_the_process_that_started_it(how: signal.Signals, tmp_path: Path) -> None:
+    broker_jars()
+    starter = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert starter.stdout is not None
+    pid = int(starter.stdout.readline())
+    assert _is_alive(pid)
+    os.kill(starter.pid, how)
+    assert starter.wait(30) != 0
+    eventually(lambda: not _is_alive(pid))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
