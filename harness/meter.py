@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 import time
 from typing import Final
 
@@ -39,6 +40,20 @@ class Meter:
     def rate(self, start: float, end: float) -> float:
         """Bytes/s between two moments."""
         return (self.total_at(end) - self.total_at(start)) / (end - start)
+
+    def smooth_rate(self, start: float, end: float) -> float:
+        """Bytes/s between two moments, the middle counting most and the ends nothing (a Hann window).
+
+        Of a rate that goes up and down this is the mean, wherever in a cycle the ends are; for three
+        cycles or more to within some percent.
+        """
+        first, last = (bisect.bisect_right(self._times, moment) for moment in (start, end))
+        turn = 2 * math.pi / (end - start)
+        weighted = sum(
+            (self._totals[at] - self._totals[at - 1]) * (1 - math.cos(turn * (self._times[at] - start)))
+            for at in range(max(1, first), last)
+        )
+        return weighted / (end - start)
 
     def rate_over(self, seconds: float) -> float:
         """Bytes/s over the last seconds."""

@@ -65,7 +65,10 @@ class LoggedProcess:
             self.wait_for_log("JNI global refs", 5, start)
 
     def kill(self) -> None:
-        """Ends it with SIGKILL, as a crash does, and all that it started; does nothing if it is not there."""
+        """Ends it with SIGKILL, as a crash does, and all that it started; does nothing if it is not there.
+
+        A Kafka controller refuses a broker that was killed until its ``broker.session.timeout.ms`` (9 s) is over.
+        """
         if self._process is not None:
             kill_group(self._process)
             self._process = None

@@ -22,7 +22,9 @@ _REPORTERS: Final = "org.apache.kafka.common.metrics.JmxReporter,harness.QuotaPr
 
 def new_cluster_id() -> str:
     """A random id as ``kafka-storage.sh random-uuid`` makes them."""
-    return urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    while (name := urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()).startswith("-"):
+        pass  # it would look like an option to the tools
+    return name
 
 
 @dataclass(eq=False)

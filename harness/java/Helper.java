@@ -8,7 +8,6 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.concurrent.ExecutionException;
 
 /**
  * A JVM that stays up and does for the tests what only Java can: one JSON request a line on stdin, one JSON answer a
@@ -56,9 +55,9 @@ public final class Helper {
         return answer;
     }
 
-    /** An ExecutionException's own message is its cause's; the cause says which kind. */
+    /** Every class and message down to the first cause: wrappers often say nothing themselves. */
     private static String describe(Throwable error) {
-        Throwable cause = error instanceof ExecutionException ? error.getCause() : error;
-        return cause.getClass().getSimpleName() + ": " + cause.getMessage();
+        String own = error.getClass().getSimpleName() + ": " + error.getMessage();
+        return error.getCause() == null ? own : own + "; caused by " + describe(error.getCause());
     }
 }

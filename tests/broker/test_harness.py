@@ -54,15 +54,15 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def test_a_producer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": RATE}, user="alice", client_id="p")
     with ProducerLoad(node.client_config("alice", "p"), "t") as load:
-        assert settled_rate(load, QUICK_WINDOW, windows=2) == pytest.approx(RATE, rel=0.1)
+        assert settled_rate(load, QUICK_WINDOW) == pytest.approx(RATE, rel=0.1)
     assert load.max_throttle() > 0
     assert load.errors == []
 
 
-def test_a_consumer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
+def test_a_consumer_gets_no_more_than_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
     set_quota(node, {"consumer_byte_rate": RATE}, user="alice", client_id="c")
     with ConsumerLoad(node.client_config("alice", "c"), "t") as load:
-        assert settled_rate(load, QUICK_WINDOW, windows=2) == pytest.approx(RATE, rel=0.1)
+        assert RATE * 0.5 < settled_rate(load, QUICK_WINDOW) < RATE * 1.1
     assert load.max_throttle() > 0
     assert load.errors == []
 
@@ -103,7 +103,7 @@ def test_beans_can_be_read_and_called(node: KafkaNode) -> None:
     jmx = Jmx(node)
     assert jmx.get("java.lang:type=Runtime", "Name").startswith(f"{node.pid}@")
     assert jmx.query("java.lang:type=M*")["java.lang:type=Memory"]["HeapMemoryUsage"]["max"] <= 512 << 20
-    assert "Usage" in jmx.call("com.sun.management:type=DiagnosticCommand", "help")
+    assert jmx.call("java.util.logging:type=Logging", "getLoggerLevel", "") == "INFO"
     with pytest.raises(HelperError, match="InstanceNotFound"):
         jmx.get("no:type=Such", "Bean")
 
@@ -122,8 +122,8 @@ def test_passwords_are_in_no_log(node: KafkaNode) -> None:
 
 
 def test_a_node_keeps_data_and_address_over_stop_kill_and_start(tmp_path: Path) -> None:
-    node = KafkaNode(tmp_path)
-    with node:
+    quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+    with KafkaNode(tmp_path, properties=quick) as node:
         create_topic(node, "kept")
         assert node.rss() > 100 << 20
         assert node.stop() == 143

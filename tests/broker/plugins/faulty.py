@@ -1,0 +1,60 @@
+"""A supplier that fails as a file tells it to, and others that can't even be built."""
+
+import ctypes
+import os
+import sys
+import time
+from pathlib import Path
+
+from quotahost.api import Context
+from quotahost.model import Client, Quota, QuotaType
+
+GIL_SECONDS = 10
+ANSWERS = {
+    "nan": float("nan"),
+    "negative": -1.0,
+    "zero": 0,
+    "text": "fast",
+    "none": None,
+    "fine": Quota(5_000_000.0),
+}
+
+
+class Faulty:
+    """Does what the file named by FAULT says, whenever a client is asked for whose client-id starts with "odd"."""
+
+    def __init__(self, context: Context) -> None:
+        self._file = Path(os.environ["FAULT"])
+
+    def _mode(self) -> str:
+        return self._file.read_text().strip()
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        mode = self._mode() if client.client_id.startswith("odd") else "fine"
+        if mode == "raise":
+            raise RuntimeError("the supplier's own bug")
+        if mode == "exit":
+            sys.exit(3)
+        if mode == "interrupt":
+            raise KeyboardInterrupt
+        if mode == "bad-quota":
+            return Quota(float("nan"))
+        if mode == "gil" and quota_type is QuotaType.PRODUCE:
+            ctypes.PyDLL(None).sleep(GIL_SECONDS)  # PyDLL keeps the GIL
+            return ANSWERS["fine"]
+        while self._mode() == "sleep":
+            time.sleep(0.05)
+        return ANSWERS.get(mode, ANSWERS["fine"])
+
+
+class Roleless:
+    def __init__(self, context: Context) -> None:
+        pass
+
+
+def ends_itself(context: Context) -> None:
+    sys.exit(7)
+
+
+def hangs_when_built(context: Context) -> None:
+    time.sleep(3600)

@@ -1,0 +1,45 @@
+"""A node with the callback, and what its table and counters say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from harness import Jmx, KafkaNode
+
+PREFIX: Final = "client.quota.callback."
+JAR: Final = Path(__file__).parents[2] / "dist/quotahost.jar"
+PLUGINS: Final = Path(__file__).with_name("plugins")
+CALLBACK: Final = "org.quotahost.PythonQuotaCallback"
+ANYONE: Final = "ANONYMOUS"
+
+
+def callback(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
+    """Broker properties with the callback; settings without the prefix."""
+    settings = {"python.executable": sys.executable, **(settings or {})}
+    return {PREFIX + "class": name} | {PREFIX + key: value for key, value in settings.items()}
+
+
+def hosted(directory: Path, settings: dict[str, str] | None = None, **more: Any) -> KafkaNode:
+    """A node with the callback and the probe, not started."""
+    properties = callback(settings) | more.pop("properties", {})
+    return KafkaNode(directory, classpath=[JAR], properties=properties, probe=True, **more)
+
+
+def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
+    """A number of the shim: bean as in ``QuotaTable`` or ``Plugin,name=static``."""
+    return float(Jmx(node).get(f"quotahost:type={bean}", attribute))
+
+
+def answer(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
+    """What the table holds for a client: user, client_id, base, limit, and known or newcomer."""
+    lines = Jmx(node).call("quotahost:type=QuotaTable", "describe", principal, client_id)
+    names = ("type", "user", "client_id", "base", "limit", "state")
+    rows = [dict(zip(names, line.split("\t"), strict=True)) for line in lines]
+    return next(row for row in rows if row["type"] == quota_type)
+
+
+def known(node: KafkaNode, principal: str, client_id: str) -> bool:
+    """Whether the client has a quota of its own."""
+    return answer(node, principal, client_id)["state"] == "known"

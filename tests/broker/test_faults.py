@@ -1,0 +1,121 @@
+"""A supplier fails in every way there is; produce and fetch go on and the stated fallback holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import ConsumerLoad, KafkaNode, ProducerLoad, create_topic, eventually, fill_topic, introduce
+
+from tests.broker.support import ANYONE, PLUGINS, PREFIX, answer, gauge, hosted, known
+
+pytestmark = pytest.mark.broker
+
+VALIDITY = 3.0
+
+
+@pytest.fixture(scope="module")
+def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("fault") / "mode"
+    file.write_text("fine")
+    return file
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[KafkaNode]:
+    settings = {"supplier": "faulty", "validity": f"{VALIDITY}s", "newcomers.produce": "20M", "clients.max": "1000"}
+    env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
+    with hosted(tmp_path_factory.mktemp("node"), settings, env=env) as node:
+        create_topic(node, "t")
+        fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
+        yield node
+
+
+@pytest.fixture(autouse=True)
+def _heal(node: KafkaNode, fault: Path) -> Iterator[None]:
+    yield
+    fault.write_text("fine")
+    eventually(lambda: gauge(node, "Lease", "Expired") == 0, timeout=20)
+
+
+def goes_on(node: KafkaNode, client_id: str) -> None:
+    """A client of this name produces, and consumes, at a rate that no mute would allow."""
+    config = node.client_config(client_id=client_id)
+    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+        eventually(lambda: producer.meter.total_at(float("inf")) > 2_000_000, timeout=10, what="produced")
+        eventually(lambda: consumer.meter.total_at(float("inf")) > 2_000_000, timeout=10, what="consumed")
+    assert producer.errors == consumer.errors == []
+
+
+@pytest.mark.parametrize(
+    "mode", ["raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota"]
+)
+def test_a_failing_supplier_leaves_its_client_among_the_newcomers(node: KafkaNode, fault: Path, mode: str) -> None:
+    fault.write_text(mode)
+    before = gauge(node, "Plugin,name=faulty", "Errors")
+    goes_on(node, f"odd-{mode}")
+    assert answer(node, ANYONE, f"odd-{mode}")["state"] == "newcomer"
+    assert gauge(node, "Plugin,name=faulty", "Errors") > before
+    assert node.log_text().count("plugin faulty failed in quota()") >= 1
+    fault.write_text("fine")
+    eventually(lambda: answer(node, ANYONE, f"odd-{mode}")["limit"] == "5000000.0", timeout=15)
+
+
+def test_no_answer_is_no_failure(node: KafkaNode, fault: Path) -> None:
+    fault.write_text("none")
+    before = gauge(node, "Plugin,name=faulty", "Errors")
+    goes_on(node, "odd-none")
+    eventually(lambda: known(node, ANYONE, "odd-none"))
+    assert answer(node, ANYONE, "odd-none")["limit"] == "null"
+    assert gauge(node, "Plugin,name=faulty", "Errors") == before
+
+
+def test_a_supplier_that_sleeps_for_ever_costs_the_lease_and_no_client(node: KafkaNode, fault: Path) -> None:
+    goes_on(node, "settled")
+    fault.write_text("sleep")
+    start = node.log.end() if hasattr(node.log, "end") else None
+    applied = gauge(node, "Lease", "FallbackApplied")
+    goes_on(node, "odd-sleep")
+    eventually(lambda: gauge(node, "Lease", "Expired") == 1, timeout=VALIDITY + 2)
+    assert gauge(node, "Lease", "FallbackApplied") == applied + 1
+    goes_on(node, "settled")
+    goes_on(node, "never-seen-before")
+    assert answer(node, ANYONE, "settled")["limit"] == "5000000.0"
+    node.wait_for_log("fallback.action=OPEN holds", start=start)
+    fault.write_text("fine")
+    node.wait_for_log("The Python host answers again", start=start)
+    eventually(lambda: known(node, ANYONE, "never-seen-before"))
+    assert gauge(node, "Lease", "FallbackApplied") == applied + 1
+
+
+def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
+    fault.write_text("gil")
+    introduce(node, ["odd-gil"])
+    goes_on(node, "another")
+    eventually(lambda: known(node, ANYONE, "odd-gil"), timeout=30)
+
+
+def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
+    names = ["", "a:b", "::", "ümlaut ☃ 𝄞", 'q"uote', "tab\there", "<newcomers>", "x" * 200, "nul\0byte", "\x1e\x1f"]
+    introduce(node, names)
+    for name in names[:-2]:
+        eventually(lambda n=name: known(node, ANYONE, n), what=repr(name))
+    assert len({answer(node, ANYONE, n)["client_id"] for n in names[:-2]}) == len(names) - 2
+
+
+def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
+    goes_on(node, "settled")
+    assert introduce(node, (f"flood-{n}" for n in range(100_000))) == 100_000
+    assert gauge(node, "QuotaTable", "Clients") <= 1000
+    assert gauge(node, "QuotaTable", "Unadmitted") > 0
+    assert known(node, ANYONE, "settled")
+    goes_on(node, "settled")
+    goes_on(node, "one-too-many")
+    assert answer(node, ANYONE, "one-too-many")["state"] == "newcomer"
+    node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")
+
+
+def test_nothing_of_it_ended_the_broker_or_the_host(node: KafkaNode) -> None:
+    assert node.running
+    assert gauge(node, "Host", "Restarts") == 0
