@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.jars import BUILD
+from harness.jars import BUILD, broker_jars
 from harness.java import program
 
 
@@ -19,8 +19,10 @@ def kafka_archive(version: str, run_once: Callable[[Path, str], None]) -> Path:
         version: Kafka's.
         run_once: starts and stops a node in that directory, with that further option of java.
     """
-    jvm = Path(program("java")).resolve()
-    name = f"kafka-{version}-{hashlib.sha256(str(jvm).encode()).hexdigest()[:8]}.jsa"
+    # Java takes an archive only if it was made by the same JVM from the same jars.
+    made_of = [Path(program("java")).resolve(), broker_jars(version).resolve()]
+    key = repr([(str(path), path.stat().st_mtime_ns) for path in made_of])
+    name = f"kafka-{version}-{hashlib.sha256(key.encode()).hexdigest()[:8]}.jsa"
     archive = BUILD / "harness" / "cds" / name
     if not archive.exists():
         print(f"archiving the classes of Kafka {version} into {archive} ...", file=sys.stderr, flush=True)

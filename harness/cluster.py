@@ -77,7 +77,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Ends the nodes that run: brokers at once, then controllers, without which brokers can't end in order."""
+        """Ends the nodes that run: all brokers, then controllers, which brokers need to end in order."""
         for group in (self.brokers, self.controllers):
             running = [node for node in group if node.running]
             with ThreadPoolExecutor(max(1, len(running))) as pool:

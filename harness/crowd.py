@@ -6,7 +6,7 @@ import itertools
 import socket
 import struct
 from collections.abc import Iterable
-from typing import Final
+from typing import BinaryIO, Final
 
 from harness.node import KafkaNode
 
@@ -26,11 +26,12 @@ def introduce(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
     """
     requests = (_request(client_id) for client_id in client_ids)
     answered = 0
-    with socket.create_connection(("127.0.0.1", int(node.bootstrap.rpartition(":")[2])), timeout=60) as sock:
+    address = ("127.0.0.1", int(node.bootstrap.rpartition(":")[2]))
+    with socket.create_connection(address, timeout=60) as sock, sock.makefile("rb") as answers:
         while batch := list(itertools.islice(requests, _AT_ONCE)):
             sock.sendall(b"".join(batch))
             for _ in batch:
-                _read(sock, *struct.unpack(">i", _read(sock, 4)))
+                _skip_answer(answers)
             answered += len(batch)
     return answered
 
@@ -42,11 +43,7 @@ def _request(client_id: str | None) -> bytes:
     return struct.pack(">i", len(header)) + header
 
 
-def _read(sock: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        received = sock.recv(size - len(data))
-        if not received:
-            raise ConnectionError("the broker closed the connection")
-        data += received
-    return bytes(data)
+def _skip_answer(answers: BinaryIO) -> None:
+    length = answers.read(4)
+    if len(length) < 4 or len(answers.read(int.from_bytes(length))) < int.from_bytes(length):
+        raise ConnectionError("the broker closed the connection")

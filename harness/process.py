@@ -67,7 +67,7 @@ class LoggedProcess:
     def kill(self) -> None:
         """Ends it with SIGKILL, as a crash does, and all that it started; does nothing if it is not there.
 
-        A Kafka controller refuses a broker that was killed until its ``broker.session.timeout.ms`` (9 s) is over.
+        A Kafka broker that was killed may join again after its ``broker.session.timeout.ms`` (9 s).
         """
         if self._process is not None:
             kill_group(self._process)

@@ -1,7 +1,8 @@
-"""Makes what goes into the jar beside the classes: the attach library for every platform, org.jpype, versions.
+"""Makes what goes into the jar beside the classes: the attach libraries, org.jpype, versions.
 
-``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar. The compiler is zig, from
-the PyPI package ziglang, since one machine can build for all platforms with it. What is up to date is left alone.
+``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar. The compiler is
+zig, from the PyPI package ziglang, since one machine can build for all platforms with it. What is up to
+date is left alone.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def compile_for(target: str, output: Path) -> None:
     includes = [f"-I{folder}" for folder in jni_headers()]
     flags = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-s", *includes]
     libraries = ["-ldl"] if "gnu" in target else []
-    command = [sys.executable, "-m", "ziglang", "cc", "-target", target, *flags, "-o", str(output), str(SOURCE), *libraries]
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", target]
+    command = [*zig, *flags, "-o", str(output), str(SOURCE), *libraries]
     subprocess.run(command, check=True)
     for leftover in output.parent.glob("*.lib"):
         leftover.unlink()

@@ -12,8 +12,8 @@ Lifecycle, the same for every role:
     the entry point (class or function), filled from ``plugin.NAME.*``; None if it has none.
  3. Suppliers, the factor source and the policy are called on one thread, the host thread, one
     after the other: they need no locks. They must answer from memory: what waits belongs in a
-    task or in a thread of the plugin's own. While one of them hangs, new clients share the newcomers' quota, and
-    after ``validity`` the shim applies ``fallback.action``; requests never wait.
+    task or in a thread of the plugin's own. While one of them hangs, new clients share the newcomers'
+    quota, and after ``validity`` the shim applies ``fallback.action``; requests never wait.
  4. Each task has a thread of its own; ``run`` is called at once, then every ``period``, never
     twice at a time.
  5. An exception is counted by plugin, logged (once for each kind until it heals) and ends in the
@@ -23,12 +23,15 @@ Lifecycle, the same for every role:
  6. A wrong answer (a rate that is not finite and above 0, a factor outside 0..1, another type) is an
     exception of that plugin.
  7. ``close()``, where there is one, is called once, on the host thread (a task's on its own thread),
-    within the 5 s that the broker's shutdown grants in all; nothing is called after it.
+    within the 5 s that the broker's shutdown grants in all; nothing is called after it. A plugin ends the
+    threads that it started.
  8. Live changes of a plugin's own ``plugin.NAME.*`` properties arrive in ``reconfigure(settings)``,
     validated, on the host thread; ``context.settings`` is the new one by then. A plugin without it is closed
     and built anew instead. Live changes of other properties are seen in ``context.host``. After either all
     known clients are asked for again.
  9. Any thread may log through ``context.log`` and call ``context.answers_changed``; neither waits.
+10. A supplier's answer is kept until the supplier says by ``answers_changed`` that it would be another. One whose
+    answers depend on the time has a method ``tick()``: it is called about once a second, on the host thread.
 """
 
 from __future__ import annotations
@@ -111,13 +114,22 @@ class ClusterListener(Protocol):
 
 
 @runtime_checkable
+class Ticking(Protocol):
+    """A supplier whose answers also change with the time."""
+
+    def tick(self) -> None:
+        """Called about once a second; a supplier that would now answer otherwise calls ``answers_changed``."""
+        ...
+
+
+@runtime_checkable
 class QuotaFactorSource(Protocol):
     """How much of the quotas is left right now (proposal 035, QuotaFactorSource)."""
 
     def read(self) -> ClusterVolumes | Factor | None:
         """Volumes (the policy makes the factor of them), or a Factor where there are no volumes.
 
-        Called every ``factor.interval``. None: not known yet, within ``startup.grace``; after it the fallback holds.
+        Called every ``factor.interval``. None: not known yet; the fallback holds after ``startup.grace``.
         """
         ...
 

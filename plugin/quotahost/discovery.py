@@ -30,8 +30,10 @@ __all__ = [
     "PluginError",
     "build",
     "configured",
+    "construct",
     "load",
     "models",
+    "own_settings",
     "plugin_settings",
     "settings_model",
     "survey",
@@ -64,7 +66,7 @@ def plugin_settings(role: str, name: str, settings: Settings) -> Any:
         PluginError: the plugin can't be loaded, or its ``Settings`` is no model.
         SettingsError: a property is unknown or wrong.
     """
-    return _own(role, name, settings, load(role, name))
+    return own_settings(role, name, settings, load(role, name))
 
 
 def build(
@@ -80,8 +82,23 @@ def build(
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    entry = load(role, name)
-    own = _own(role, name, settings, entry)
+    return construct(role, name, load(role, name), settings, node_id, answers_changed)
+
+
+def construct(
+    role: str,
+    name: str,
+    entry: Any,
+    settings: Settings,
+    node_id: int,
+    answers_changed: Callable[..., None] | None = None,
+) -> Built:
+    """As :func:`build`, for an entry (class or function) that is loaded already.
+
+    Raises:
+        PluginError, SettingsError: see build.
+    """
+    own = own_settings(role, name, settings, entry)
     log = logging.getLogger(f"quotahost.plugin.{name}")
     more = () if answers_changed is None else (answers_changed,)
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
@@ -104,7 +121,8 @@ def models(settings: Settings) -> dict[str, type[BaseModel] | None]:
     return found
 
 
-def _own(role: str, name: str, settings: Settings, entry: Any) -> Any:
+def own_settings(role: str, name: str, settings: Settings, entry: Any) -> Any:
+    """As :func:`plugin_settings`, for an entry that is loaded already."""
     with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
 

@@ -19,8 +19,8 @@ _INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+")
 class Exemptions:
     """Whether a client is exempt; ``client in exemptions``.
 
-    Where nobody authenticates all are ANONYMOUS, brokers and the plugin too: this name as a whole is exempt only if
-    it is listed. There the brokers and the plugin go by client-id, which anyone can claim.
+    Where nobody authenticates all are ANONYMOUS, brokers and the plugin too: this name as a whole is
+    exempt only if it is listed. There the brokers and the plugin go by client-id, which anyone can claim.
     """
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:

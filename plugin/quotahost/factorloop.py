@@ -52,7 +52,9 @@ class FactorLoop:
             self._publish(factor)
         elif self._unknown_for(now, settings):
             action = State(settings.fallback_action)
-            self._publish(Factor(0.0 if action is State.PAUSE else 1.0, f"state unknown: fallback.action={action}"))
+            self._publish(
+                Factor(0.0 if action is State.PAUSE else 1.0, f"state unknown: fallback.action={action}")
+            )
 
     def _unknown_for(self, now: float, settings: Settings) -> bool:
         if self._known_at is None:
@@ -97,4 +99,6 @@ class FactorLoop:
         self._shim.set_factor(factor.value)
         level = logging.WARNING if factor.state is not State.OPEN else logging.INFO
         if edge:
-            log.log(level, "%s -> %s: factor %.2f (%s)", last.state, factor.state, factor.value, factor.reason)
+            log.log(
+                level, "%s -> %s: factor %.2f (%s)", last.state, factor.state, factor.value, factor.reason
+            )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import logging
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from quotahost import discovery, lineup
+from quotahost.changes import Changes
 from quotahost.discovery import PluginError
 from quotahost.events import client_quota, cluster, properties
 from quotahost.exemptions import Exemptions, node_id
@@ -26,27 +27,8 @@ from quotahost.taskrunner import TaskRunner
 log = logging.getLogger("quotahost.host")
 
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
+TICK: Final = 1.0  # seconds between calls of a supplier's tick()
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
-EVERYONE: Final = (None, None)
-
-
-class Changes:
-    """Whose answers changed, as (principal, client-id), None for any. Filled from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._whom: set[tuple[str | None, str | None]] = set()
-
-    def add(self, principal: str | None = None, client_id: str | None = None) -> None:
-        """``Context.answers_changed``."""
-        with self._lock:
-            self._whom.add((principal, client_id))
-
-    def take(self) -> set[tuple[str | None, str | None]]:
-        """All so far; just EVERYONE if that is among them or they are too many to be worth telling apart."""
-        with self._lock:
-            whom, self._whom = self._whom, set()
-        return {EVERYONE} if EVERYONE in whom or len(whom) > 100 else whom
 
 
 class Host:
@@ -62,6 +44,7 @@ class Host:
         self._client_quotas: dict[tuple[QuotaType, QuotaEntity], ClientQuotaChange] = {}
         self._cluster: Cluster | None = None
         self._retry_at: float | None = None
+        self._tick_at = clock()
         self._broker = shim.broker()
 
     def run(self) -> None:
@@ -84,13 +67,14 @@ class Host:
         finally:
             self._close()
 
-    # ---- the loop --------------------------------------------------------------------------------------------
+    # ---- the loop ----
 
     def _serve(self) -> None:
         while not self._shim.closing():
             batch = self._shim.take(TAKE)
             for event in batch.events:
                 self._event(event)
+            self._tick()
             self._ask_again()
             self._resolve(batch)
             self._factor.step(self._lineup, self._settings)
@@ -103,6 +87,15 @@ class Host:
         if failures(answers) and self._retry_at is None:
             self._retry_at = self._clock() + RETRY
 
+    def _tick(self) -> None:
+        now = self._clock()
+        if now < self._tick_at:
+            return
+        self._tick_at = now + TICK
+        for name, supplier in self._lineup.suppliers():
+            if callable(tick := getattr(supplier, "tick", None)):
+                self._guard.call(name, "tick()", "its answers stay as they were", tick)
+
     def _ask_again(self) -> None:
         for principal, client_id in self._changes.take():
             self._resolve(self._shim.known(principal, client_id))
@@ -113,7 +106,7 @@ class Host:
                 for name, _ in self._lineup.suppliers():
                     self._guard.heal(name, "quota()")
 
-    # ---- events ----------------------------------------------------------------------------------------------
+    # ---- events ----
 
     def _event(self, event: Event) -> None:
         handlers: dict[str, Callable[[tuple[str, ...]], None]] = {
@@ -142,18 +135,17 @@ class Host:
 
     def _tell(self, members: list[Member], changes: list[ClientQuotaChange], now: Cluster | None) -> None:
         for member in members:
-            listener = getattr(member.plugin, "client_quota_changed", None)
-            for change in changes if callable(listener) else ():
-                self._guard.call(
-                    member.name, "client_quota_changed()", "it misses a change", lambda f=listener, c=change: f(c)
-                )
-            listener = getattr(member.plugin, "cluster_changed", None)
-            if now is not None and callable(listener):
-                self._guard.call(
-                    member.name, "cluster_changed()", "it misses a change", lambda f=listener: f(now)
-                )
+            for change in changes:
+                self._hand(member, "client_quota_changed", change)
+            if now is not None:
+                self._hand(member, "cluster_changed", now)
 
-    # ---- settings --------------------------------------------------------------------------------------------
+    def _hand(self, member: Member, listener: str, news: object) -> None:
+        listen = getattr(member.plugin, listener, None)
+        if callable(listen):
+            self._guard.call(member.name, f"{listener}()", "it misses a change", partial(listen, news))
+
+    # ---- settings ----
 
     def _on_validate(self, fields: tuple[str, ...]) -> None:
         ticket, given = properties(fields)

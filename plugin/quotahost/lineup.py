@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from quotahost import discovery
@@ -65,7 +66,7 @@ def build(
     answers_changed: Callable[..., None],
     old: Lineup | None = None,
 ) -> Lineup:
-    """Every configured plugin, those of ``old`` whose own properties didn't change (or that can take the change) kept.
+    """Every configured plugin; those of ``old`` stay whose own properties are the same or can be changed.
 
     Nothing of ``old`` is touched before all new ones stand.
 
@@ -92,9 +93,8 @@ def adopt(lineup: Lineup, settings: Settings, guard: Guard) -> None:
             continue
         member.own = own
         member.context.settings = discovery.plugin_settings(member.role, member.name, settings)
-        change = member.plugin.reconfigure
-        given = member.context.settings
-        guard.call(member.name, "reconfigure()", "it goes on as it was", lambda c=change, g=given: c(g))
+        change = partial(member.plugin.reconfigure, member.context.settings)
+        guard.call(member.name, "reconfigure()", "it goes on as it was", change)
 
 
 def close(members: list[Member], guard: Guard) -> None:

@@ -19,7 +19,7 @@ _END: Final = None
 
 
 class RateLimit(logging.Filter):
-    """At most so many records of one logger in a window; what is held back is told when the next one opens."""
+    """At most so many records of one logger in a window; the next one tells how many were held back."""
 
     def __init__(self, lines: int = LINES_PER_WINDOW, window: float = WINDOW) -> None:
         super().__init__()

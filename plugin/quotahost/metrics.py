@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -15,6 +16,13 @@ from quotahost.settings import PREFIX, Problem, Settings, SettingsError
 from quotahost.shim import Gauge
 
 
+class Kind(Enum):
+    """A gauge goes up and down, a counter only up; the value ends the Prometheus name."""
+
+    GAUGE = ""
+    COUNTER = "_total"
+
+
 @dataclass(frozen=True, slots=True)
 class Described:
     """One metric: MBean type and attribute, Prometheus name without ``quotahost_``, what it tells."""
@@ -22,31 +30,76 @@ class Described:
     type: str
     attribute: str
     prometheus: str
-    counter: bool
+    kind: Kind
     help: str
 
 
 CATALOGUE: Final = (
-    Described("QuotaTable", "Clients", "clients", False, "Clients that have a place in the table."),
-    Described("QuotaTable", "ClientsMax", "clients_max", False, "How many can have one (clients.max)."),
-    Described("QuotaTable", "Misses", "misses", True, "Lookups that didn't find their client, answered as a newcomer's."),
-    Described("QuotaTable", "Unadmitted", "unadmitted", True, "Misses for which the table had no place left."),
-    Described("QuotaTable", "Evicted", "evicted", True, "Clients forgotten after clients.idle of silence."),
-    Described("QuotaTable", "Changes", "changes", True, "Clients whose answers were published because they differed."),
-    Described("QuotaTable", "Factor", "factor", False, "The factor in force, 0..1."),
-    Described("QuotaTable", "State", "state", False, "0 OPEN, 1 THROTTLE, 2 PAUSE."),
-    Described("QuotaTable", "Resolved", "resolved", True, "New clients resolved."),
-    Described("QuotaTable", "ResolveTimeP50", "resolve_time_p50_seconds", False,
-              "First sight of a new client to its quota in the table, median since the start (upper bound of its bucket)."),
-    Described("QuotaTable", "ResolveTimeP99", "resolve_time_p99_seconds", False, "The same, 99th percentile."),
-    Described("Inbox", "Depth", "inbox_depth", False, "New clients that wait for the host."),
-    Described("Inbox", "Overflow", "inbox_overflow", True, "New clients not posted because inbox.max waited already."),
-    Described("Lease", "Age", "lease_age_seconds", False, "Time since the host's last sign of life."),
-    Described("Lease", "Expired", "fallback", False, "1 while fallback.action holds because the host is silent."),
-    Described("Lease", "FallbackApplied", "fallback_applied", True, "How often that has begun."),
-    Described("Host", "Restarts", "host_restarts", True, "How often the host ended by itself and was started again."),
-    Described("Plugin", "Errors", "plugin_errors", True, "Failures of a plugin, by its name."),
-)  # fmt: skip
+    Described("QuotaTable", "Clients", "clients", Kind.GAUGE, "Clients that have a place in the table."),
+    Described("QuotaTable", "ClientsMax", "clients_max", Kind.GAUGE, "How many can have one (clients.max)."),
+    Described(
+        "QuotaTable",
+        "Misses",
+        "misses",
+        Kind.COUNTER,
+        "Lookups that didn't find their client and got the newcomers' answer.",
+    ),
+    Described(
+        "QuotaTable",
+        "Unadmitted",
+        "unadmitted",
+        Kind.COUNTER,
+        "Misses for which the table had no place left.",
+    ),
+    Described(
+        "QuotaTable", "Evicted", "evicted", Kind.COUNTER, "Clients forgotten after clients.idle of silence."
+    ),
+    Described(
+        "QuotaTable", "Changes", "changes", Kind.COUNTER, "Clients whose answers differed from those before."
+    ),
+    Described("QuotaTable", "Factor", "factor", Kind.GAUGE, "The factor in force, 0..1."),
+    Described("QuotaTable", "State", "state", Kind.GAUGE, "0 OPEN, 1 THROTTLE, 2 PAUSE."),
+    Described("QuotaTable", "Resolved", "resolved", Kind.COUNTER, "New clients resolved."),
+    Described(
+        "QuotaTable",
+        "ResolveTimeP50",
+        "resolve_time_p50_seconds",
+        Kind.GAUGE,
+        "First sight of a client to its quota in the table: median since the start.",
+    ),
+    Described(
+        "QuotaTable",
+        "ResolveTimeP99",
+        "resolve_time_p99_seconds",
+        Kind.GAUGE,
+        "The same, 99th percentile; both to the next step of a histogram.",
+    ),
+    Described("Inbox", "Depth", "inbox_depth", Kind.GAUGE, "New clients that wait for the host."),
+    Described(
+        "Inbox",
+        "Overflow",
+        "inbox_overflow",
+        Kind.COUNTER,
+        "New clients not posted since inbox.max waited already.",
+    ),
+    Described("Lease", "Age", "lease_age_seconds", Kind.GAUGE, "Time since the host's last sign of life."),
+    Described(
+        "Lease",
+        "Expired",
+        "fallback",
+        Kind.GAUGE,
+        "1 while fallback.action holds because the host is silent.",
+    ),
+    Described("Lease", "FallbackApplied", "fallback_applied", Kind.COUNTER, "How often that has begun."),
+    Described(
+        "Host",
+        "Restarts",
+        "host_restarts",
+        Kind.COUNTER,
+        "How often the host ended by itself and was started again.",
+    ),
+    Described("Plugin", "Errors", "plugin_errors", Kind.COUNTER, "Failures of a plugin, by its name."),
+)
 
 
 def table() -> str:
@@ -54,7 +107,7 @@ def table() -> str:
     lines = ["| JMX (`quotahost:type=...`) | Prometheus | meaning |", "|---|---|---|"]
     for m in CATALOGUE:
         bean = f"`{m.type}{',name=NAME' if m.type == 'Plugin' else ''}`, `{m.attribute}`"
-        lines.append(f"| {bean} | `quotahost_{m.prometheus}{'_total' if m.counter else ''}` | {m.help} |")
+        lines.append(f"| {bean} | `quotahost_{m.prometheus}{m.kind.value}` | {m.help} |")
     return "\n".join(lines)
 
 
@@ -66,7 +119,7 @@ class _Collect(Collector):
 
     def collect(self) -> Iterable[Metric]:
         for described in CATALOGUE:
-            family = CounterMetricFamily if described.counter else GaugeMetricFamily
+            family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
             labels = ["plugin"] if described.type == "Plugin" else []
             metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
             for gauge in self.latest:
@@ -76,7 +129,7 @@ class _Collect(Collector):
 
 
 class Exporter:
-    """The Prometheus endpoint; reads the shim's numbers on a thread of its own, so that no scrape enters Java."""
+    """The Prometheus endpoint. Reads the numbers on a thread of its own, so that no scrape enters Java."""
 
     def __init__(
         self,

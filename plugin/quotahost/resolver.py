@@ -53,7 +53,9 @@ class Resolver:
                     continue
                 return _coded(quota, groups)
             except BaseException as error:  # see quotahost.guard
-                self._guard.report(name, "quota()", "its clients keep their last quota or stay newcomers", error)
+                self._guard.report(
+                    name, "quota()", "its clients keep their last quota or stay newcomers", error
+                )
                 return _FAILED
         return _NO_ANSWER
 
@@ -69,7 +71,7 @@ def _scope_code(scope: Scope, groups: dict[str, int]) -> int:
     if not isinstance(scope, Scope):
         raise TypeError(f"a quota's scope must be a Scope, not {scope!r}")
     if scope.kind is not ScopeKind.GROUP:
-        return scope.kind.value
+        return int(scope.kind.value)
     return GROUP + groups.setdefault(scope.name, len(groups))
 
 

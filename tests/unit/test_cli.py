@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.fake_packages import distribute, distribute_quotahost
 from typer.testing import CliRunner, Result
 
 from quotahost.cli import jars
@@ -21,6 +20,7 @@ from quotahost.cli.main import app
 from quotahost.cli.report import Level, Section
 from quotahost.discovery import GROUPS
 from quotahost.settings import PREFIX, Settings, properties_table
+from tests.unit.fake_packages import distribute, distribute_quotahost
 
 PLUGIN_FOLDER = Path(jars.__file__).parents[2]
 CLASS = f"{PREFIX}class=org.quotahost.PythonQuotaCallback\n"

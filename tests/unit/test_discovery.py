@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.unit.fake_packages import distribute, distribute_quotahost
 
 from quotahost.discovery import (
     GROUPS,
@@ -22,6 +21,7 @@ from quotahost.discovery import (
     survey,
 )
 from quotahost.settings import PREFIX, Settings, SettingsError, live_properties
+from tests.unit.fake_packages import distribute, distribute_quotahost
 
 GOOD = """
     from pydantic import BaseModel, Field, SecretStr, field_validator

@@ -75,7 +75,7 @@ def test_a_group_is_told_by_its_name() -> None:
     assert Scope.group("tenant:1") == Scope(ScopeKind.GROUP, "tenant:1")
 
 
-@pytest.mark.parametrize("name", ["", None, 1])
+@pytest.mark.parametrize("name", ["", None])
 def test_a_group_needs_a_name(name: Any) -> None:
     with pytest.raises(ValueError, match="non-empty name"):
         Scope.group(name)

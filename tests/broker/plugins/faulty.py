@@ -21,7 +21,7 @@ ANSWERS = {
 
 
 class Faulty:
-    """Does what the file named by FAULT says, whenever a client is asked for whose client-id starts with "odd"."""
+    """Does what the file named by FAULT says for clients whose client-id starts with "odd"."""
 
     def __init__(self, context: Context) -> None:
         self._file = Path(os.environ["FAULT"])

@@ -167,16 +167,23 @@ public final class QuotaTable {
         return clientsMax;
     }
 
-    /** A line for each quota type: type, user tag, client-id tag, base rate, limit, "known" or "newcomer". */
+    /**
+     * A line for each quota type, tab-separated: type, user tag, client-id tag (a tab or backslash in it escaped), base
+     * rate, limit, "known" or "newcomer".
+     */
     public synchronized String[] describe(String principal, String clientId) {
         Client client = client(principal, clientId);
         List<String> lines = new ArrayList<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {
             Tags tags = client == null ? scopes.newcomers : client.tags[type.ordinal()];
-            lines.add(String.join("\t", type.name(), tags.user, tags.clientId, String.valueOf(tags.base(type.ordinal())),
+            lines.add(String.join("\t", type.name(), tags.user, escaped(tags.clientId), String.valueOf(tags.base(type.ordinal())),
                     String.valueOf(tags.limit(type.ordinal())), tags == scopes.newcomers ? "newcomer" : "known"));
         }
         return lines.toArray(new String[0]);
+    }
+
+    private static String escaped(String text) {
+        return text.replace("\\", "\\\\").replace("\t", "\\t");
     }
 
     // ---- writing, under the lock -----------------------------------------------------------------------------

@@ -1,0 +1,94 @@
+"""Client quotas at all eight levels: the stock broker, without the plugin, is the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from harness import (
+    DEFAULT,
+    ConsumerLoad,
+    KafkaNode,
+    ProducerLoad,
+    create_topic,
+    enforced_quotas,
+    eventually,
+    kafka_configs,
+    set_quota,
+)
+
+from tests.broker.support import answer, hosted, known
+
+pytestmark = pytest.mark.broker
+
+USER: Final = "us:er ü"
+CLIENT: Final = "cli:ent ü"
+KEY: Final = "producer_byte_rate"
+LEVELS: Final[tuple[dict[str, Any], ...]] = (  # the least specific first
+    {"client_id": DEFAULT},
+    {"client_id": CLIENT},
+    {"user": DEFAULT},
+    {"user": DEFAULT, "client_id": DEFAULT},
+    {"user": DEFAULT, "client_id": CLIENT},
+    {"user": USER},
+    {"user": USER, "client_id": DEFAULT},
+    {"user": USER, "client_id": CLIENT},
+)
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaNode, KafkaNode]]:
+    users = {USER: "a", "other": "b"}
+    stock = KafkaNode(tmp_path_factory.mktemp("stock"), users=users, probe=True)
+    with stock, hosted(tmp_path_factory.mktemp("hosted"), users=users) as with_plugin:
+        for node in (stock, with_plugin):
+            create_topic(node, "t")
+        yield stock, with_plugin
+
+
+def in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
+    """The tags and the bound by which the client's next records are measured."""
+    before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
+    with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=100_000) as load:
+        eventually(lambda: load.meter.total_at(float("inf")) > 50_000)
+
+        def risen() -> list[Any]:
+            return [
+                q for q in enforced_quotas(node, "PRODUCE")
+                if q.value > before.get(tuple(q.tags.items()), 0) and "<" not in q.tags["user"]
+            ]  # fmt: skip
+
+        now = eventually(risen)
+    assert len(now) == 1
+    return now[0].tags, now[0].bound
+
+
+def test_every_level_gives_the_tags_and_the_limit_that_the_stock_broker_gives(
+    nodes: tuple[KafkaNode, KafkaNode],
+) -> None:
+    stock, with_plugin = nodes
+    for number, level in enumerate(LEVELS, start=1):
+        rate = 1e6 * number
+        for node in nodes:
+            set_quota(node, {KEY: rate}, **level)
+        eventually(lambda r=rate: answer(with_plugin, USER, CLIENT)["base"] in (str(r), "NaN"))
+        eventually(lambda r=rate: in_force(with_plugin)[1] == r, timeout=20, poll=0.2)
+        assert in_force(with_plugin) == in_force(stock), level
+    for number, level in reversed(list(enumerate(LEVELS, start=1))):
+        for node in nodes:
+            set_quota(node, {KEY: None}, **level)
+        if number > 1:
+            eventually(lambda r=1e6 * (number - 1): in_force(with_plugin)[1] == r, timeout=20, poll=0.2)
+            assert in_force(with_plugin) == in_force(stock), level
+
+
+def test_kafka_configs_sh_sets_what_holds(nodes: tuple[KafkaNode, KafkaNode]) -> None:
+    _, node = nodes
+    entity = ("--entity-type", "users", "--entity-name", "other")
+    kafka_configs(node, "--alter", *entity, "--add-config", "consumer_byte_rate=1234567")
+    with ConsumerLoad(node.client_config("other", "c"), "t"):
+        eventually(lambda: known(node, "other", "c"))
+        eventually(lambda: [q.bound for q in enforced_quotas(node, "FETCH", user="other")] == [1234567.0])
+    kafka_configs(node, "--alter", *entity, "--delete-config", "consumer_byte_rate")
+    eventually(lambda: answer(node, "other", "c", "FETCH")["limit"] == "null")
