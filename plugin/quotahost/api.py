@@ -30,8 +30,9 @@ Lifecycle, the same for every role:
     and built anew instead. Live changes of other properties are seen in ``context.host``. After either all
     known clients are asked for again.
  9. Any thread may log through ``context.log`` and call ``context.answers_changed``; neither waits.
-10. A supplier's answer is kept until the supplier says by ``answers_changed`` that it would be another. One whose
-    answers depend on the time has a method ``tick()``: it is called about once a second, on the host thread.
+10. A supplier's answer is kept until the supplier says by ``answers_changed`` that it would be another.
+    One whose answers depend on the time has a method ``tick()``, called about once a second on the host
+    thread.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Ticking(Protocol):
     """A supplier whose answers also change with the time."""
 
     def tick(self) -> None:
-        """Called about once a second; a supplier that would now answer otherwise calls ``answers_changed``."""
+        """Call ``answers_changed`` if the time has changed an answer; about once a second, host thread."""
         ...
 
 

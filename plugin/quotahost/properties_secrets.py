@@ -11,7 +11,7 @@ from quotahost.properties import is_secret
 
 
 def property_names(model: type[BaseModel] | None) -> dict[str, str]:
-    """From a property's name (kebab-case) to the model's field (snake_case; ``from_`` is ``from``, as in PEP 8)."""
+    """From a property's name (kebab-case) to the model's field (snake_case); ``from`` is ``from_`` there."""
     return {field.rstrip("_").replace("_", "-"): field for field in (model.model_fields if model else ())}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import ConsumerLoad, KafkaNode, ProducerLoad, create_topic, eventually, fill_topic, introduce
 
+from harness import ConsumerLoad, KafkaNode, ProducerLoad, create_topic, eventually, fill_topic, introduce
 from tests.broker.support import ANYONE, PLUGINS, PREFIX, answer, gauge, hosted, known
 
 pytestmark = pytest.mark.broker

@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from harness import StartFailed
 
+from harness import StartFailed
 from tests.broker.support import PLUGINS, hosted
 
 pytestmark = pytest.mark.broker

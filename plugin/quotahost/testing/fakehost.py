@@ -66,18 +66,18 @@ class FakeHost:
             self.end()
             raise
 
-    # ---- what the host calls -----------------------------------------------------------------------------------
+    # ---- what the host calls ---------------------------------------------------------------------
 
-    def call(self, what: str, function: Callable[[], T], within: float = HANGS) -> T:
+    def call(self, what: str, function: Callable[[], T]) -> T:
         """Call something of the plugin on the host thread.
 
         Raises:
             AssertionError: it raised, or hung.
         """
         try:
-            return self.caller.call(function, within)
+            return self.caller.call(function, HANGS)
         except BaseException as error:
-            blame(what, error, within)
+            blame(what, error, HANGS)
 
     def quota(self, principal: str, client_id: str, quota_type: QuotaType) -> Quota | None:
         """The supplier's answer."""
@@ -109,28 +109,22 @@ class FakeHost:
             blame("run()", error, within, hanging=4)
 
     def reconfigure(self, properties: Properties) -> None:
-        """The broker's properties changed live. Without a ``reconfigure`` the plugin is closed and built anew.
+        """Change the broker's properties live; a plugin without ``reconfigure`` is closed and built anew.
 
         Raises:
             PluginError, SettingsError: the new properties are refused; nothing has changed.
         """
-        settings = self._settings(properties)
-        before = self.context.host.plugin.get(self.name, {})
-        if settings.plugin.get(self.name, {}) == before and not self.changes:
+        settings, plugin = self._settings(properties), self.plugin
+        if settings.plugin.get(self.name, {}) == self.context.host.plugin.get(self.name, {}):
             self.context.host = settings
-        elif self.changes:
-            own = self._own(settings)
+        elif callable(getattr(plugin, "reconfigure", None)):
+            own = discovery.own_settings(self.role, self.name, settings, self._entry)
             self.context.host, self.context.settings = settings, own
-            self.call("reconfigure()", lambda: self.plugin.reconfigure(own))
+            self.call("reconfigure()", lambda: plugin.reconfigure(own))
         else:
-            context, plugin = self._build(settings)
+            context, new = self._build(settings)
             self.close_plugin()
-            self.context, self.plugin = context, plugin
-
-    @property
-    def changes(self) -> bool:
-        """Whether the plugin takes changes of its properties by itself."""
-        return callable(getattr(self.plugin, "reconfigure", None))
+            self.context, self.plugin = context, new
 
     def close(self) -> None:
         """Close the plugin, as at the broker's end, and the threads that stand for the host's."""
@@ -167,7 +161,7 @@ class FakeHost:
         """Close; after a failure only the threads, so that the failure is what is seen."""
         self.close() if kind is None else self.end()
 
-    # ---- how it is built ---------------------------------------------------------------------------------------
+    # ---- how it is built -------------------------------------------------------------------------
 
     def _tell(self, method: str, *what: Any) -> None:
         listener = getattr(self.plugin, method, None)
@@ -178,9 +172,6 @@ class FakeHost:
         given = {PREFIX + key.removeprefix(PREFIX): text for key, text in properties.items()}
         given.setdefault(PREFIX + _ROLE_PROPERTIES[self.role], self.name)
         return Settings.from_properties(given)
-
-    def _own(self, settings: Settings) -> Any:
-        return discovery.own_settings(self.role, self.name, settings, self._entry)
 
     def _build(self, settings: Settings) -> tuple[Any, Any]:
         made = (self.role, self.name, self._entry, settings, self._node, self._announce)

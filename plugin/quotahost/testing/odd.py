@@ -1,4 +1,4 @@
-"""What a broker may hand to a plugin: odd names, every kind of client quota, volumes from empty to overfull."""
+"""What a broker may hand to a plugin: odd names, all kinds of client quotas, volumes of any fill."""
 
 from __future__ import annotations
 
