@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from decimal import Decimal
 from typing import Any
@@ -99,7 +98,7 @@ def test_factor_refuses_what_is_not_from_0_to_1(value: Any) -> None:
     [(Client("u", "c"), "principal"), (Quota(1.0), "rate"), (Factor(1.0), "value"), (Scope.USER, "kind")],
 )
 def test_values_cannot_be_changed(value: Any, attribute: str) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         setattr(value, attribute, None)
 
 
