@@ -31,3 +31,31 @@ $(JAR): $(VENV)/.done $(JAVA_SOURCES) tools/jar_resources.py
 
 wheel: $(JAR)
 	@$(BIN)/python -m pip wheel -q --no-deps -w dist .
+
+demo: build ## A real broker with Python quotas, three clients, live changes; about two minutes
+	@$(BIN)/python -m demo
+
+test: build lint test-java test-python ## Everything: lint, Java tests, Python tests, real brokers
+
+test-java: $(VENV)/.done
+	@$(BIN)/python tools/jar_resources.py
+	@mvn -B -ntp -f java-shim/pom.xml test
+
+test-python: $(JAR)
+	@$(BIN)/python -m pytest -q tests examples
+
+lint: $(VENV)/.done ## Formatting, lint, strict types, import rules
+	@$(BIN)/ruff format --check -q .
+	@$(BIN)/ruff check -q .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.done ## Rewrite what the formatter would
+	@$(BIN)/ruff format -q .
+	@$(BIN)/ruff check -q --fix .
+
+bench: build ## Figures, as ratios against a peer in the same run; minutes each
+	@$(BIN)/python -m bench
+
+clean: ## Forget all that was built
+	@rm -rf $(VENV) build dist java-shim/target plugin/quotahost/_jar

@@ -16,7 +16,7 @@ from quotahost.metrics import CATALOGUE
 from quotahost.settings import Settings
 
 CONF = Path(__file__).parents[2] / "conf"
-METRICS = {f"quotahost_{m.prometheus}{'_total' if m.counter else ''}" for m in CATALOGUE}
+METRICS = {f"quotahost_{m.prometheus}{m.kind.value}" for m in CATALOGUE}
 DASHBOARD = json.loads((CONF / "grafana-quotahost.json").read_text(encoding="utf-8"))
 RULES = yaml.safe_load((CONF / "alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
 

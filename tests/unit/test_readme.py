@@ -6,14 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.readme import README, renewed
 
 from quotahost.settings import PREFIX, Settings
 from quotahost.testing import check_supplier
+from tools.readme import README, renewed
 
 ROOT = Path(__file__).parents[2]
 TEXT = README.read_text(encoding="utf-8")
-DOCUMENTS = [README, *(ROOT / name for name in ("CONTRIBUTING.md", "conf/README.md")), *ROOT.glob("docs/*.md")]
+DOCUMENTS = [
+    README,
+    *(ROOT / name for name in ("CONTRIBUTING.md", "conf/README.md")),
+    *ROOT.glob("docs/*.md"),
+]
 
 
 def blocks(language: str) -> list[str]:

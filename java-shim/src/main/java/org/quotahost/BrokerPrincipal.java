@@ -1,75 +1,118 @@
 package org.quotahost;
 
-import static org.quotahost.BrokerListener.text;
-
-import java.io.IOException;
-import java.security.GeneralSecurityException;
+import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
-import org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.kafka.common.config.types.Password;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The principals under which brokers of this cluster show up at each other's listeners, so that they can be
- * exempt. Told from this node's own configuration, as if the other nodes' were the same.
+ * The principals under which the brokers of this cluster show up at each other's listeners, out of this broker's own
+ * configuration: brokers share their credentials. What can't be found out is said once, with the property to set.
  */
 final class BrokerPrincipal {
-    private static final Logger LOG = LoggerFactory.getLogger("quotahost.principal");
-    private static final String CURE = PythonQuotaCallback.PREFIX + "static.excluded.principal.name.list";
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.principals");
+    private static final String ANONYMOUS = "ANONYMOUS";
+    private static final Pattern USERNAME = option("username");
+    private static final Pattern PRINCIPAL = option("principal");
+    private static final Pattern UNSECURED = option("unsecuredLoginStringClaim_sub");
 
-    private BrokerPrincipal() {}
+    private final Map<String, ?> configs;
 
-    /** Never throws: what can't be found out is logged, without any value, which may be a secret. */
+    private BrokerPrincipal(Map<String, ?> configs) {
+        this.configs = configs;
+    }
+
     static List<String> names(Map<String, ?> configs) {
+        BrokerPrincipal broker = new BrokerPrincipal(configs);
         Set<String> names = new LinkedHashSet<>();
-        try {
-            for (BrokerListener listener : BrokerListener.of(configs)) names.addAll(found(listener));
-            warnOfBuilder(configs, names);
-        } catch (RuntimeException | LinkageError e) {
-            LOG.warn("As whom brokers connect to each other can't be told ({}). List them in {}", kind(e), CURE);
+        for (String listener : broker.listeners()) {
+            try {
+                names.addAll(broker.name(listener).map(List::of).orElseGet(() -> unknown(listener, "")));
+            } catch (Exception e) {
+                names.addAll(unknown(listener, ": " + e.getClass().getSimpleName())); // a message may hold a secret
+            }
         }
-        return List.copyOf(names);
+        return new ArrayList<>(names);
     }
 
-    private static List<String> found(BrokerListener listener) {
-        try {
-            List<String> names = of(listener);
-            if (names.isEmpty()) warn(listener, "nothing names it");
-            return names;
-        } catch (RuntimeException | LinkageError | GeneralSecurityException | IOException e) {
-            warn(listener, kind(e));
-            return List.of();
-        }
+    private static List<String> unknown(String listener, String why) {
+        LOG.warn("The principal of brokers at listener {} can't be told from the configuration{}. If they authenticate, name"
+                + " it in {}static.excluded.principal.name.list, or brokers may be throttled", listener, why,
+                PythonQuotaCallback.PREFIX);
+        return List.of();
     }
 
-    private static List<String> of(BrokerListener listener) throws GeneralSecurityException, IOException {
-        if (listener.protocol() == null) return List.of();
-        return switch (listener.protocol()) {
-            case PLAINTEXT -> List.of("ANONYMOUS");
-            case SSL -> BrokerCertificate.names(listener);
-            case SASL_PLAINTEXT, SASL_SSL -> BrokerLogin.names(listener);
+    /** Where brokers connect to: the inter-broker listener and the controllers'. */
+    private List<String> listeners() {
+        List<String> listeners = new ArrayList<>();
+        String named = text("inter.broker.listener.name");
+        listeners.add(!named.isEmpty() ? named : textOr("security.inter.broker.protocol", "PLAINTEXT"));
+        for (String controller : text("controller.listener.names").split(",")) {
+            if (!controller.isBlank()) listeners.add(controller.strip());
+        }
+        return listeners;
+    }
+
+    private Optional<String> name(String listener) throws Exception {
+        String protocol = protocol(listener);
+        if (protocol.startsWith("SASL_")) return saslName(listener);
+        if (protocol.equals("SSL")) return KeystoreSubject.name(configs, prefix(listener));
+        return Optional.of(ANONYMOUS);
+    }
+
+    private String protocol(String listener) {
+        for (String pair : text("listener.security.protocol.map").split(",")) {
+            String[] parts = pair.strip().split(":");
+            if (parts.length == 2 && parts[0].equalsIgnoreCase(listener)) return parts[1].toUpperCase();
+        }
+        return listener.toUpperCase();
+    }
+
+    /** The user of the JAAS section by which this broker logs in as a client (JaasContext.loadClientContext). */
+    private Optional<String> saslName(String listener) {
+        boolean controller = text("controller.listener.names").contains(listener);
+        String property = controller ? "sasl.mechanism.controller.protocol" : "sasl.mechanism.inter.broker.protocol";
+        String mechanism = textOr(property, "GSSAPI");
+        String jaas = textOr(prefix(listener) + mechanism.toLowerCase() + ".sasl.jaas.config", text("sasl.jaas.config"));
+        return switch (mechanism) {
+            case "GSSAPI" -> find(PRINCIPAL, jaas).map(name -> name.split("[/@]")[0]);
+            case "OAUTHBEARER" -> find(UNSECURED, jaas);
+            default -> find(USERNAME, jaas);
         };
     }
 
-    private static void warn(BrokerListener listener, String why) {
-        LOG.warn("As whom brokers connect to listener {} can't be told ({}). So that they are never throttled, list them in {}",
-                listener, why, CURE);
+    private static Optional<String> find(Pattern pattern, String jaas) {
+        Matcher found = pattern.matcher(jaas);
+        if (!found.find()) return Optional.empty();
+        return Optional.of(found.group(1) != null ? found.group(1).replaceAll("\\\\(.)", "$1") : found.group(2));
     }
 
-    private static void warnOfBuilder(Map<String, ?> configs, Set<String> names) {
-        String standard = DefaultKafkaPrincipalBuilder.class.getName();
-        String builder = text(configs, "principal.builder.class", standard);
-        if (!builder.equals(standard)) {
-            LOG.warn("{} makes the principals; if it names the brokers otherwise than {}, list them in {}", builder, names, CURE);
-        }
+    /** A JAAS option, quoted (with backslash escapes) or bare. */
+    private static Pattern option(String name) {
+        return Pattern.compile("(?:^|\\s)" + name + "\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
     }
 
-    /** The exceptions' classes: their messages may quote what they couldn't read. */
-    private static String kind(Throwable e) {
-        String name = e.getClass().getSimpleName();
-        return e.getCause() == null || e.getCause() == e ? name : name + " for " + kind(e.getCause());
+    private static String prefix(String listener) {
+        return "listener.name." + listener.toLowerCase() + ".";
+    }
+
+    private String textOr(String name, String otherwise) {
+        String value = text(name);
+        return value.isEmpty() ? otherwise : value;
+    }
+
+    private String text(String name) {
+        Object value = configs.get(name);
+        if (value instanceof Password secret) return secret.value();
+        if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
+        return Objects.toString(value, "").strip();
     }
 }

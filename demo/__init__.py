@@ -1,0 +1,1 @@
+"""``make demo``: Python quotas on a real broker, to look at."""

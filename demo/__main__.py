@@ -1,0 +1,97 @@
+"""Runs the demo: ``python -m demo``. Exit code 1 if a rate missed its quota, 130 after Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+
+from demo import scenario
+from demo.picture import draw
+from demo.scenario import Client, Phase, Result
+from demo.table import live, mega, summary
+from harness import KAFKA_WINDOW, KafkaNode
+
+PICTURE: Final = scenario.ROOT / "build/demo/rates.png"
+console = Console()
+
+
+def main() -> int:
+    """All of it; leaves nothing running and no folder behind."""
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--windows", type=int, default=2, help="quota windows (11 s) to measure a phase over")
+    windows = parser.parse_args().windows
+    _check()
+    console.print("[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends it at any time.")
+    scenario.install_example()
+    with tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder:
+        console.print("a single-node KRaft broker starts with quotahost.jar and one property ...")
+        began = time.monotonic()
+        with scenario.broker(Path(folder) / "node") as node:
+            console.print(
+                f"broker at {node.bootstrap}, Python inside, up in {time.monotonic() - began:.1f} s"
+            )
+            return _report(*_play(node, windows))
+
+
+def _check() -> None:
+    for program, remedy in {"java": "install a JDK 17 or newer", "mvn": "install Maven"}.items():
+        if shutil.which(program) is None:
+            sys.exit(f"{program} is not on the PATH: {remedy}")
+    if not scenario.JAR.is_file():
+        sys.exit(f"{scenario.JAR} is missing: run 'make build'")
+
+
+def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client]]:
+    found: list[Result] = []
+    first, *others = scenario.PHASES
+    first.change(node)
+    with scenario.clients(node) as everyone:
+        found += _phase(first, node, everyone, windows)
+        for phase in others:
+            phase.change(node)
+            found += _phase(phase, node, everyone, windows)
+    return found, everyone
+
+
+def _phase(phase: Phase, node: KafkaNode, everyone: list[Client], windows: int) -> list[Result]:
+    since = scenario.start(phase, node, everyone)
+    end = since + KAFKA_WINDOW * (1 + windows)
+    if console.is_terminal:
+        with Live(console=console, refresh_per_second=4) as shown:
+            while (left := end - time.monotonic()) > 0:
+                shown.update(live(phase.title, left, node, everyone))
+                time.sleep(0.5)
+    else:
+        console.print(phase.title)
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(5.0, left))
+            rates = (f"{c.user} {mega(c.load.meter.rate_over(KAFKA_WINDOW))}" for c in everyone)
+            console.print("  " + ", ".join(rates))
+    return scenario.results(phase, since, windows, everyone)
+
+
+def _report(found: list[Result], everyone: list[Client]) -> int:
+    draw(everyone, time.monotonic(), PICTURE)
+    console.print(summary(found))
+    missed = [result for result in found if not result.met]
+    console.print(f"the rates over time: {PICTURE}")
+    console.print(
+        "[bold green]All rates met their quotas." if not missed else "[bold red]A rate missed its quota."
+    )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        console.print("ended; nothing is left running")
+        sys.exit(130)

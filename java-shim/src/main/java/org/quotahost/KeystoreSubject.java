@@ -1,0 +1,62 @@
+package org.quotahost;
+
+import java.security.KeyStore;
+import java.security.cert.X509Certificate;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.SslConfigs;
+import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
+import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
+
+/** The principal name that Kafka makes of the certificate in this broker's own keystore (DefaultKafkaPrincipalBuilder). */
+final class KeystoreSubject {
+    private static final String RULES = "ssl.principal.mapping.rules";
+
+    private KeystoreSubject() {}
+
+    static Optional<String> name(Map<String, ?> configs, String prefix) throws Exception {
+        Map<String, Object> own = overridden(configs, prefix);
+        own.keySet().removeIf(name -> !name.startsWith("ssl."));
+        Object rules = own.getOrDefault(RULES, "DEFAULT");
+        ConfigDef known = new ConfigDef();
+        SslConfigs.addClientSslSupport(known);
+        try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
+            factory.configure(new AbstractConfig(known, own, false).values());
+            return subject(factory.keystore()).map(dn -> mapped(dn, Objects.toString(rules, "DEFAULT")));
+        }
+    }
+
+    private static Optional<String> subject(KeyStore keystore) throws Exception {
+        if (keystore == null) return Optional.empty();
+        for (var aliases = keystore.aliases(); aliases.hasMoreElements();) {
+            String alias = aliases.nextElement();
+            if (keystore.isKeyEntry(alias) && keystore.getCertificate(alias) instanceof X509Certificate certificate) {
+                return Optional.of(certificate.getSubjectX500Principal().getName());
+            }
+        }
+        return Optional.empty();
+    }
+
+    private static String mapped(String dn, String rules) {
+        try {
+            return SslPrincipalMapper.fromRules(rules).getName(dn);
+        } catch (java.io.IOException e) {
+            return dn;
+        }
+    }
+
+    private static Map<String, Object> overridden(Map<String, ?> configs, String prefix) {
+        Map<String, Object> own = new HashMap<>();
+        configs.forEach((name, value) -> {
+            if (value != null) own.put(name, value);
+        });
+        configs.forEach((name, value) -> {
+            if (name.startsWith(prefix) && value != null) own.put(name.substring(prefix.length()), value);
+        });
+        return own;
+    }
+}
