@@ -9,10 +9,10 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import pyplot  # noqa: E402 - the backend is chosen first
+from matplotlib import pyplot
 
-from demo.scenario import Client  # noqa: E402
-from harness import KAFKA_WINDOW  # noqa: E402
+from demo.scenario import Client
+from harness import KAFKA_WINDOW
 
 COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
 
@@ -24,7 +24,7 @@ def draw(everyone: list[Client], end: float, file: Path) -> None:
     for client in everyone:
         meter = client.load.meter
         moments = [zero + second for second in range(1, int(end - zero))]
-        rates = [meter.rate(max(zero, m - KAFKA_WINDOW), m) / 1e6 for m in moments]
+        rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
         colour = COLOURS[client.user]
         axes.plot(
             [m - zero for m in moments], rates, color=colour, label=f"{client.user} ({client.quota_type})"
@@ -40,7 +40,7 @@ def draw(everyone: list[Client], end: float, file: Path) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(frameon=False, loc="upper left")
+    figure.legend(frameon=False, loc="outside lower center", ncols=len(everyone))
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
     pyplot.close(figure)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -156,6 +157,10 @@ def limit(node: KafkaNode, client: Client) -> float | None:
     rows = Jmx(node).call("quotahost:type=QuotaTable", "describe", client.user, "app")
     fields = next(row.split("\t") for row in rows if row.startswith(client.quota_type + "\t"))
     return None if fields[4] == "null" or fields[5] == "newcomer" else float(fields[4])
+
+
+def _has(node: KafkaNode, client: Client, quota: float) -> bool:
+    return limit(node, client) == quota
 
 
 def start(phase: Phase, node: KafkaNode, everyone: list[Client]) -> float:

@@ -1,0 +1,52 @@
+package org.quotahost;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/** Tables for tests, filled as the host would fill them. */
+final class Tables {
+    static final int PRODUCE = 0;
+    static final int FETCH = 1;
+    static final double[] NEWCOMERS = {100, 100, 100, 100};
+
+    private Tables() {}
+
+    static QuotaTable table() {
+        return table(new Inbox(), 100, 3_600);
+    }
+
+    static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
+        QuotaTable table = new QuotaTable(inbox);
+        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS);
+        return table;
+    }
+
+    /** Publishes one answer for all types of one client. */
+    static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
+        int[] codes = new int[Tags.TYPES];
+        double[] rates = new double[Tags.TYPES];
+        Arrays.fill(codes, code);
+        Arrays.fill(rates, rate);
+        var asked = new Batch.Asked(principal, clientId, System.nanoTime());
+        return table.publish(new Batch(List.of(asked), List.of()), codes, rates, groups);
+    }
+
+    static Double limit(QuotaTable table, int type, String principal, String clientId) {
+        return table.limit(type, table.tags(type, principal, clientId));
+    }
+
+    static Map<String, String> tags(QuotaTable table, String principal, String clientId) {
+        return table.tags(PRODUCE, principal, clientId);
+    }
+
+    static List<String> drain(Inbox inbox) {
+        List<String> names = new ArrayList<>();
+        for (Batch batch = inbox.take(0); !batch.clients.isEmpty(); batch = inbox.take(0)) {
+            batch.clients.forEach(c -> names.add(c.principal() + "/" + c.clientId()));
+        }
+        return names;
+    }
+
+}
