@@ -17,7 +17,14 @@ class Changes:
         self._whom: set[tuple[str | None, str | None]] = set()
 
     def add(self, principal: str | None = None, client_id: str | None = None) -> None:
-        """``Context.answers_changed``."""
+        """``Context.answers_changed``.
+
+        Raises:
+            TypeError: a name that is neither text nor None.
+        """
+        for name in (principal, client_id):
+            if name is not None and not isinstance(name, str):
+                raise TypeError(f"answers_changed takes names (str) or None, not {name!r}")
         with self._lock:
             self._whom.add((principal, client_id))
 

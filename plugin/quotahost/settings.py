@@ -166,8 +166,8 @@ class Settings(Frozen):
     )
     floor_bytes: BytesPerSecond = declare(
         "floor.bytes",
-        "Smallest byte rate ever handed to Kafka, whatever the factor: below it Kafka's throttle times "
-        "grow to hours, which no later change takes back.",
+        "Byte rate that no factor takes a quota below: there Kafka's throttle times grow to hours, which "
+        "no later change takes back. A quota that is itself lower stays as it was set.",
         default="35K",
     )
     factor_quota_types: QuotaTypes = declare(

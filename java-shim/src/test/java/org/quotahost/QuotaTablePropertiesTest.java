@@ -18,7 +18,7 @@ import net.jqwik.api.constraints.Positive;
 import net.jqwik.api.constraints.Size;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
-class QuotaTableProperties {
+class QuotaTablePropertiesTest {
     @Property(tries = 300)
     void noTwoScopesShareASensorName(
             @ForAll @Size(max = 20) List<String> users, @ForAll @Size(max = 20) List<String> clients,

@@ -1,0 +1,1 @@
+"""``make bench``: figures, each as a ratio against a peer in the same run."""

@@ -1,0 +1,62 @@
+"""JMH: what a callback costs on each request, ours against Strimzi's and Kafka's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from harness import broker_jars, maven_jar
+from harness.jars import BUILD
+
+SOURCES: Final = Path(__file__).parent / "java"
+JAR: Final = Path(__file__).parent.parent / "dist/quotahost.jar"
+STRIMZI: Final = "io.strimzi:kafka-quotas-plugin:0.3.1"
+JMH: Final = "org.openjdk.jmh:jmh-generator-annprocess:1.37"
+
+
+def class_path() -> tuple[Path, str]:
+    """Compiled benchmarks: their directory, and the class path to run them by. Kafka's jars come first."""
+    classes = BUILD / "bench/classes"
+    classes.mkdir(parents=True, exist_ok=True)
+    libraries = [broker_jars(), maven_jar(JMH)]
+    parts = [str(classes), str(JAR), *(f"{each}/*" for each in libraries), *strimzi()]
+    path = ":".join(parts)
+    sources = [str(source) for source in SOURCES.rglob("*.java")]
+    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, *sources], check=True)
+    return classes, path
+
+
+def strimzi() -> list[str]:
+    """Strimzi's plugin, and those of its libraries that no broker brings."""
+    jars = sorted(maven_jar(STRIMZI).glob("*.jar"))
+    return [str(jar) for jar in jars if not jar.name.startswith(("kafka", "slf4j", "log4j"))]
+
+
+def run(quick: bool = False) -> list[tuple[str, str, float, float]]:
+    """Benchmark, whose callback, ns for an operation, bytes allocated by one."""
+    _, path = class_path()
+    result = BUILD / "bench/jmh.json"
+    options = ["-prof", "gc", "-rf", "json", "-rff", str(result)] + (["-f", "1", "-i", "3"] if quick else [])
+    subprocess.run(["java", "-cp", path, "org.openjdk.jmh.Main", "CallbackBenchmark", *options], check=True)
+    rows = []
+    for each in json.loads(result.read_text()):
+        name = each["benchmark"].rpartition(".")[2]
+        allocated = each["secondaryMetrics"]["gc.alloc.rate.norm"]["score"]
+        rows.append((name, each["params"]["whose"], each["primaryMetric"]["score"], allocated))
+    return rows
+
+
+def report(rows: list[tuple[str, str, float, float]]) -> str:
+    """A Markdown table, with each peer as a ratio."""
+    lines = ["| per request | whose | ns | B | ours / theirs |", "|---|---|---|---|---|"]
+    own = {name: score for name, whose, score, _ in rows if whose == "quotahost"}
+    for name, whose, score, allocated in rows:
+        ratio = "" if whose == "quotahost" else f"{own[name] / score:.2f}"
+        lines.append(f"| {name} | {whose} | {score:.1f} | {allocated:.1f} | {ratio} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(report(run()))

@@ -1,0 +1,1 @@
+"""Python quotas inside a Kafka broker: one jar, one property."""
