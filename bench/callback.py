@@ -31,7 +31,7 @@ def class_path() -> tuple[Path, str]:
 def strimzi() -> list[str]:
     """Strimzi's plugin, and those of its libraries that no broker brings."""
     jars = sorted(maven_jar(STRIMZI).glob("*.jar"))
-    return [str(jar) for jar in jars if not jar.name.startswith(("kafka", "slf4j", "log4j"))]
+    return [str(jar) for jar in jars if not jar.name.startswith(("kafka-clients", "slf4j", "log4j"))]
 
 
 def run(quick: bool = False) -> list[tuple[str, str, float, float]]:

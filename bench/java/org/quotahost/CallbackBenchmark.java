@@ -83,6 +83,7 @@ public class CallbackBenchmark {
             Map<String, Object> configs = new HashMap<>(Map.of("broker.id", "1", "node.id", "1"));
             configs.put("client.quota.callback.static.produce", "1000000");
             configs.put("client.quota.callback.static.fetch", "1000000");
+            configs.put("client.quota.callback.static.kafka.admin.bootstrap.servers", "127.0.0.1:1");
             made.configure(configs);
             return made;
         }

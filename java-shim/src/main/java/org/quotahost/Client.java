@@ -8,6 +8,9 @@ final class Client {
     /** By quota type; replaced as a whole, so that a request thread sees one answer or the next. */
     volatile Tags[] tags;
 
+    /** The next in its chain of the ClientMap. */
+    volatile Client next;
+
     /** The tick at which it was last seen: written by request threads, only when it differs. */
     int seen;
 

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Predicate;
 import org.apache.kafka.server.quota.ClientQuotaType;
@@ -26,7 +25,7 @@ public final class QuotaTable {
     final Counters counters = new Counters();
     private final Inbox inbox;
     private final Scopes scopes = new Scopes();
-    private final ConcurrentHashMap<String, ConcurrentHashMap<String, Client>> clients = new ConcurrentHashMap<>();
+    private volatile ClientMap clients = new ClientMap(0);
     private volatile int tick;
     private volatile int size;
     private volatile int clientsMax = 50_000;
@@ -51,8 +50,7 @@ public final class QuotaTable {
 
     /** The tags of a client for a quota type: ClientQuotaCallback.quotaMetricTags. */
     Map<String, String> tags(int type, String principal, String clientId) {
-        ConcurrentHashMap<String, Client> ofPrincipal = clients.get(principal);
-        Client client = ofPrincipal == null ? null : ofPrincipal.get(clientId);
+        Client client = clients.get(principal, clientId);
         if (client == null) return missed(principal, clientId);
         int now = tick;
         if (client.seen != now) client.seen = now;
@@ -86,6 +84,7 @@ public final class QuotaTable {
     /** Settings, which may change while the broker runs; the newcomers' rates by type, NaN for unlimited. */
     public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadow,
             double[] newcomerRates) {
+        if (size == 0) clients = new ClientMap(max); // clients.max is not live
         clientsMax = max;
         idleSeconds = idle;
         var types = EnumSet.noneOf(ClientQuotaType.class);
@@ -148,10 +147,9 @@ public final class QuotaTable {
     /** An eighth of clients.idle has passed: forgets who has been silent for longer than all of it. */
     synchronized void tick() {
         int now = ++tick;
-        for (var some : clients.values()) {
-            for (Client client : some.values()) if (now - client.seen > TICKS_PER_IDLE) forget(client, now);
-        }
-        clients.values().removeIf(Map::isEmpty);
+        clients.forEach(client -> {
+            if (now - client.seen > TICKS_PER_IDLE) forget(client, now);
+        });
         scopes.sweep(now - TICKS_PER_IDLE);
     }
 
@@ -172,7 +170,7 @@ public final class QuotaTable {
      * rate, limit, "known" or "newcomer".
      */
     public synchronized String[] describe(String principal, String clientId) {
-        Client client = client(principal, clientId);
+        Client client = clients.get(principal, clientId);
         List<String> lines = new ArrayList<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {
             Tags tags = client == null ? scopes.newcomers : client.tags[type.ordinal()];
@@ -199,13 +197,8 @@ public final class QuotaTable {
         }
     }
 
-    private Client client(String principal, String clientId) {
-        var some = clients.get(principal);
-        return some == null ? null : some.get(clientId);
-    }
-
     private boolean put(Batch.Asked asked, Answer answer, boolean[] reset) {
-        Client old = client(asked.principal(), asked.clientId());
+        Client old = clients.get(asked.principal(), asked.clientId());
         if (old == null && size >= clientsMax) return false;
         Client client = old != null ? old : new Client(asked.principal(), asked.clientId(), tick);
         Tags[] next = new Tags[Tags.TYPES];
@@ -220,7 +213,7 @@ public final class QuotaTable {
         }
         client.unresolved = unresolved;
         client.tags = next;
-        if (old == null) admit(client);
+        if (old == null && !admit(client)) return false;
         return changed;
     }
 
@@ -236,23 +229,31 @@ public final class QuotaTable {
         return true;
     }
 
-    private void admit(Client client) {
-        clients.computeIfAbsent(client.principal, p -> new ConcurrentHashMap<>()).put(client.clientId, client);
+    private boolean admit(Client client) {
+        if (!clients.add(client)) {
+            letGo(client, tick);
+            return false;
+        }
         size = size + 1;
+        return true;
     }
 
     private void forget(Client client, int now) {
-        clients.get(client.principal).remove(client.clientId);
-        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, now);
+        clients.remove(client);
+        letGo(client, now);
         size = size - 1;
         counters.evicted.increment();
     }
 
+    private static void letGo(Client client, int now) {
+        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, now);
+    }
+
     private Batch known(Predicate<Client> wanted) {
         List<Batch.Asked> asked = new ArrayList<>();
-        for (var some : clients.values()) {
-            for (Client c : some.values()) if (wanted.test(c)) asked.add(new Batch.Asked(c.principal, c.clientId, 0));
-        }
+        clients.forEach(c -> {
+            if (wanted.test(c)) asked.add(new Batch.Asked(c.principal, c.clientId, 0));
+        });
         return new Batch(asked, List.of());
     }
 }
