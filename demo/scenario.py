@@ -167,9 +167,7 @@ def start(phase: Phase, node: KafkaNode, everyone: list[Client]) -> float:
     """Wait until the phase's change has reached the table; the moment (monotonic) when it had."""
     for client in everyone:
         quota = phase.quotas[client.user][0]
-        eventually(
-            lambda c=client, q=quota: limit(node, c) == q, what=f"{client.user}'s quota of {quota:.0f}"
-        )
+        eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
     now = time.monotonic()
     for client in everyone:
         quota, source = phase.quotas[client.user]

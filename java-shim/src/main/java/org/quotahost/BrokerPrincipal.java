@@ -3,6 +3,7 @@ package org.quotahost;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -20,9 +21,8 @@ import org.slf4j.LoggerFactory;
 final class BrokerPrincipal {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.principals");
     private static final String ANONYMOUS = "ANONYMOUS";
-    private static final Pattern USERNAME = option("username");
-    private static final Pattern PRINCIPAL = option("principal");
-    private static final Pattern UNSECURED = option("unsecuredLoginStringClaim_sub");
+    /** A JAAS option: its name and its value, quoted (with backslash escapes) or bare. */
+    private static final Pattern OPTION = Pattern.compile("([\\w.]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
 
     private final Map<String, ?> configs;
 
@@ -71,9 +71,9 @@ final class BrokerPrincipal {
     private String protocol(String listener) {
         for (String pair : text("listener.security.protocol.map").split(",")) {
             String[] parts = pair.strip().split(":");
-            if (parts.length == 2 && parts[0].equalsIgnoreCase(listener)) return parts[1].toUpperCase();
+            if (parts.length == 2 && parts[0].equalsIgnoreCase(listener)) return parts[1].toUpperCase(Locale.ROOT);
         }
-        return listener.toUpperCase();
+        return listener.toUpperCase(Locale.ROOT);
     }
 
     /** The user of the JAAS section by which this broker logs in as a client (JaasContext.loadClientContext). */
@@ -81,27 +81,27 @@ final class BrokerPrincipal {
         boolean controller = text("controller.listener.names").contains(listener);
         String property = controller ? "sasl.mechanism.controller.protocol" : "sasl.mechanism.inter.broker.protocol";
         String mechanism = textOr(property, "GSSAPI");
-        String jaas = textOr(prefix(listener) + mechanism.toLowerCase() + ".sasl.jaas.config", text("sasl.jaas.config"));
+        String jaas = textOr(prefix(listener) + mechanism.toLowerCase(Locale.ROOT) + ".sasl.jaas.config", text("sasl.jaas.config"));
         return switch (mechanism) {
-            case "GSSAPI" -> find(PRINCIPAL, jaas).map(name -> name.split("[/@]")[0]);
-            case "OAUTHBEARER" -> find(UNSECURED, jaas);
-            default -> find(USERNAME, jaas);
+            case "GSSAPI" -> find("principal", jaas).map(name -> name.split("[/@]")[0]);
+            case "OAUTHBEARER" -> find("unsecuredLoginStringClaim_sub", jaas);
+            default -> find("username", jaas);
         };
     }
 
-    private static Optional<String> find(Pattern pattern, String jaas) {
-        Matcher found = pattern.matcher(jaas);
-        if (!found.find()) return Optional.empty();
-        return Optional.of(found.group(1) != null ? found.group(1).replaceAll("\\\\(.)", "$1") : found.group(2));
-    }
-
-    /** A JAAS option, quoted (with backslash escapes) or bare. */
-    private static Pattern option(String name) {
-        return Pattern.compile("(?:^|\\s)" + name + "\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
+    /** One option by its name; read from the left, so that no value is taken for an option. */
+    private static Optional<String> find(String name, String jaas) {
+        Matcher option = OPTION.matcher(jaas);
+        while (option.find()) {
+            if (!option.group(1).equals(name)) continue;
+            String quoted = option.group(2);
+            return Optional.of(quoted != null ? quoted.replaceAll("\\\\(.)", "$1") : option.group(3));
+        }
+        return Optional.empty();
     }
 
     private static String prefix(String listener) {
-        return "listener.name." + listener.toLowerCase() + ".";
+        return "listener.name." + listener.toLowerCase(Locale.ROOT) + ".";
     }
 
     private String textOr(String name, String otherwise) {

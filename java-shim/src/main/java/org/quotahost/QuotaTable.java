@@ -219,10 +219,11 @@ public final class QuotaTable {
 
     private boolean place(Tags from, Tags to, int type, Answer answer, boolean[] reset) {
         int code = answer.code(type);
-        boolean known = to.used(type) || idleSeconds < SENSOR_LIFE_SECONDS; // Kafka may have a sensor of that name
+        boolean fresh = !to.used(type);
         boolean differs = code != Scopes.NEWCOMER
                 && to.set(type, answer.rate(type), code == Scopes.EXEMPT, scopes.rule());
-        reset[type] |= differs && known;
+        // Fresh tags are unknown to Kafka, unless it may still have a sensor of that name from before.
+        reset[type] |= fresh ? idleSeconds < SENSOR_LIFE_SECONDS : differs;
         if (from == to) return differs;
         to.hold(type);
         if (from != null) reset[type] |= from.leave(type, tick);
