@@ -1,0 +1,28 @@
+"""How soon clients that were never seen have their own quota, in a JVM with the callback and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Final
+
+from bench.callback import class_path
+
+COUNT: Final = 20_000
+
+
+def run() -> dict[str, float]:
+    """Milliseconds: ``start`` of the host, a burst of unseen clients, and percentiles of lone ones."""
+    _, path = class_path()
+    settings = ["static.produce=1M", "clients.max=100000"]
+    command = ["java", "-cp", path, "NewClients", sys.executable, str(COUNT), *settings]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    figures = (line.split() for line in lines if line.endswith(" ms"))
+    return {name: float(value) for name, value, _ in figures}
+
+
+def report(figures: dict[str, float]) -> str:
+    """A Markdown table."""
+    return "\n".join(
+        ["| what | ms |", "|---|---|", *(f"| {name} | {value:.2f} |" for name, value in figures.items())]
+    )
