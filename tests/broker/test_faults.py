@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from harness import ConsumerLoad, KafkaNode, ProducerLoad, create_topic, eventually, fill_topic, introduce
+from harness import (
+    ConsumerLoad,
+    KafkaNode,
+    ProducerLoad,
+    alter_broker_config,
+    create_topic,
+    eventually,
+    fill_topic,
+    introduce,
+)
 from tests.broker.support import ANYONE, PLUGINS, PREFIX, answer, gauge, hosted, known
 
 pytestmark = pytest.mark.broker
@@ -94,6 +103,21 @@ def test_a_supplier_that_sleeps_for_ever_costs_the_lease_and_no_client(node: Kaf
     node.wait_for_log("The Python host answers again", start=start)
     eventually(lambda: known(node, ANYONE, "never-seen-before"))
     assert gauge(node, "Lease", "FallbackApplied") == applied + 1
+
+
+def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until_it_answers(
+    node: KafkaNode, fault: Path
+) -> None:
+    goes_on(node, "settled")
+    alter_broker_config(node, {PREFIX + "fallback.action": "PAUSE"})
+    fault.write_text("sleep")
+    introduce(node, ["odd-pause"])
+    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "35000.0", timeout=VALIDITY + 5)
+    assert answer(node, ANYONE, "settled", "FETCH")["limit"] == "5000000.0"
+    fault.write_text("fine")
+    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "5000000.0")
+    alter_broker_config(node, {PREFIX + "fallback.action": None})
+    goes_on(node, "settled")
 
 
 def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:

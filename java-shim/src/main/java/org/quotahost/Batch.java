@@ -1,5 +1,6 @@
 package org.quotahost;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -30,13 +31,13 @@ public final class Batch {
 
     public byte[] bytes() {
         List<String> texts = texts();
-        StringBuilder all = new StringBuilder(32 * texts.size());
-        texts.forEach(all::append);
-        byte[] utf8 = all.toString().getBytes(StandardCharsets.UTF_8);
-        ByteBuffer out = ByteBuffer.allocate((1 + texts.size()) * Integer.BYTES + utf8.length);
+        var utf8 = new ByteArrayOutputStream(32 * texts.size());
+        // Each by itself: halves of a surrogate pair in two texts would become one code point, and shift all names after.
+        for (String text : texts) utf8.writeBytes(text.getBytes(StandardCharsets.UTF_8));
+        ByteBuffer out = ByteBuffer.allocate((1 + texts.size()) * Integer.BYTES + utf8.size());
         out.putInt(texts.size());
         for (String text : texts) out.putInt(text.codePointCount(0, text.length()));
-        return out.put(utf8).array();
+        return out.put(utf8.toByteArray()).array();
     }
 
     private List<String> texts() {

@@ -1,6 +1,7 @@
 package org.quotahost;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -55,10 +56,12 @@ final class BrokerPrincipal {
         List<String> listeners = new ArrayList<>();
         String named = text("inter.broker.listener.name");
         listeners.add(!named.isEmpty() ? named : textOr("security.inter.broker.protocol", "PLAINTEXT"));
-        for (String controller : text("controller.listener.names").split(",")) {
-            if (!controller.isBlank()) listeners.add(controller.strip());
-        }
+        listeners.addAll(controllers());
         return listeners;
+    }
+
+    private List<String> controllers() {
+        return Arrays.stream(text("controller.listener.names").split(",")).map(String::strip).filter(name -> !name.isEmpty()).toList();
     }
 
     private Optional<String> name(String listener) throws Exception {
@@ -78,7 +81,7 @@ final class BrokerPrincipal {
 
     /** The user of the JAAS section by which this broker logs in as a client (JaasContext.loadClientContext). */
     private Optional<String> saslName(String listener) {
-        boolean controller = text("controller.listener.names").contains(listener);
+        boolean controller = controllers().contains(listener);
         String property = controller ? "sasl.mechanism.controller.protocol" : "sasl.mechanism.inter.broker.protocol";
         String mechanism = textOr(property, "GSSAPI");
         String jaas = textOr(prefix(listener) + mechanism.toLowerCase(Locale.ROOT) + ".sasl.jaas.config", text("sasl.jaas.config"));

@@ -20,7 +20,8 @@ final class KeystoreSubject {
 
     static Optional<String> name(Map<String, ?> configs, String prefix) throws Exception {
         Map<String, Object> own = overridden(configs, prefix);
-        own.keySet().removeIf(name -> !name.startsWith("ssl."));
+        if (!asksForCertificates(own)) return Optional.of("ANONYMOUS");
+        own.keySet().removeIf(name -> !name.startsWith("ssl.") || name.startsWith("ssl.truststore."));
         Object rules = own.getOrDefault(RULES, "DEFAULT");
         ConfigDef known = new ConfigDef();
         SslConfigs.addClientSslSupport(known);
@@ -28,6 +29,12 @@ final class KeystoreSubject {
             factory.configure(new AbstractConfig(known, own, false).values());
             return subject(factory.keystore()).map(dn -> mapped(dn, Objects.toString(rules, "DEFAULT")));
         }
+    }
+
+    /** By default a listener doesn't, and then Kafka takes every peer for ANONYMOUS (SslEngineFactory, ssl.client.auth). */
+    private static boolean asksForCertificates(Map<String, Object> own) {
+        String clientAuth = Objects.toString(own.get("ssl.client.auth"), "none").strip();
+        return clientAuth.equalsIgnoreCase("required") || clientAuth.equalsIgnoreCase("requested");
     }
 
     private static Optional<String> subject(KeyStore keystore) throws Exception {

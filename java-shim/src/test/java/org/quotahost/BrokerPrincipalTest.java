@@ -48,7 +48,7 @@ class BrokerPrincipalTest {
                 "-alias", "k", "-keyalg", "EC", "-dname", "CN=broker-1, OU=kafka, O=quotahost", "-storetype", "PKCS12",
                 "-keystore", store.toString(), "-storepass", "secret").inheritIO().start();
         assertEquals(0, keytool.waitFor());
-        Object[] ssl = {"security.inter.broker.protocol", "SSL", "ssl.keystore.location", store.toString(),
+        Object[] ssl = {"security.inter.broker.protocol", "SSL", "ssl.client.auth", "required", "ssl.keystore.location", store.toString(),
             "ssl.keystore.password", new Password("secret"), "ssl.key.password", "secret", "ssl.keystore.type", "PKCS12"};
         assertEquals(List.of("CN=broker-1,OU=kafka,O=quotahost"), names(ssl));
         Object[] mapped = java.util.Arrays.copyOf(ssl, ssl.length + 2);
@@ -59,7 +59,8 @@ class BrokerPrincipalTest {
 
     @Test
     void whatCannotBeToldIsLeftOut() {
-        assertEquals(List.of(), names("security.inter.broker.protocol", "SSL", "ssl.keystore.location", "/no/such"));
+        assertEquals(List.of(), names("security.inter.broker.protocol", "SSL", "ssl.client.auth", "required",
+                "ssl.keystore.location", "/no/such"));
         assertEquals(List.of(), names("security.inter.broker.protocol", "SASL_PLAINTEXT"));
     }
 }

@@ -1,0 +1,97 @@
+package org.quotahost;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import javax.management.Attribute;
+import javax.management.AttributeNotFoundException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import javax.management.ReflectionException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** The numbers as JMX shows them. */
+class GaugesTest {
+    private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+    private final Gauges gauges = new Gauges();
+    private double value = 1;
+
+    @AfterEach
+    void close() {
+        gauges.close();
+    }
+
+    @Test
+    void aGaugeIsReadWhenItIsAskedFor() throws Exception {
+        gauges.add("Test", "", "Depth", () -> value);
+        ObjectName name = new ObjectName("quotahost:type=Test");
+        assertEquals(1.0, server.getAttribute(name, "Depth"));
+
+        value = 2;
+
+        assertEquals(2.0, server.getAttribute(name, "Depth"));
+        assertEquals(List.of(new Attribute("Depth", 2.0)), server.getAttributes(name, new String[] {"Depth", "None"}).asList());
+        assertThrows(AttributeNotFoundException.class, () -> server.getAttribute(name, "None"));
+        assertThrows(AttributeNotFoundException.class, () -> server.setAttribute(name, new Attribute("Depth", 3.0)));
+    }
+
+    @Test
+    void anyNameMakesAnMBean() throws Exception {
+        for (String plugin : List.of("static", "a,b=c:*?\"x\n", "客户")) gauges.add("Test", plugin, "Errors", () -> value);
+
+        assertEquals(3, server.queryNames(new ObjectName("quotahost:type=Test,name=*"), null).size());
+        assertEquals(List.of("static", "a,b=c:*?\"x\n", "客户"), gauges.all().stream().map(Gauges.Gauge::name).toList());
+    }
+
+    @Test
+    void anOperationAnswersLines() throws Exception {
+        gauges.operation("Test", "describe", args -> new String[] {args[0] + "/" + args[1]});
+        ObjectName name = new ObjectName("quotahost:type=Test");
+
+        Object said = server.invoke(name, "describe", new Object[] {"alice", "app"}, new String[] {"java.lang.String", "java.lang.String"});
+
+        assertArrayEquals(new String[] {"alice/app"}, (String[]) said);
+        assertThrows(ReflectionException.class, () -> server.invoke(name, "none", new Object[0], new String[0]));
+    }
+
+    @Test
+    void closingTakesEveryMBeanAwayAndASecondLifeMayHaveTheSameNames() throws Exception {
+        ObjectName name = new ObjectName("quotahost:type=Test");
+        gauges.add("Test", "", "Depth", () -> value);
+        gauges.close();
+        assertFalse(server.isRegistered(name));
+
+        Gauges next = new Gauges();
+        gauges.add("Test", "", "Depth", () -> 1);
+        next.add("Test", "", "Depth", () -> 2);
+        assertEquals(2.0, server.getAttribute(name, "Depth"));
+        next.close();
+    }
+
+    @Test
+    void theStandardOnesShowTheTableTheInboxAndTheLease() throws Exception {
+        Inbox inbox = new Inbox();
+        QuotaTable table = Tables.table(inbox, 3, 3_600);
+        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table::fallback), () -> 0);
+        inbox.ask("alice", "a");
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        table.factor(0.5);
+
+        ObjectName name = new ObjectName("quotahost:type=QuotaTable");
+        assertEquals(1.0, server.getAttribute(name, "Clients"));
+        assertEquals(3.0, server.getAttribute(name, "ClientsMax"));
+        assertEquals(0.5, server.getAttribute(name, "Factor"));
+        assertEquals(1.0, server.getAttribute(name, "State"), "THROTTLE");
+        assertEquals(1.0, server.getAttribute(name, "Resolved"));
+        assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
+        Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
+        assertEquals(Set.of("QuotaTable", "Inbox", "Lease", "Host"), types);
+    }
+}

@@ -1,0 +1,77 @@
+package org.quotahost;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** The callback without a host: before configure(), after a failed one, after close(). */
+class PythonQuotaCallbackTest {
+    private static final KafkaPrincipal ALICE = new KafkaPrincipal(KafkaPrincipal.USER_TYPE, "alice");
+    private static final Map<String, String> NEWCOMERS = Map.of("user", "<newcomers>", "client-id", "");
+
+    private final PythonQuotaCallback callback = new PythonQuotaCallback();
+
+    @ParameterizedTest
+    @EnumSource(ClientQuotaType.class)
+    void itAnswersEveryQuestionOfARequest(ClientQuotaType type) {
+        for (String clientId : new String[] {"app", "", null, "a:b"}) {
+            assertEquals(NEWCOMERS, callback.quotaMetricTags(type, ALICE, clientId));
+        }
+        assertNull(callback.quotaLimit(type, NEWCOMERS));
+        assertFalse(callback.quotaResetRequired(type));
+    }
+
+    @ParameterizedTest
+    @EnumSource(ClientQuotaType.class)
+    void evenNonsenseIsAnsweredWithoutAThrow(ClientQuotaType type) {
+        assertEquals(NEWCOMERS, callback.quotaMetricTags(type, null, "app"));
+        assertNull(callback.quotaLimit(type, null));
+        assertNull(callback.quotaLimit(type, Map.of("other", "tag")));
+    }
+
+    @Test
+    void whatKafkaTellsMeanwhileDoesNoHarm() {
+        callback.updateQuota(ClientQuotaType.PRODUCE, List::of, 1_000);
+        callback.removeQuota(ClientQuotaType.PRODUCE, List::of);
+        callback.reconfigure(Map.of("client.quota.callback.mode", "shadow"));
+        callback.validateReconfiguration(Map.of());
+
+        assertFalse(callback.updateClusterMetadata(Cluster.empty()));
+        assertFalse(callback.updateClusterMetadata(null));
+        assertTrue(callback.reconfigurableConfigs().isEmpty());
+    }
+
+    @Test
+    void closingIsAllowedAtAnyTimeAndTwice() {
+        callback.close();
+        callback.close();
+
+        itAnswersEveryQuestionOfARequest(ClientQuotaType.PRODUCE);
+        whatKafkaTellsMeanwhileDoesNoHarm();
+    }
+
+    @Test
+    void aFailedStartIsOneConfigExceptionNamingThePropertyEachTime() {
+        Map<String, String> configs = Map.of("client.quota.callback.python.executable", "/no/such/python");
+        for (int start = 0; start < 2; start++) {
+            String said = assertThrows(ConfigException.class, () -> callback.configure(configs)).getMessage();
+            assertTrue(said.startsWith("client.quota.callback.python.executable=/no/such/python"), said);
+        }
+
+        itAnswersEveryQuestionOfARequest(ClientQuotaType.FETCH);
+        callback.close();
+        assertTrue(Thread.getAllStackTraces().keySet().stream().noneMatch(t -> t.getName().startsWith("quotahost-")));
+    }
+}
