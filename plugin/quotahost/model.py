@@ -1,4 +1,4 @@
-"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors."""
+"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors, volumes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import sys
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import ClassVar, Final, NamedTuple
+
+from quotahost.volume import Limit as Limit
+from quotahost.volume import LimitType as LimitType
+from quotahost.volume import Volume as Volume
 
 
 class QuotaType(StrEnum):
@@ -177,16 +181,6 @@ class Factor:
         if self.value >= 1:
             return State.OPEN
         return State.PAUSE if self.value <= 0 else State.THROTTLE
-
-
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """One file store of one broker; capacity and consumed in bytes."""
-
-    broker: str
-    name: str
-    capacity: int
-    consumed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+"""Frozen values about disks: a limit, and a volume with the limits that hold for it.
+
+A leaf module; everyone else imports these from :mod:`quotahost.model`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+
+class LimitType(StrEnum):
+    """What a limit counts, by the names of proposal 035's JSON schema (its "Limit Types")."""
+
+    CONSUMED_BYTES = "ConsumedBytes"
+    MIN_FREE_BYTES = "MinFreeBytes"
+    MIN_FREE_PERCENTAGE = "MinFreePercentage"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How full a volume may become (proposal 035, Limit Definition).
+
+    ``level`` is in whole bytes; for MIN_FREE_PERCENTAGE it is percent of the capacity, 0 to 100, which may
+    be fractional: a float counts as the decimal that it prints as, so 0.1 is exactly a tenth of a percent.
+
+    Raises:
+        ValueError: type is no LimitType, or level is negative, not finite, not a number, above 100 percent
+                or not whole bytes.
+    """
+
+    type: LimitType
+    level: int | float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type, LimitType):
+            raise ValueError(f"limit type must be a LimitType, not {self.type!r}")
+        level = self.level
+        if isinstance(level, bool) or not isinstance(level, int | float):
+            raise ValueError(f"the level of a {self.type} limit must be a number, not {level!r}")
+        if not 0 <= level < math.inf:
+            raise ValueError(f"the level of a {self.type} limit must be finite and at least 0, not {level!r}")
+        if self.type is LimitType.MIN_FREE_PERCENTAGE:
+            if level > 100:
+                raise ValueError(f"the level of a {self.type} limit must be at most 100 %, not {level!r}")
+        elif level != int(level):
+            raise ValueError(f"the level of a {self.type} limit must be whole bytes, not {level!r}")
+        else:
+            object.__setattr__(self, "level", int(level))
+
+    def __str__(self) -> str:
+        """As an operator reads it: ``MinFreePercentage 5 %``, ``ConsumedBytes 1,000,000 bytes``."""
+        if self.type is LimitType.MIN_FREE_PERCENTAGE:
+            return f"{self.type} {self.level:g} %"
+        return f"{self.type} {self.level:,} bytes"
+
+    def consumed_at(self, capacity: int) -> int:
+        """The consumption, in bytes, at which a volume of this capacity (bytes) reaches the limit.
+
+        Limits of different types can be compared only so. Never below 0: a volume that is smaller than the
+        free space demanded is at its limit when it is empty. Exact, a fraction of a byte of free space counts as one.
+        """
+        if self.type is LimitType.CONSUMED_BYTES:
+            return int(self.level)
+        if self.type is LimitType.MIN_FREE_BYTES:
+            return max(0, capacity - int(self.level))
+        return max(0, capacity - math.ceil(capacity * exact(self.level) / 100))
+
+
+def exact(level: float) -> Fraction:
+    """The decimal number that a float prints as, without the error of its binary form."""
+    return Fraction(repr(level))
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One file store of one broker; capacity and consumed in bytes.
+
+    ``soft`` and ``hard`` are the limits published with it: its own, else those of the broker that it belongs
+    to (proposal 035, snapshot note 2); None if that broker has none.
+    ``consumed`` may be above ``capacity``, as file systems keep blocks for root.
+
+    Raises:
+        ValueError: broker or name is not a string, or a size is not a whole number of at least 0.
+    """
+
+    broker: str
+    name: str
+    capacity: int
+    consumed: int
+    soft: Limit | None = None
+    hard: Limit | None = None
+
+    def __post_init__(self) -> None:
+        for what, text in (("broker", self.broker), ("name", self.name)):
+            if not isinstance(text, str):
+                raise ValueError(f"the {what} of a volume must be a string, not {text!r}")
+        for what, size in (("capacity", self.capacity), ("consumed", self.consumed)):
+            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+                raise ValueError(f"{what} of a volume must be a whole number of bytes from 0, not {size!r}")
+        for what, limit in (("soft", self.soft), ("hard", self.hard)):
+            if limit is not None and not isinstance(limit, Limit):
+                raise ValueError(f"{what} of a volume must be a Limit or None, not {limit!r}")
+
+    @property
+    def free(self) -> int:
+        """Bytes left, 0 if it is over-full."""
+        return max(0, self.capacity - self.consumed)
