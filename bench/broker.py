@@ -62,10 +62,10 @@ def pairs(count: int) -> str:
 
 
 def flood(count: int) -> str:
-    """Resident memory while ever new clients pass through a small table, in MB."""
+    """Resident memory while ever new clients come to a small table, in MB."""
     lines = ["| clients seen | resident MB |", "|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
-        settings = {"clients.max": "10000", "clients.idle": "1s", "static.produce": "1M"}
+        settings = {"clients.max": "10000", "static.produce": "1M"}
         with _node(Path(folder), True, **settings) as node:
             for step in range(10):
                 introduce(node, (f"flood-{step}-{n}" for n in range(count // 10)))
