@@ -38,11 +38,13 @@ Lifecycle, the same for every role:
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
+from quotahost.broker import Broker, NoBroker
 from quotahost.model import (
     Client,
     ClientQuotaChange,
@@ -70,6 +72,7 @@ class Context:
             leaf). Replaced when they change live: read it when it is needed, keep no part of it.
         node_id: ``node.id`` of this broker.
         log: a logger that ends in the broker's own log.
+        broker: what a plugin may ask of the broker that it lives in, and show there.
         answers_changed: a supplier calls it, from any thread, when quotas that it gave are no
             longer what it would answer: for one principal, one client-id, both, or (no argument) all. The
             host asks again for those clients and publishes what differs.
@@ -81,6 +84,22 @@ class Context:
     node_id: int
     log: logging.Logger
     answers_changed: Callable[..., None] = _nothing_changed
+    broker: Broker = field(default_factory=NoBroker)
+
+    def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""
+
+        def body() -> None:
+            try:
+                run()
+            except BaseException:
+                self.log.exception("thread %s of plugin %s ended", name, self.name)
+            finally:
+                self.broker.thread_ends()
+
+        thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
+        thread.start()
+        return thread
 
 
 @runtime_checkable
@@ -140,7 +159,11 @@ class QuotaPolicy(Protocol):
     """How full is too full (proposal 035, QuotaPolicy); the smallest factor of all volumes holds."""
 
     def quota_factor(self, volume: Volume) -> float:
-        """The share of the quota left, 0.0 (hard limit breached) to 1.0 (below the soft limit)."""
+        """The share of the quota left, 0.0 (hard limit breached) to 1.0 (below the soft limit).
+
+        Asked for every volume when the source's volumes have changed; at every read if the policy has an
+        attribute ``depends_on_time`` that is true.
+        """
         ...
 
 

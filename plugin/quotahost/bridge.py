@@ -12,6 +12,7 @@ from typing import Any
 
 import jpype
 
+from quotahost.broker import LogDir
 from quotahost.host import Host
 from quotahost.logs import Logs
 from quotahost.settings import Settings
@@ -59,6 +60,7 @@ class JavaShim:
             settings.mode == "shadow",
             self._doubles([math.nan if rate is None else rate for rate in rates]),
         )
+        self._table.configureRamp(self._window_ms(), int(settings.max_mute.total_seconds() * _MILLIS))
         self._host.configureInbox(settings.inbox_max)
         self._host.configureLease(
             int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)
@@ -80,6 +82,32 @@ class JavaShim:
     def set_factor(self, value: float) -> None:
         self._table.factor(value)
 
+    def fence(self) -> bool:
+        return bool(self._table.fenceInstalled())
+
+    def client_config(self) -> dict[str, str]:
+        return _pairs(self._host.clientConfig())
+
+    def registered(self) -> dict[int, bool]:
+        rows = (str(row).split("\t") for row in self._host.admin().brokers())
+        return {int(broker): fenced == "1" for broker, fenced in rows}
+
+    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
+        rows = (str(row).split("\t") for row in self._host.admin().logDirs(self._ints(list(brokers))))
+        return [LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows]
+
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        return tuple(str(path) for path in self._host.offlineLogDirs())
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        self._host.pluginGauges().set(type, name, attribute, value)
+
+    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+        self._host.pluginGauges().add(type, name, attribute, by)
+
+    def forget(self, type: str, name: str) -> None:
+        self._host.pluginGauges().remove(type, name)
+
     def verdict(self, ticket: str, problem: str | None) -> None:
         self._host.verdict(ticket, problem)
 
@@ -98,6 +126,12 @@ class JavaShim:
     def log(self, logger: str, level: int, message: str) -> None:
         self._host.log(logger, level, message)
 
+    def _window_ms(self) -> int:
+        """How far back Kafka looks for a quota (quota.window.num, quota.window.size.seconds)."""
+        broker = self.broker()
+        number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
+        return int(number) * int(size) * _MILLIS
+
     def detach(self) -> None:
         jpype.java.lang.Thread.detach()
 
@@ -112,6 +146,10 @@ def serve() -> None:
 def _pairs(flat: Any) -> dict[str, str]:
     texts = [str(text) for text in flat]
     return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _size(text: str) -> int | None:
+    return None if text == "-1" else int(text)
 
 
 def _batch(java: Any) -> Batch:

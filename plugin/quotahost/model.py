@@ -188,8 +188,10 @@ class ClusterVolumes:
     """The newest fresh volumes of every active broker, or why they are not known.
 
     ``unknown`` holds one sentence for each broker or volume whose state is unknown; empty
-    means that all is known.
+    means that all is known. ``waiting`` says what a source that has just started still waits for: until
+    ``startup.grace`` is over this is no failure. What is known counts all the while.
     """
 
     volumes: tuple[Volume, ...]
     unknown: tuple[str, ...] = ()
+    waiting: str = ""

@@ -80,6 +80,33 @@ def parse_percent(value: object) -> float | None:
     return parse_limit(_text(value).removesuffix("%").rstrip() if isinstance(value, str) else value)
 
 
+def parse_size(value: object) -> int | None:
+    """Whole bytes from ``10M`` and the like; None is None.
+
+    Raises:
+        ValueError: see parse_quantity.
+    """
+    return None if value is None else int(parse_quantity(value))
+
+
+def parse_share(value: object) -> float | None:
+    """A share from ``0.05`` or ``5%``, above 0 and at most 1; None is None.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if value is None:
+        return None
+    text = _text(value)
+    number = text.removesuffix("%").rstrip()
+    if not re.fullmatch(_NUMBER, number):
+        raise ValueError("is not a share; write 0.05 or 5%")
+    share = float(_exact(number, Decimal("0.01") if text.endswith("%") else 1))
+    if not 0 < share <= 1:
+        raise ValueError("must be above 0 and at most 1; write 0.05 or 5%")
+    return share
+
+
 def parse_count(value: object) -> int:
     """A whole number from 1 to 2,147,483,647 (Java's int); ``50K`` is 50000.
 

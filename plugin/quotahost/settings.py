@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field, SecretStr
 
-from quotahost.model import State
+from quotahost.model import Limit, State
 from quotahost.properties import PREFIX, Frozen, Problem, SettingsError, declare, declared
 from quotahost.properties_read import configured, read
 from quotahost.properties_secrets import property_names
@@ -24,6 +24,7 @@ from quotahost.properties_types import (
     SomeNames,
     Text,
 )
+from quotahost.settings_storage import StorageSettings
 from quotahost.units import (
     BytesLimit,
     BytesPerSecond,
@@ -45,6 +46,23 @@ __all__ = [
     "live_properties",
     "properties_table",
 ]
+
+
+_READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
+
+
+def _source(fields: dict[str, Any]) -> str | None:
+    """This broker's own volumes where a limit is set: the least that protects them."""
+    static = fields.get("static")
+    return "local" if static and (static.storage.limit("soft") or static.storage.limit("hard")) else None
+
+
+def _policy(fields: dict[str, Any]) -> str | None:
+    return "limits" if fields.get("factor_source") else None
+
+
+def _tasks(fields: dict[str, Any]) -> str:
+    return "publish-volumes" if fields.get("factor_source") in _READ_SNAPSHOTS else ""
 
 
 def _fallback(fields: dict[str, Any]) -> str:
@@ -69,10 +87,11 @@ class StaticSettings(Frozen):
     )
     scope: Sharing = declare(
         "static.scope",
-        "Who shares one such rate: each client (principal and client-id), user or client-id has one of "
-        "its own; with `broker` it is one total for all, as with Strimzi's plugin.",
-        default="client",
+        "Who shares one such rate: with `broker` it is one total for all clients of a broker, as with "
+        "Strimzi's plugin; else each client (principal and client-id), user or client-id has one of its own.",
+        default="broker",
     )
+    storage: StorageSettings = Field(default_factory=StorageSettings)
 
 
 class NewcomerSettings(Frozen):
@@ -110,15 +129,48 @@ class Settings(Frozen):
         "Suppliers in the order in which they are asked; the first answer is the client's quota.",
         default="client-quotas,static",
     )
+    static: StaticSettings = Field(default_factory=StaticSettings)
     factor_source: Name = declare(
-        "factor.source", "Where the state of the disks, and so the factor, comes from."
+        "factor.source",
+        "Where the state of the disks, and so the factor, comes from.",
+        default=_source,
+        told="local if a static.storage limit is set, else none",
     )
     factor_interval: Duration = declare(
-        "factor.interval", "How often the factor source is read.", default="1s"
+        "factor.interval", "How often the factor source is read.", default="250ms"
     )
-    policy: Name = declare("policy", "Makes a factor of each volume that the factor source reports.")
-    tasks: Names = declare("tasks", "Periodic tasks to run in the broker.", default="", told="")
-    static: StaticSettings = Field(default_factory=StaticSettings)
+    policy: Name = declare(
+        "policy",
+        "Makes a factor of each volume that the factor source reports.",
+        default=_policy,
+        told="limits with a factor.source, else none",
+    )
+    tasks: Names = declare(
+        "tasks",
+        "Periodic tasks to run in the broker.",
+        default=_tasks,
+        told="publish-volumes where factor.source reads snapshots, else none",
+    )
+    volumes_period: Duration = declare(
+        "volumes.period", "How often this broker's file stores are looked at.", default="250ms"
+    )
+    snapshots_topic: Text = declare(
+        "snapshots.topic",
+        "Compacted topic of the brokers' volume snapshots; made if it is absent.",
+        default="__quotahost_snapshots",
+        live=False,
+    )
+    snapshots_period: Duration = declare(
+        "snapshots.period",
+        "How often a broker publishes its snapshot at least; what is news (a thousandth of a volume's capacity, "
+        "a limit crossed) is published at once.",
+        default="5s",
+    )
+    snapshots_expiry: Duration = declare(
+        "snapshots.expiry",
+        "How long a stopped broker is missed. After that it counts no more, as if it were unregistered.",
+        default="1d",
+    )
     excluded_principals: Principals = declare(
         "static.excluded.principal.name.list",
         "Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, "
@@ -170,6 +222,19 @@ class Settings(Frozen):
         "no later change takes back. A quota that is itself lower stays as it was set.",
         default="35K",
     )
+    max_mute: Duration = declare(
+        "max.mute",
+        "The longest throttle time that a step of the factor downwards may cause; a lower factor is reached in "
+        "several steps, one each quota window.",
+        default="30s",
+    )
+    fence_authorizer: Text = declare(
+        "fence.authorizer",
+        "What `org.quotahost.QuotaFence` wraps where it is the broker's `authorizer.class.name`: an authorizer's "
+        "class, or `none` where there was none and everything is allowed.",
+        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        live=False,
+    )
     factor_quota_types: QuotaTypes = declare(
         "factor.quota.types", "Quota types that the factor multiplies.", default="PRODUCE"
     )
@@ -197,6 +262,16 @@ class Settings(Frozen):
         told="",
         shown=False,  # they may hold secrets
     )
+
+    @property
+    def storage_soft(self) -> Limit | None:
+        """The soft limit of this broker's volumes."""
+        return self.static.storage.limit("soft")
+
+    @property
+    def storage_hard(self) -> Limit | None:
+        """The hard limit of this broker's volumes."""
+        return self.static.storage.limit("hard")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Settings:

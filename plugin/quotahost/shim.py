@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
 from typing import Any, Protocol
 
+from quotahost.broker import LogDir
 from quotahost.model import Client, ScopeKind
 from quotahost.settings import Settings
 
@@ -103,6 +104,38 @@ class Shim(Protocol):
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         """Put answers into the table; how many clients differ from before."""
+        ...
+
+    def fence(self) -> bool:
+        """Whether a fence stands in this JVM that holds a PAUSE."""
+        ...
+
+    def client_config(self) -> dict[str, str]:
+        """librdkafka's configuration of a client as this broker itself; holds secrets."""
+        ...
+
+    def registered(self) -> dict[int, bool]:
+        """Every registered broker, and whether it is fenced; waits."""
+        ...
+
+    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
+        """The log directories of these brokers; waits."""
+        ...
+
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        """This broker's log directories that Kafka has given up."""
+        ...
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        """Show a number."""
+        ...
+
+    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+        """Add to a number."""
+        ...
+
+    def forget(self, type: str, name: str) -> None:
+        """Show the numbers of this name no longer."""
         ...
 
     def set_factor(self, value: float) -> None:

@@ -23,6 +23,8 @@ from quotahost.properties_parse import (
     parse_limit,
     parse_percent,
     parse_quantity,
+    parse_share,
+    parse_size,
 )
 
 
@@ -82,9 +84,21 @@ BYTES_PER_SECOND: Final = _limit_unit("bytes/s")
 PERCENT: Final = Unit("%", lambda value: UNLIMITED if value is None else f"{show_number(value)} %")
 MUTATIONS_PER_SECOND: Final = _limit_unit("mutations/s")
 
+def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: "none" if value is None else show(value)
+
+
 Count = Annotated[int, BeforeValidator(parse_count), COUNT]
 Duration = Annotated[timedelta, BeforeValidator(parse_duration), DURATION]
 Bytes = Annotated[float, BeforeValidator(parse_quantity), BYTES]
+Size = Annotated[
+    int | None, BeforeValidator(parse_size), Unit("bytes", _or_none(lambda value: show_limit(value, "bytes")))
+]
+Share = Annotated[
+    float | None,
+    BeforeValidator(parse_share),
+    Unit("share of the capacity", _or_none(lambda value: f"{show_number(value)} ({value:.3%})")),
+]
 BytesPerSecond = Annotated[float, BeforeValidator(parse_quantity), BYTES_PER_SECOND]
 BytesLimit = Annotated[float | None, BeforeValidator(parse_limit), BYTES_PER_SECOND]
 PercentLimit = Annotated[float | None, BeforeValidator(parse_percent), PERCENT]

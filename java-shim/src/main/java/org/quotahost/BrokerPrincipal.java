@@ -72,7 +72,12 @@ final class BrokerPrincipal {
     }
 
     private String protocol(String listener) {
-        for (String pair : text("listener.security.protocol.map").split(",")) {
+        return protocol(text("listener.security.protocol.map"), listener);
+    }
+
+    /** The security protocol of a listener by listener.security.protocol.map. */
+    static String protocol(String map, String listener) {
+        for (String pair : map.split(",")) {
             String[] parts = pair.strip().split(":");
             if (parts.length == 2 && parts[0].equalsIgnoreCase(listener)) return parts[1].toUpperCase(Locale.ROOT);
         }
@@ -93,7 +98,7 @@ final class BrokerPrincipal {
     }
 
     /** One option by its name; read from the left, so that no value is taken for an option. */
-    private static Optional<String> find(String name, String jaas) {
+    static Optional<String> find(String name, String jaas) {
         Matcher option = OPTION.matcher(jaas);
         while (option.find()) {
             if (!option.group(1).equals(name)) continue;

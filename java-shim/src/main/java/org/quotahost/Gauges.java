@@ -34,25 +34,45 @@ final class Gauges {
         bean(type, "").operation(operation, body);
     }
 
+    /** Forgets a bean with all its numbers. */
+    synchronized void remove(String type, String name) {
+        gauges.removeIf(gauge -> gauge.type().equals(type) && gauge.name().equals(name));
+        beans.keySet().removeIf(bean -> {
+            if (!bean.equals(objectName(type, name))) return false;
+            unregister(bean);
+            return true;
+        });
+    }
+
     synchronized List<Gauge> all() {
         return List.copyOf(gauges);
     }
 
     synchronized void close() {
-        for (ObjectName name : beans.keySet()) {
-            try {
-                server.unregisterMBean(name);
-            } catch (JMException e) {
-                LOG.debug("{} was gone already", name);
-            }
-        }
+        beans.keySet().forEach(this::unregister);
         beans.clear();
         gauges.clear();
     }
 
+    private void unregister(ObjectName name) {
+        try {
+            server.unregisterMBean(name);
+        } catch (JMException e) {
+            LOG.debug("{} was gone already", name);
+        }
+    }
+
+    private static ObjectName objectName(String type, String name) {
+        try {
+            return new ObjectName("quotahost:type=" + type + (name.isEmpty() ? "" : ",name=" + quoted(name)));
+        } catch (JMException e) {
+            throw new IllegalArgumentException("no MBean can be named " + type + " " + name, e);
+        }
+    }
+
     private GaugeBean bean(String type, String name) {
         try {
-            ObjectName objectName = new ObjectName("quotahost:type=" + type + (name.isEmpty() ? "" : ",name=" + quoted(name)));
+            ObjectName objectName = objectName(type, name);
             GaugeBean known = beans.get(objectName);
             if (known != null) return known;
             GaugeBean bean = new GaugeBean();

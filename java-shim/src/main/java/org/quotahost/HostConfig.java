@@ -6,8 +6,11 @@ import java.util.Objects;
 import java.util.TreeMap;
 import org.apache.kafka.common.config.types.Password;
 
-/** The broker properties that the host is given: those under the prefix, and a few of the broker's own. */
-record HostConfig(Map<String, String> properties, Map<String, String> broker) {
+/**
+ * The broker properties that the host is given: those under the prefix, a few of the broker's own, and how a client
+ * reaches it (BrokerClient).
+ */
+record HostConfig(Map<String, String> properties, Map<String, String> broker, Map<String, Object> client) {
     private static final String CLASS = PythonQuotaCallback.PREFIX + "class";
     private static final List<String> OF_THE_BROKER = List.of(
             "node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "quota.window.num", "quota.window.size.seconds");
@@ -20,7 +23,7 @@ record HostConfig(Map<String, String> properties, Map<String, String> broker) {
             if (OF_THE_BROKER.contains(name)) broker.put(name, text(value));
         });
         broker.put("inter.broker.principals", String.join("\n", BrokerPrincipal.names(configs)));
-        return new HostConfig(properties, broker);
+        return new HostConfig(properties, broker, BrokerClient.of(configs));
     }
 
     String executable() {

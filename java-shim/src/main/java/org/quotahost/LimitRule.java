@@ -9,7 +9,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * <p>Kafka's throttle time is (rate - bound) / bound x window without a cap (ClientQuotaManager, QuotaUtils), so no
  * factor may take a limit below the floor. A base rate that is itself below the floor stays as the operator set it.
  *
- * @param factor 0..1, multiplies the base rate of the factored types
+ * @param factor 0..1, multiplies the base rate of the factored types; a client without one goes by its measured rate
  * @param floorBytes bytes/s that no factor takes PRODUCE or FETCH below
  * @param shadow nothing is enforced: every limit is null
  */
@@ -20,19 +20,25 @@ record LimitRule(double factor, double floorBytes, Set<ClientQuotaType> factored
     private static final double FLOOR_REQUEST = 1.0;
     private static final double FLOOR_MUTATION = 0.1;
 
+    boolean factors(int type) {
+        return factored.contains(TYPES[type]);
+    }
+
     LimitRule withFactor(double other) {
         return new LimitRule(other, floorBytes, factored, shadow);
     }
 
-    Double limit(int type, double base, boolean exempt) {
+    /** @param stand what the factor acts on where the base rate is NaN (unlimited); NaN if nothing is known */
+    Double limit(int type, double base, double stand, boolean exempt) {
         if (shadow || exempt) return null;
         boolean unlimited = Double.isNaN(base);
-        if (factor >= 1 || !factored.contains(TYPES[type])) return unlimited ? null : base;
-        if (unlimited) return factor > 0 ? null : Double.valueOf(floor(type));
-        return Math.max(Math.min(base, floor(type)), base * factor);
+        if (factor >= 1 || !factors(type)) return unlimited ? null : base;
+        double whole = unlimited ? stand : base;
+        if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(floor(type));
+        return Math.max(Math.min(whole, floor(type)), whole * factor);
     }
 
-    private double floor(int type) {
+    double floor(int type) {
         return switch (TYPES[type]) {
             case PRODUCE, FETCH -> floorBytes;
             case REQUEST -> FLOOR_REQUEST;

@@ -34,6 +34,8 @@ public final class PythonHost {
     private final Reconfiguration reconfiguration = new Reconfiguration(inbox);
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
     private final LongAdder restarts = new LongAdder();
+    private final PluginGauges pluginGauges = new PluginGauges(gauges);
+    private ClusterAdmin admin;
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch closing = new CountDownLatch(1);
     private volatile HostConfig config;
@@ -184,6 +186,34 @@ public final class PythonHost {
         pluginErrors.get(name).increment();
     }
 
+    /** Numbers of plugins' own. */
+    public PluginGauges pluginGauges() {
+        return pluginGauges;
+    }
+
+    /** What the cluster says of its brokers; one for all plugins. */
+    public synchronized ClusterAdmin admin() {
+        if (admin == null) admin = new ClusterAdmin(config.client(), "quotahost-" + config.broker().getOrDefault("node.id", "-1"));
+        return admin;
+    }
+
+    /** The configuration of a librdkafka client as this broker itself; names and values alternate; secrets included. */
+    public String[] clientConfig() throws Exception {
+        return HostConfig.flat(ClientNames.librdkafka(config.client()));
+    }
+
+    /** librdkafka's form of a Java client's configuration; names and values alternate in both. */
+    public String[] librdkafka(String[] java) throws Exception {
+        Map<String, Object> config = new java.util.HashMap<>();
+        for (int i = 0; i < java.length; i += 2) config.put(java[i], java[i + 1]);
+        return HostConfig.flat(ClientNames.librdkafka(config));
+    }
+
+    /** The log directories that Kafka itself has given up. */
+    public String[] offlineLogDirs() {
+        return OfflineLogDirs.now();
+    }
+
     /** Every gauge as type, name, attribute and, in the same order, its value. */
     public String[] gaugeNames() {
         return gauges.all().stream().flatMap(g -> List.of(g.type(), g.name(), g.attribute()).stream()).toArray(String[]::new);
@@ -261,6 +291,9 @@ public final class PythonHost {
             if (thread != null && thread.isAlive()) LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
+        }
+        synchronized (this) {
+            if (admin != null) admin.close();
         }
         gauges.close();
     }

@@ -2,6 +2,7 @@ package org.quotahost;
 
 import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
@@ -30,8 +31,11 @@ public final class QuotaTable {
     private volatile int size;
     private volatile int clientsMax = 50_000;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    private double hostFactor = 1;
-    private Double fallbackFactor;
+    private final Ramp ramp = new Ramp();
+    private volatile double hostFactor = 1;
+    private volatile Double fallbackFactor;
+    /** The factor is below 1, and what clients without a quota did before is measured. */
+    private volatile boolean reduced;
 
     /** What has happened in the table since it was made. */
     static final class Counters {
@@ -94,7 +98,18 @@ public final class QuotaTable {
             reset[type] = scopes.newcomers.set(type, newcomerRates[type], false, scopes.rule());
         }
         scopes.bump(reset);
-        scopes.apply(new LimitRule(factorInForce(), floorBytes, types, shadow));
+        Fence.shadow(shadow);
+        scopes.apply(new LimitRule(ramp.value(), floorBytes, types, shadow));
+    }
+
+    /** How quickly the factor may fall: Kafka's window and the longest mute that a step may cause. */
+    public synchronized void configureRamp(long windowMs, long maxMuteMs) {
+        ramp.configure(windowMs, maxMuteMs);
+    }
+
+    /** Who passes the fence in every state: principals, and client-ids where nobody authenticates (Fence). */
+    public void exempt(String[] principals, String[] clientIds, boolean brokersAnonymous) {
+        Fence.exempt(principals, clientIds, brokersAnonymous);
     }
 
     /**
@@ -115,10 +130,10 @@ public final class QuotaTable {
     }
 
     /** The factor that the host found; it holds while the lease does. */
-    public synchronized void factor(double value) {
+    public void factor(double value) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         hostFactor = value;
-        scopes.apply(scopes.rule().withFactor(factorInForce()));
+        move();
     }
 
     /** The clients known that match, to be asked for again; null matches all. */
@@ -135,13 +150,48 @@ public final class QuotaTable {
     // ---- lease and clock -------------------------------------------------------------------------------------
 
     /** While the host is silent the fallback's factor holds; null gives the host's back. */
-    synchronized void fallback(Double factor) {
+    void fallback(Double factor) {
         fallbackFactor = factor;
-        scopes.apply(scopes.rule().withFactor(factorInForce()));
+        move();
     }
 
-    synchronized double factorInForce() {
-        return fallbackFactor != null ? fallbackFactor : hostFactor;
+    double factorInForce() {
+        Double instead = fallbackFactor;
+        return instead != null ? instead : hostFactor;
+    }
+
+    /** What the limits are multiplied by: on its way to the factor in force, or held where the fence took over. */
+    synchronized double limitFactor() {
+        return ramp.value();
+    }
+
+    /** Takes the limits towards the factor in force as far as max.mute allows now; called until they are there. */
+    void move() {
+        Map<Integer, Map<List<String>, Double>> rates = factorInForce() < 1 && !reduced ? rates() : Map.of();
+        synchronized (this) {
+            double factor = factorInForce();
+            reduced = factor < 1;
+            ramp.aim(fenced(factor) ? ramp.value() : factor);
+            rates.forEach((type, measured) -> scopes.measured(type, measured, scopes.rule().floor(type)));
+            if (ramp.step(System.nanoTime())) scopes.apply(scopes.rule().withFactor(ramp.value()));
+        }
+    }
+
+    /** PAUSE is the fence's where there is one: the limits stay, so that letting go is immediate. */
+    private boolean fenced(double factor) {
+        boolean held = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
+        if (held) Fence.close();
+        else Fence.open();
+        return held;
+    }
+
+    /** What clients do right now, for those without a quota that the factor could act on. */
+    private Map<Integer, Map<List<String>, Double>> rates() {
+        Map<Integer, Map<List<String>, Double>> rates = new HashMap<>();
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            if (scopes.rule().factors(type.ordinal())) rates.put(type.ordinal(), KafkaRates.of(type));
+        }
+        return rates;
     }
 
     /** An eighth of clients.idle has passed: forgets who has been silent for longer than all of it. */

@@ -1,5 +1,6 @@
 package org.quotahost;
 
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicIntegerArray;
@@ -52,7 +53,13 @@ final class Scopes {
 
     private Tags of(String user, String clientId) {
         return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>())
-                .computeIfAbsent(clientId, c -> new Tags(user, c));
+                .computeIfAbsent(clientId, c -> fresh(user, c));
+    }
+
+    private Tags fresh(String user, String clientId) {
+        Tags tags = new Tags(user, clientId);
+        for (int type = 0; newcomers != null && type < Tags.TYPES; type++) tags.stand(type, newcomers.base(type));
+        return tags;
     }
 
     LimitRule rule() {
@@ -65,6 +72,16 @@ final class Scopes {
         boolean[] reset = new boolean[Tags.TYPES];
         each((tags, type) -> reset[type] |= tags.refresh(type, next));
         bump(reset);
+    }
+
+    /** Gives every scope what a factor is to act on where the rate is unlimited: the measured rate, or the newcomers'. */
+    void measured(int type, Map<List<String>, Double> rates, double least) {
+        double unmeasured = newcomers.base(type);
+        each((tags, of) -> {
+            if (of != type) return;
+            Double rate = rates.get(List.of(tags.user, tags.clientId));
+            tags.stand(type, rate != null && rate >= least ? rate : unmeasured);
+        });
     }
 
     void bump(boolean[] reset) {

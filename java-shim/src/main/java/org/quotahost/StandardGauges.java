@@ -15,6 +15,7 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "Evicted", counters.evicted::sum);
         gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
         gauges.add("QuotaTable", "", "Factor", table::factorInForce);
+        gauges.add("QuotaTable", "", "LimitFactor", table::limitFactor);
         gauges.add("QuotaTable", "", "State", () -> state(table.factorInForce()));
         gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));

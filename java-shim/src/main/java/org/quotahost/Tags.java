@@ -35,9 +35,11 @@ final class Tags extends AbstractMap<String, String> {
 
     /** Base rates, NaN for unlimited; only the writer looks. */
     private final double[] base = new double[TYPES];
+    /** What a factor acts on while the base is unlimited, NaN if nothing is known; only the writer looks. */
+    private final double[] stand = new double[TYPES];
     private final int[] holders = new int[TYPES];
     private final boolean[] used = new boolean[TYPES];
-    private boolean exempt;
+    private final boolean[] exempt = new boolean[TYPES];
     private int orphanedAt = NEVER;
     private static final int NEVER = -1;
 
@@ -48,6 +50,7 @@ final class Tags extends AbstractMap<String, String> {
         this.values = List.of(user, clientId);
         this.hash = (USER.hashCode() ^ user.hashCode()) + (CLIENT_ID.hashCode() ^ clientId.hashCode());
         Arrays.fill(base, Double.NaN);
+        Arrays.fill(stand, Double.NaN);
     }
 
     Double limit(int type) {
@@ -57,7 +60,7 @@ final class Tags extends AbstractMap<String, String> {
     /** Sets the base rate of a type. Answers whether the limit is another one now. */
     boolean set(int type, double rate, boolean isExempt, LimitRule rule) {
         base[type] = rate;
-        exempt = isExempt;
+        exempt[type] = isExempt;
         return refresh(type, rule);
     }
 
@@ -68,7 +71,7 @@ final class Tags extends AbstractMap<String, String> {
 
     /** Works the limit of a type out again after the rule has changed. */
     boolean refresh(int type, LimitRule rule) {
-        return put(type, rule.limit(type, base[type], exempt));
+        return put(type, rule.limit(type, base[type], stand[type], exempt[type]));
     }
 
     private boolean put(int type, Double limit) {
@@ -82,6 +85,14 @@ final class Tags extends AbstractMap<String, String> {
 
     double base(int type) {
         return base[type];
+    }
+
+    double stand(int type) {
+        return stand[type];
+    }
+
+    void stand(int type, double rate) {
+        stand[type] = rate;
     }
 
     void hold(int type) {

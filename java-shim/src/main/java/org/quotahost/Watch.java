@@ -47,6 +47,7 @@ final class Watch {
     private void look() {
         try {
             lease.check();
+            table.move();
             long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
             if (System.nanoTime() - tickedAt >= eighth) {
                 tickedAt = System.nanoTime();

@@ -1,0 +1,58 @@
+package org.quotahost;
+
+import java.lang.management.ManagementFactory;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The byte rates that Kafka measures for its quotas, by the two values of the tags, out of the MBeans that its
+ * JmxReporter (on by default) keeps in this JVM: kafka.server:type=Produce|Fetch,user=...,client-id=..., byte-rate.
+ */
+final class KafkaRates {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.rates");
+    private static final Map<ClientQuotaType, String> BEANS =
+            Map.of(ClientQuotaType.PRODUCE, "Produce", ClientQuotaType.FETCH, "Fetch");
+    private static volatile boolean toldFailure;
+
+    private KafkaRates() {}
+
+    /** Bytes/s by (user, client-id); empty for types that aren't bytes. */
+    static Map<List<String>, Double> of(ClientQuotaType type) {
+        Map<List<String>, Double> rates = new HashMap<>();
+        String bean = BEANS.get(type);
+        if (bean == null) return rates;
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            for (ObjectName name : server.queryNames(new ObjectName("kafka.server:type=" + bean + ",*"), null)) {
+                String user = name.getKeyProperty(Tags.USER);
+                String clientId = name.getKeyProperty(Tags.CLIENT_ID);
+                if (user == null || clientId == null) continue;
+                Double rate = rate(server, name);
+                if (rate != null) rates.put(List.of(plain(user), plain(clientId)), rate);
+            }
+        } catch (JMException | RuntimeException e) {
+            if (!toldFailure) LOG.warn("Kafka's measured rates can't be read; clients without a quota go by newcomers.*", e);
+            toldFailure = true;
+        }
+        return rates;
+    }
+
+    private static Double rate(MBeanServer server, ObjectName name) {
+        try {
+            return server.getAttribute(name, "byte-rate") instanceof Double rate && Double.isFinite(rate) ? rate : null;
+        } catch (JMException e) {
+            return null; // expired between the query and now
+        }
+    }
+
+    private static String plain(String value) {
+        return value.startsWith("\"") ? ObjectName.unquote(value) : value;
+    }
+}

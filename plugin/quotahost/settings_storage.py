@@ -1,0 +1,69 @@
+"""How full is too full: ``static.storage.*``, by the names of proposal 035 ("Configuring the plugin")."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from quotahost.model import Limit, LimitType
+from quotahost.properties import Frozen, declare
+from quotahost.units import Share, Size
+from quotahost.volume import contradict
+
+_BYTES, _PERCENT = LimitType.MIN_FREE_BYTES, LimitType.MIN_FREE_PERCENTAGE
+_KINDS = {"": LimitType.CONSUMED_BYTES, "_min_free_bytes": _BYTES, "_min_free_percent": _PERCENT}
+
+
+class StorageSettings(Frozen):
+    """The limits of this broker's volumes; at most one soft and one hard, of any two types."""
+
+    soft: Size = declare(
+        "static.storage.soft",
+        "Soft limit: bytes consumed of a volume above which producers are slowed.",
+        told="none",
+    )
+    soft_min_free_bytes: Size = declare(
+        "static.storage.soft.min-free-bytes", "The same as bytes free below which they are.", told="none"
+    )
+    soft_min_free_percent: Share = declare(
+        "static.storage.soft.min-free-percent", "The same as a share of the capacity, 0.0 to 1.0.", told="none"
+    )
+    hard: Size = declare(
+        "static.storage.hard",
+        "Hard limit: bytes consumed of a volume at which producers are stopped.",
+        told="none",
+    )
+    hard_min_free_bytes: Size = declare(
+        "static.storage.hard.min-free-bytes", "The same as bytes free below which they are.", told="none"
+    )
+    hard_min_free_percent: Share = declare(
+        "static.storage.hard.min-free-percent", "The same as a share of the capacity, 0.0 to 1.0.", told="none"
+    )
+
+    @model_validator(mode="after")
+    def _one_each_and_in_order(self) -> Self:
+        for side in ("soft", "hard"):
+            names = [name for name in self._given(side)]
+            if len(names) > 1:
+                raise ValueError(f"{' and '.join(names)} are both set; give one {side} limit")
+        problem = contradict(self.limit("soft"), self.limit("hard"))
+        if problem:
+            raise ValueError(f"{problem}; let the hard limit be reached after the soft one")
+        return self
+
+    def limit(self, side: str) -> Limit | None:
+        """The ``soft`` or ``hard`` limit, None if there is none."""
+        for name, kind in _KINDS.items():
+            level = getattr(self, side + name)
+            if level is not None:
+                return Limit(kind, level * 100 if kind is _PERCENT else int(level))
+        return None
+
+    def _given(self, side: str) -> list[str]:
+        names = (side + name for name in _KINDS)
+        return [
+            f"static.storage.{name.replace('_min', '.min').replace('_', '-')}"
+            for name in names
+            if getattr(self, name) is not None
+        ]
