@@ -1,4 +1,4 @@
-"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors, volumes."""
+"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors, volumes, snapshots."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import ClassVar, Final, NamedTuple
 
+from quotahost.snapshot import Snapshot as Snapshot
 from quotahost.volume import Limit as Limit
 from quotahost.volume import LimitType as LimitType
 from quotahost.volume import Volume as Volume

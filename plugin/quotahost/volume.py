@@ -28,7 +28,7 @@ class Limit:
 
     Raises:
         ValueError: type is no LimitType, or level is negative, not finite, not a number, above 100 percent
-                or not whole bytes.
+            or not whole bytes.
     """
 
     type: LimitType
