@@ -13,6 +13,7 @@ from typing import Any
 import jpype
 
 from quotahost.broker import LogDir
+from quotahost.exemptions import Exemptions
 from quotahost.host import Host
 from quotahost.logs import Logs
 from quotahost.settings import Settings
@@ -81,6 +82,10 @@ class JavaShim:
 
     def set_factor(self, value: float) -> None:
         self._table.factor(value)
+
+    def exempt(self, exemptions: Exemptions) -> None:
+        ids = exemptions.anonymous_client_ids
+        self._table.exempt(self._strings(sorted(exemptions.principals)), self._strings(sorted(ids)), bool(ids))
 
     def fence(self) -> bool:
         return bool(self._table.fenceInstalled())

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from quotahost.api import Context
+from quotahost.broker import Broker
 from quotahost.discovery_check import checked, settings_model
 from quotahost.discovery_find import GROUPS, Found, PluginError, entry_point, failing, origin, survey
 from quotahost.properties import is_secret
@@ -75,6 +76,7 @@ def build(
     settings: Settings,
     node_id: int,
     answers_changed: Callable[..., None] | None = None,
+    broker: Broker | None = None,
 ) -> Built:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
 
@@ -82,7 +84,7 @@ def build(
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    return construct(role, name, load(role, name), settings, node_id, answers_changed)
+    return construct(role, name, load(role, name), settings, node_id, answers_changed, broker)
 
 
 def construct(
@@ -92,6 +94,7 @@ def construct(
     settings: Settings,
     node_id: int,
     answers_changed: Callable[..., None] | None = None,
+    broker: Broker | None = None,
 ) -> Built:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
@@ -100,9 +103,10 @@ def construct(
     """
     own = own_settings(role, name, settings, entry)
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    more = () if answers_changed is None else (answers_changed,)
+    more: dict[str, Any] = {"answers_changed": answers_changed, "broker": broker}
+    more = {key: value for key, value in more.items() if value is not None}
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(name, own, settings, node_id, log, *more)
+        context = Context(name, own, settings, node_id, log, **more)
         plugin = entry(context)
     with failing(role, name, "is not fit for its role"):
         return Built(checked(role, plugin), context)

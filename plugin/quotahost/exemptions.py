@@ -39,6 +39,11 @@ class Exemptions:
         """The exempt principal names."""
         return frozenset(self._principals)
 
+    @property
+    def anonymous_client_ids(self) -> frozenset[str]:
+        """The client-ids that are exempt where nobody authenticates; empty if brokers do."""
+        return frozenset(self._client_ids) if self._anonymous_brokers else frozenset()
+
     def know(self, cluster: Cluster) -> bool:
         """Take in the cluster's broker ids; whether that exempts a client-id that wasn't."""
         known = len(self._client_ids)

@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from quotahost.guard import Failed, Guard
 from quotahost.lineup import Lineup
-from quotahost.model import ClusterVolumes, Factor, State
+from quotahost.model import ClusterVolumes, Factor, State, Volume
 from quotahost.settings import Settings
 from quotahost.shim import Shim
 
 log = logging.getLogger("quotahost.factor")
 
 STEP: Final = 0.01  # a smaller change isn't worth the scan of all sensors that Kafka answers it with
+_OPEN: Final = Factor(1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What one read gave: the factor of what is known, and why the rest isn't, "" if there is no rest.
+
+    ``patience`` is how long in seconds the rest may stay unknown before ``fallback.action`` holds.
+    """
+
+    factor: Factor
+    unknown: str = ""
+    patience: float = 0.0
 
 
 class FactorLoop:
     """Reads the factor source when it is due and hands on a factor that differs by a step.
 
-    While nothing is known the last factor holds: for ``startup.grace`` after the start (then it is 1), for
-    ``validity`` later; then ``fallback.action`` holds until the source knows again.
+    A volume at its hard limit counts whatever else is unknown. While a source fails, the last factor holds for
+    ``validity``, and one that has just started is waited for, for ``startup.grace``; then, or at once where the
+    source itself says that a broker or volume is unknown, ``fallback.action`` holds for the rest.
     """
 
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
         """``clock`` in seconds, monotonic."""
         self._shim, self._guard, self._clock = shim, guard, clock
-        self._known_at: float | None = None
+        self._due = clock()
+        self._unknown_since: float | None = None
         self._started = clock()
-        self._due = self._started
-        self._factor = Factor(1.0)
+        self._ever_known = False
+        self._known = _OPEN
+        self._told: ClusterVolumes | None = None
+        self._judged = _OPEN
+        self._factor = _OPEN
+        self._cause = ""
+        self._lacking: bool | None = None
 
     @property
     def due(self) -> float:
@@ -44,51 +65,91 @@ class FactorLoop:
             return
         self._due = now + settings.factor_interval.total_seconds()
         if lineup.factor_source() is None:
-            self._publish(Factor(1.0))
+            self._publish(_OPEN)
             return
-        factor = self._read(lineup)
-        if factor is not None:
-            self._known_at = now
-            self._publish(factor)
-        elif self._unknown_for(now, settings):
-            action = State(settings.fallback_action)
-            self._publish(
-                Factor(0.0 if action is State.PAUSE else 1.0, f"state unknown: fallback.action={action}")
-            )
+        read = self._read(lineup, settings)
+        self._publish(self._decide(read, now, settings))
 
-    def _unknown_for(self, now: float, settings: Settings) -> bool:
-        if self._known_at is None:
-            return now - self._started > settings.startup_grace.total_seconds()
-        return now - self._known_at > settings.validity.total_seconds()
+    # ---- what holds ----
 
-    def _read(self, lineup: Lineup) -> Factor | None:
+    def _decide(self, read: _Read, now: float, settings: Settings) -> Factor:
+        if not read.unknown:
+            self._unknown_since, self._ever_known, self._known = None, True, read.factor
+            self._lack(False)
+            return read.factor
+        if self._unknown_since is None:
+            self._unknown_since = now
+        since = self._unknown_since if self._ever_known else self._started
+        if now - since <= read.patience:
+            self._lack(False)
+            return _smaller(read.factor, self._known if self._ever_known else self._at_start(read, settings))
+        self._lack(True)
+        action = State(settings.fallback_action)
+        value = 0.0 if action is State.PAUSE else 1.0
+        return _smaller(Factor(value, f"fallback.action={action}: {read.unknown}"), read.factor)
+
+    def _at_start(self, read: _Read, settings: Settings) -> Factor:
+        """A fence can stop writes for the moment until the disks are known, and no client is muted by it."""
+        if settings.fallback_action is State.PAUSE and self._shim.fence():
+            return Factor(0.0, f"waiting at the start: {read.unknown}")
+        return _OPEN
+
+    def _lack(self, lacking: bool) -> None:
+        if lacking != self._lacking:
+            self._lacking = lacking
+            self._shim.gauge("Factor", "", "LackOfData", float(lacking))
+
+    # ---- what the source says ----
+
+    def _read(self, lineup: Lineup, settings: Settings) -> _Read:
         source = lineup.factor_source()
         assert source is not None
         name, plugin = source
         told = self._guard.call(name, "read()", "its last factor holds for validity", plugin.read)
+        grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
+        patience = validity if self._ever_known else grace
         if isinstance(told, ClusterVolumes):
-            return self._judge(told, lineup)
-        if told is None or isinstance(told, (Factor, Failed)):
-            return told if isinstance(told, Factor) else None
-        problem = TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {told!r}")
-        self._guard.report(name, "read()", "its last factor holds for validity", problem)
-        return None
+            factor = self._judge(told, lineup)
+            if factor is None:
+                return _Read(_OPEN, "the policy fails", patience)
+            unknown = "; ".join(told.unknown[:3]) + (" ..." if len(told.unknown) > 3 else "")
+            if unknown:
+                return _Read(factor, unknown)
+            return _Read(factor, told.waiting, grace)
+        if isinstance(told, Factor):
+            return _Read(told)
+        if told is not None and not isinstance(told, Failed):
+            problem = TypeError(
+                f"a factor source must answer ClusterVolumes, a Factor or None, not {told!r}"
+            )
+            self._guard.report(name, "read()", "its last factor holds for validity", problem)
+        return _Read(_OPEN, f"factor source {name} doesn't know", patience)
 
     def _judge(self, told: ClusterVolumes, lineup: Lineup) -> Factor | None:
+        """The smallest factor of all volumes; None if the policy fails."""
         policy = lineup.policy()
-        if told.unknown or not told.volumes or policy is None:
-            return None
+        if policy is None:
+            return _OPEN
         name, plugin = policy
+        if told is self._told and not getattr(plugin, "depends_on_time", False):
+            return self._judged
         answer = self._guard.call(
             name,
             "quota_factor()",
             "the last factor holds for validity",
-            lambda: min(
-                (Factor(plugin.quota_factor(v), f"broker {v.broker}, volume {v.name}") for v in told.volumes),
-                key=lambda factor: factor.value,
-            ),
+            lambda: min((_of(plugin, v) for v in told.volumes), key=lambda f: f.value, default=_OPEN),
         )
-        return answer if isinstance(answer, Factor) else None
+        if isinstance(answer, Failed):
+            self._told = None
+            return None
+        self._told, self._judged = told, answer
+        return answer
+
+    def forget(self) -> None:
+        """The plugins or their settings have changed: judge anew."""
+        self._told = None
+
+    # ---- to the table ----
 
     def _publish(self, factor: Factor) -> None:
         last = self._factor
@@ -97,8 +158,26 @@ class FactorLoop:
             return
         self._factor = factor
         self._shim.set_factor(factor.value)
-        level = logging.WARNING if factor.state is not State.OPEN else logging.INFO
+        self._show(factor)
         if edge:
+            self._shim.count("Factor", "", "Transitions", 1)
+            level = logging.WARNING if factor.state is not State.OPEN else logging.INFO
             log.log(
                 level, "%s -> %s: factor %.2f (%s)", last.state, factor.state, factor.value, factor.reason
             )
+
+    def _show(self, factor: Factor) -> None:
+        """The cause stands in the metrics while the factor is below 1."""
+        if self._cause:
+            self._shim.forget("Cause", self._cause)
+        self._cause = factor.reason if factor.value < 1 else ""
+        if self._cause:
+            self._shim.gauge("Cause", self._cause, "Factor", factor.value)
+
+
+def _of(policy: Any, volume: Volume) -> Factor:
+    return Factor(policy.quota_factor(volume), f"broker {volume.broker}, volume {volume.name}")
+
+
+def _smaller(one: Factor, other: Factor) -> Factor:
+    return one if one.value <= other.value else other

@@ -13,9 +13,10 @@ from quotahost import discovery, lineup
 from quotahost.changes import Changes
 from quotahost.discovery import PluginError
 from quotahost.events import client_quota, cluster, properties
-from quotahost.exemptions import Exemptions, node_id
+from quotahost.exemptions import Exemptions
 from quotahost.factorloop import FactorLoop
 from quotahost.guard import Guard
+from quotahost.hostbroker import HostBroker
 from quotahost.lineup import Lineup, Member
 from quotahost.metrics import exporter
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType
@@ -52,6 +53,7 @@ class Host:
         try:
             settings = Settings.from_properties(self._shim.properties())
             self._shim.starting(settings.start_timeout.total_seconds())
+            self._asked = HostBroker(self._shim, settings)
             new = self._build(settings)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
         except (SettingsError, PluginError) as problem:
@@ -130,6 +132,7 @@ class Host:
     def _on_cluster(self, fields: tuple[str, ...]) -> None:
         self._cluster = cluster(fields)
         if self._exemptions.know(self._cluster):
+            self._shim.exempt(self._exemptions)
             self._changes.add()
         self._tell(list(self._lineup), [], self._cluster)
 
@@ -170,7 +173,7 @@ class Host:
         log.info("reconfigured")
 
     def _build(self, settings: Settings, old: Lineup | None = None) -> Lineup:
-        return lineup.build(settings, node_id(self._broker), self._changes.add, old)
+        return lineup.build(settings, self._asked, self._changes.add, old)
 
     def _install(self, settings: Settings, new: Lineup, old: Lineup | None) -> None:
         lineup.adopt(new, settings, self._guard)
@@ -182,8 +185,11 @@ class Host:
         if self._cluster:
             self._exemptions.know(self._cluster)
         self._settings, self._lineup = settings, new
+        self._asked.settings = settings
+        self._factor.forget()
         self._resolver = Resolver(asks(new.suppliers()), self._exemptions, self._guard)
         self._shim.configure(settings)
+        self._shim.exempt(self._exemptions)
         self._tasks.set(new.tasks())
         if old:
             lineup.close(lineup.gone(old, new), self._guard)

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from quotahost import discovery
 from quotahost.api import Context, DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier
+from quotahost.broker import Broker
+from quotahost.exemptions import node_id
 from quotahost.guard import Guard
 from quotahost.settings import Settings
 
@@ -62,7 +64,7 @@ class Lineup:
 
 def build(
     settings: Settings,
-    node: int,
+    broker: Broker,
     answers_changed: Callable[..., None],
     old: Lineup | None = None,
 ) -> Lineup:
@@ -75,13 +77,21 @@ def build(
     """
     members = []
     for role, name in discovery.configured(settings):
+        if role != SUPPLIER and not has_disks(broker):
+            continue
         kept = old.find(role, name) if old else None
         if kept is None or not _can_stay(kept, settings):
-            kept = _new(role, name, settings, node, answers_changed)
+            kept = _new(role, name, settings, broker, answers_changed)
         else:
             discovery.plugin_settings(role, name, settings)  # refused before anything is touched
         members.append(kept)
     return Lineup(members)
+
+
+def has_disks(broker: Broker) -> bool:
+    """Whether this node keeps records: a controller alone needs suppliers, and nothing about volumes."""
+    roles = broker.properties().get("process.roles", "")
+    return not roles or "broker" in roles.split(",")
 
 
 def adopt(lineup: Lineup, settings: Settings, guard: Guard) -> None:
@@ -115,6 +125,9 @@ def _can_stay(member: Member, settings: Settings) -> bool:
     return unchanged or callable(getattr(member.plugin, "reconfigure", None))
 
 
-def _new(role: str, name: str, settings: Settings, node: int, answers_changed: Callable[..., None]) -> Member:
-    built = discovery.build(role, name, settings, node, answers_changed)
+def _new(
+    role: str, name: str, settings: Settings, broker: Broker, answers_changed: Callable[..., None]
+) -> Member:
+    node = node_id(broker.properties())
+    built = discovery.build(role, name, settings, node, answers_changed, broker)
     return Member(role, name, built.plugin, built.context, settings.plugin.get(name, {}))

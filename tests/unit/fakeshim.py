@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from quotahost.broker import LogDir
+from quotahost.exemptions import Exemptions
 from quotahost.model import QUOTA_TYPES, Client
 from quotahost.settings import PREFIX, Settings
 from quotahost.shim import Answers, Batch, Event, Gauge
@@ -29,6 +31,9 @@ class FakeShim:
     lines: list[str] = field(default_factory=list)
     configured: Settings | None = None
     on_take: Callable[[], None] = lambda: None
+    fenced: bool = False
+    exempted: Exemptions | None = None
+    shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def ask(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -95,6 +100,34 @@ class FakeShim:
             self.published.append(client)
             self.table[client] = list(zip(codes, rates, groups, strict=True))
         return len(batch.clients)
+
+    def exempt(self, exemptions: Exemptions) -> None:
+        self.exempted = exemptions
+
+    def fence(self) -> bool:
+        return self.fenced
+
+    def client_config(self) -> dict[str, str]:
+        return {"bootstrap.servers": "127.0.0.1:1"}
+
+    def registered(self) -> dict[int, bool]:
+        return {1: False}
+
+    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
+        return []
+
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        return ()
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        self.shown[(type, name, attribute)] = value
+
+    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+        self.shown[(type, name, attribute)] = self.shown.get((type, name, attribute), 0.0) + by
+
+    def forget(self, type: str, name: str) -> None:
+        for key in [key for key in self.shown if key[:2] == (type, name)]:
+            del self.shown[key]
 
     def set_factor(self, value: float) -> None:
         self.factors.append(value)

@@ -129,6 +129,11 @@ public final class QuotaTable {
         return changed;
     }
 
+    /** Whether a fence stands in this JVM that holds a PAUSE. */
+    public boolean fenceInstalled() {
+        return Fence.installed();
+    }
+
     /** The factor that the host found; it holds while the lease does. */
     public void factor(double value) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
