@@ -1,0 +1,120 @@
+package org.quotahost;
+
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.regex.Pattern;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether this broker takes produce requests, and from whom in any case. Static, since Kafka makes the authorizer
+ * (QuotaFence) and the quota callback apart from each other, in one JVM.
+ */
+final class Fence {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
+    private static final short PRODUCE = ApiKeys.PRODUCE.id;
+    private static final String ANONYMOUS = "ANONYMOUS";
+    /** Client-ids of Kafka's own clients inside a broker; exemptions.py has the same. */
+    private static final Pattern INSIDE = Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+");
+
+    static final LongAdder rejections = new LongAdder();
+    static final LongAdder shadowed = new LongAdder();
+    private static final AtomicInteger fences = new AtomicInteger();
+    private static volatile boolean closed;
+    private static volatile boolean shadow;
+    private static volatile Exempt exempt = new Exempt(Set.of(), Set.of(), false);
+
+    private Fence() {}
+
+    /** Who is never turned back; replaced as a whole. */
+    private record Exempt(Set<String> principals, Set<String> anonymousClientIds, boolean brokersAnonymous) {
+        boolean holds(String principal, String clientId) {
+            if (principals.contains(principal)) return true;
+            if (!brokersAnonymous || clientId == null || !principal.equals(ANONYMOUS)) return false;
+            return anonymousClientIds.contains(clientId) || INSIDE.matcher(clientId).matches();
+        }
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    /** Whether there may be a reason to turn a request back: all that a request costs while there is none. */
+    static boolean closed() {
+        return closed;
+    }
+
+    /**
+     * Why a request is turned back, null to let it through. Only topics that may be written to count: a transactional
+     * produce asks for its id first, and who lacks the right must hear that, not "try again".
+     */
+    static RuntimeException refusal(AuthorizableRequestContext context, List<Action> actions,
+            List<AuthorizationResult> results) {
+        if (context.requestType() != PRODUCE || !writes(actions, results)) return null;
+        if (exempt.holds(context.principal().getName(), context.clientId())) return null;
+        (shadow ? shadowed : rejections).increment();
+        return shadow ? null : Paused.INSTANCE;
+    }
+
+    private static boolean writes(List<Action> actions, List<AuthorizationResult> results) {
+        for (int i = 0; i < results.size(); i++) {
+            boolean topic = actions.get(i).resourcePattern().resourceType() == ResourceType.TOPIC;
+            if (topic && results.get(i) == AuthorizationResult.ALLOWED) return true;
+        }
+        return false;
+    }
+
+    // ---- the table -------------------------------------------------------------------------------------------
+
+    /** From now on produce requests are turned back, but for those of the exempt. */
+    static synchronized void close() {
+        QuietLog.hush(); // each time: a reload of the log's configuration forgets it
+        if (closed) return;
+        closed = true;
+        LOG.warn("The fence is closed: produce requests are {}", shadow ? "only counted (mode=shadow)"
+                : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
+    }
+
+    /** From now on all produce requests go on. */
+    static synchronized void open() {
+        if (!closed) return;
+        closed = false;
+        LOG.info("The fence is open: produce requests go on");
+    }
+
+    /** In shadow nothing is turned back, only counted. */
+    static void shadow(boolean on) {
+        shadow = on;
+    }
+
+    /**
+     * Who goes on in every state.
+     *
+     * @param principals names, without their type
+     * @param anonymousClientIds besides those of Kafka's own clients; they count only if brokersAnonymous
+     * @param brokersAnonymous brokers don't authenticate to each other: ANONYMOUS clients go by client-id
+     */
+    static void exempt(String[] principals, String[] anonymousClientIds, boolean brokersAnonymous) {
+        exempt = new Exempt(Set.copyOf(List.of(principals)), Set.copyOf(List.of(anonymousClientIds)), brokersAnonymous);
+    }
+
+    // ---- the authorizer --------------------------------------------------------------------------------------
+
+    /** Whether a broker in this JVM asks the fence. */
+    static boolean installed() {
+        return fences.get() > 0;
+    }
+
+    static void install() {
+        fences.incrementAndGet();
+    }
+
+    static void uninstall() {
+        fences.decrementAndGet();
+    }
+}
