@@ -85,7 +85,9 @@ class JavaShim:
 
     def exempt(self, exemptions: Exemptions) -> None:
         ids = exemptions.anonymous_client_ids
-        self._table.exempt(self._strings(sorted(exemptions.principals)), self._strings(sorted(ids)), bool(ids))
+        self._table.exempt(
+            self._strings(sorted(exemptions.principals)), self._strings(sorted(ids)), bool(ids)
+        )
 
     def fence(self) -> bool:
         return bool(self._table.fenceInstalled())
@@ -99,7 +101,9 @@ class JavaShim:
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         rows = (str(row).split("\t") for row in self._host.admin().logDirs(self._ints(list(brokers))))
-        return [LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows]
+        return [
+            LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows
+        ]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._host.offlineLogDirs())

@@ -33,7 +33,7 @@ class Broker(Protocol):
         ...
 
     def client_config(self) -> dict[str, str]:
-        """librdkafka's configuration of a client that connects as the plugin's own; holds secrets.
+        """Librdkafka's configuration of a client that connects as the plugin's own; holds secrets.
 
         That of ``kafka.*`` if it is set, else as this broker itself to its inter-broker listener.
         """

@@ -119,9 +119,7 @@ class FactorLoop:
         if isinstance(told, Factor):
             return _Read(told)
         if told is not None and not isinstance(told, Failed):
-            problem = TypeError(
-                f"a factor source must answer ClusterVolumes, a Factor or None, not {told!r}"
-            )
+            problem = TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {told!r}")
             self._guard.report(name, "read()", "its last factor holds for validity", problem)
         return _Read(_OPEN, f"factor source {name} doesn't know", patience)
 

@@ -27,7 +27,9 @@ class StorageSettings(Frozen):
         "static.storage.soft.min-free-bytes", "The same as bytes free below which they are.", told="none"
     )
     soft_min_free_percent: Share = declare(
-        "static.storage.soft.min-free-percent", "The same as a share of the capacity, 0.0 to 1.0.", told="none"
+        "static.storage.soft.min-free-percent",
+        "The same as a share of the capacity, 0.0 to 1.0.",
+        told="none",
     )
     hard: Size = declare(
         "static.storage.hard",
@@ -38,13 +40,15 @@ class StorageSettings(Frozen):
         "static.storage.hard.min-free-bytes", "The same as bytes free below which they are.", told="none"
     )
     hard_min_free_percent: Share = declare(
-        "static.storage.hard.min-free-percent", "The same as a share of the capacity, 0.0 to 1.0.", told="none"
+        "static.storage.hard.min-free-percent",
+        "The same as a share of the capacity, 0.0 to 1.0.",
+        told="none",
     )
 
     @model_validator(mode="after")
     def _one_each_and_in_order(self) -> Self:
         for side in ("soft", "hard"):
-            names = [name for name in self._given(side)]
+            names = self._given(side)
             if len(names) > 1:
                 raise ValueError(f"{' and '.join(names)} are both set; give one {side} limit")
         problem = contradict(self.limit("soft"), self.limit("hard"))

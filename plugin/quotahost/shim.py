@@ -116,7 +116,7 @@ class Shim(Protocol):
         ...
 
     def client_config(self) -> dict[str, str]:
-        """librdkafka's configuration of a client as this broker itself; holds secrets."""
+        """Librdkafka's configuration of a client as this broker itself; holds secrets."""
         ...
 
     def registered(self) -> dict[int, bool]:

@@ -84,6 +84,7 @@ BYTES_PER_SECOND: Final = _limit_unit("bytes/s")
 PERCENT: Final = Unit("%", lambda value: UNLIMITED if value is None else f"{show_number(value)} %")
 MUTATIONS_PER_SECOND: Final = _limit_unit("mutations/s")
 
+
 def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: "none" if value is None else show(value)
 

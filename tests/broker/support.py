@@ -17,7 +17,7 @@ ANYONE: Final = "ANONYMOUS"
 
 def callback(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
     """Broker properties with the callback; settings without the prefix."""
-    settings = {"python.executable": sys.executable, **(settings or {})}
+    settings = {"python.executable": sys.executable, "static.scope": "client", **(settings or {})}
     return {PREFIX + "class": name} | {PREFIX + key: value for key, value in settings.items()}
 
 

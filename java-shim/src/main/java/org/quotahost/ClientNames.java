@@ -52,7 +52,7 @@ final class ClientNames {
         ConfigDef known = new ConfigDef();
         SslConfigs.addClientSslSupport(known);
         try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
-            Map<String, Object> values = new AbstractConfig(known, ssl, false).values();
+            Map<String, ?> values = new AbstractConfig(known, ssl, false).values();
             factory.configure(values);
             if (factory.truststore() != null) made.put("ssl.ca.pem", certificates(factory.truststore()));
             if (factory.keystore() != null) key(factory.keystore(), values, made);
@@ -67,7 +67,7 @@ final class ClientNames {
         return pem.toString();
     }
 
-    private static void key(KeyStore store, Map<String, Object> values, Map<String, String> made) throws Exception {
+    private static void key(KeyStore store, Map<String, ?> values, Map<String, String> made) throws Exception {
         Object secret = values.get(SslConfigs.SSL_KEY_PASSWORD_CONFIG);
         if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
         char[] password = secret == null ? null : text(secret).toCharArray();

@@ -27,7 +27,7 @@ class LimitRuleTest {
     @Property
     void theLimitIsFiniteAboveNothingAndBetweenFloorAndBase(@ForAll("rates") double base,
             @ForAll @DoubleRange(max = 1) double factor, @ForAll @IntRange(max = 3) int type) {
-        Double limit = rule(factor).limit(type, base, false);
+        Double limit = rule(factor).limit(type, base, Double.NaN, false);
 
         assertTrue(limit > 0 && Double.isFinite(limit), () -> "limit " + limit);
         assertTrue(limit <= base);
@@ -38,24 +38,24 @@ class LimitRuleTest {
     @Property
     void aFactorOfOneOrATypeWithoutOneLeavesTheBase(@ForAll("rates") double base, @ForAll @DoubleRange(max = 1) double factor,
             @ForAll @IntRange(max = 3) int type) {
-        assertEquals(base, rule(1).limit(type, base, false));
-        assertEquals(base, new LimitRule(factor, 35_000, Set.of(), false).limit(type, base, false));
+        assertEquals(base, rule(1).limit(type, base, Double.NaN, false));
+        assertEquals(base, new LimitRule(factor, 35_000, Set.of(), false).limit(type, base, Double.NaN, false));
     }
 
     @Property
     void theExemptAndShadowAreNeverLimited(@ForAll("rates") double base, @ForAll @DoubleRange(max = 1) double factor,
             @ForAll @IntRange(max = 3) int type) {
-        assertNull(rule(factor).limit(type, base, true));
-        assertNull(rule(factor).limit(type, Double.NaN, true));
-        assertNull(new LimitRule(factor, 35_000, ALL, true).limit(type, base, false));
+        assertNull(rule(factor).limit(type, base, Double.NaN, true));
+        assertNull(rule(factor).limit(type, Double.NaN, Double.NaN, true));
+        assertNull(new LimitRule(factor, 35_000, ALL, true).limit(type, base, Double.NaN, false));
     }
 
     @Example
     void theUnlimitedStaySoUntilTheFactorIsNothing() {
         for (int type = 0; type < Tags.TYPES; type++) {
-            assertNull(rule(1).limit(type, Double.NaN, false));
-            assertNull(rule(0.01).limit(type, Double.NaN, false));
-            assertEquals(FLOORS[type], rule(0).limit(type, Double.NaN, false));
+            assertNull(rule(1).limit(type, Double.NaN, Double.NaN, false));
+            assertNull(rule(0.01).limit(type, Double.NaN, Double.NaN, false));
+            assertEquals(FLOORS[type], rule(0).limit(type, Double.NaN, Double.NaN, false));
         }
     }
 

@@ -41,9 +41,9 @@ class QuotaTablePropertiesTest {
             @ForAll @Positive double base, @ForAll @DoubleRange(min = 1, max = 1e6) double floor,
             @ForAll @IntRange(min = 0, max = 3) int type) {
         LimitRule rule = new LimitRule(factor, floor, Set.of(ClientQuotaType.values()), false);
-        Double limit = rule.limit(type, base, false);
+        Double limit = rule.limit(type, base, Double.NaN, false);
         assertTrue(limit > 0 && Double.isFinite(limit) && limit <= base, () -> "limit " + limit);
-        Double less = rule.withFactor(Math.min(factor, lower)).limit(type, base, false);
+        Double less = rule.withFactor(Math.min(factor, lower)).limit(type, base, Double.NaN, false);
         assertTrue(less <= limit, "a smaller factor never gives more");
         if (type <= 1) assertTrue(limit >= Math.min(base, floor));
     }

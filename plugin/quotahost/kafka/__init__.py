@@ -1,0 +1,1 @@
+"""The plugins' own Kafka client (librdkafka): its configuration, compacted topics, following one."""

@@ -1,0 +1,143 @@
+"""The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from quotahost.api import Context
+from quotahost.disks import Disks
+from quotahost.diskwatch import DiskWatch
+from quotahost.kafka.client import Connection, client_config
+from quotahost.kafka.topic import ensure_compacted
+from quotahost.model import Volume
+from quotahost.wire import Snapshot, encode
+
+_NEWS: Final = 1000  # a change of consumption by this part of the capacity is published at once
+_RETRY: Final = 1.0  # seconds
+_FLUSH: Final = 1.0  # seconds
+
+
+class PublishVolumes:
+    """Publishes at the start, at least every ``snapshots.period``, and at once what is news.
+
+    News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, or a
+    log directory that went offline (proposal 035, "The data source").
+    """
+
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is connected yet. ``clock`` in seconds, monotonic."""
+        self._context, self._clock = context, clock
+        self.period: timedelta = context.host.volumes_period
+        self._watch = DiskWatch(context)
+        self._connection = Connection(context)
+        self._producer: Producer | None = None
+        self._started = clock()
+        self._due = clock()
+        self._published: Disks | None = None
+        self._in_flight = False
+        self._told_error = ""
+        context.broker.count("Publication", "", "Errors", 0)
+
+    def run(self) -> None:
+        """Look, and publish if it is time or news."""
+        self.period = self._context.host.volumes_period
+        if self._producer is not None:
+            self._producer.poll(0)
+        now = self._clock()
+        disks = self._watch.read()[1]
+        due = now >= self._due
+        if self._in_flight or not (due or (self._published is not None and is_news(self._published, disks))):
+            return
+        try:
+            self._publish(disks)
+        except KafkaException as problem:
+            self._failed(problem.args[0])
+        except Exception as problem:  # the cluster doesn't tell its brokers yet, and the like
+            self._failed(problem)
+
+    def close(self) -> None:
+        """Give what is under way a last moment."""
+        if self._producer is not None:
+            self._producer.flush(_FLUSH)
+        self._watch.close()
+
+    def _publish(self, disks: Disks) -> None:
+        host, broker = self._context.host, str(self._context.node_id)
+        snapshot = Snapshot(
+            broker, datetime.now(UTC), disks.volumes, host.storage_soft, host.storage_hard, disks.offline
+        )
+        self._connected().produce(
+            host.snapshots_topic, key=broker.encode(), value=encode(snapshot), on_delivery=self._delivered
+        )
+        self._in_flight = True
+        self._published = disks
+        self._due = self._clock() + host.snapshots_period.total_seconds()
+
+    def _connected(self) -> Producer:
+        if self._producer is None:
+            host = self._context.host
+            brokers = len(self._context.broker.registered())
+            patient = self._clock() - self._started < host.startup_grace.total_seconds()
+            config = client_config(self._context)
+            ensure_compacted(config, host.snapshots_topic, brokers, patient)
+            self._producer = Producer(config | _PRODUCER)
+        return self._producer
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        self._in_flight = False
+        if error is None:
+            self._told_error = ""
+            self._connection.works()
+        else:
+            self._failed(error)
+
+    def _failed(self, problem: Any) -> None:
+        """Look the topic up again before the next try: it may be gone."""
+        self._due = self._clock() + _RETRY
+        self._producer = None
+        self._published = None
+        starting = self._connection.ever is False
+        if starting and self._clock() - self._started < self._context.host.startup_grace.total_seconds():
+            return
+        self._context.broker.count("Publication", "", "Errors")
+        self._connection.fails(problem)
+        if str(problem) != self._told_error:
+            self._told_error = str(problem)
+            self._context.log.warning("this broker's volumes can't be published; it tries again: %s", problem)
+
+
+_PRODUCER: Final[dict[str, Any]] = {
+    "acks": "all",
+    "linger.ms": 0,
+    "message.timeout.ms": 5000,  # the next snapshot says more than a late one
+    "topic.metadata.refresh.interval.ms": 5000,
+    "queue.buffering.max.messages": 100,
+}
+
+
+def is_news(before: Disks, now: Disks) -> bool:
+    """Whether the difference is worth a record at once."""
+    if before is now:
+        return False
+    old = {volume.name: volume for volume in before.volumes}
+    return (
+        before.offline != now.offline
+        or old.keys() != {volume.name for volume in now.volumes}
+        or any(_moved(old[volume.name], volume) for volume in now.volumes)
+    )
+
+
+def _moved(before: Volume, now: Volume) -> bool:
+    if before.capacity != now.capacity or (before.soft, before.hard) != (now.soft, now.hard):
+        return True
+    return abs(now.consumed - before.consumed) * _NEWS >= now.capacity or any(
+        (before.consumed >= limit.consumed_at(now.capacity))
+        != (now.consumed >= limit.consumed_at(now.capacity))
+        for limit in (now.soft, now.hard)
+        if limit is not None
+    )
