@@ -69,6 +69,19 @@ class Limit:
         return max(0, capacity - math.ceil(capacity * exact(self.level) / 100))
 
 
+def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
+    """Why these two can't both hold on a volume of any size; None if they can.
+
+    Limits of different types contradict each other on some volumes only, which their policy finds out.
+    """
+    if soft is None or hard is None or soft.type is not hard.type:
+        return None
+    consumed = hard.type is LimitType.CONSUMED_BYTES
+    if hard.level >= soft.level if consumed else hard.level <= soft.level:
+        return None
+    return f"the hard limit {hard} is reached before the soft limit {soft}"
+
+
 def exact(level: float) -> Fraction:
     """The decimal number that a float prints as, without the error of its binary form."""
     return Fraction(repr(level))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.volume import contradict
 
 CONSUMED, FREE, PERCENT = LimitType
 SIZES = st.integers(0, 2**63 - 1)
@@ -71,6 +72,29 @@ def test_a_limit_refuses_a_type_that_is_only_a_text() -> None:
 def test_a_limit_tells_type_level_and_unit() -> None:
     assert str(Limit(PERCENT, 2.5)) == "MinFreePercentage 2.5 %"
     assert str(Limit(FREE, 1e6)) == "MinFreeBytes 1,000,000 bytes"
+
+
+@settings(deadline=None)
+@given(st.sampled_from(LimitType), st.integers(0, 100), st.integers(0, 100), st.integers(100, 10**15))
+def test_two_limits_contradict_if_the_hard_one_is_reached_first(
+    kind: LimitType, soft: int, hard: int, capacity: int
+) -> None:
+    pair = Limit(kind, soft), Limit(kind, hard)
+    at_soft, at_hard = (limit.consumed_at(capacity) for limit in pair)
+    assert (contradict(*pair) is not None) == (at_hard < at_soft)
+
+
+def test_limits_of_two_types_or_a_missing_one_do_not_contradict() -> None:
+    assert contradict(Limit(CONSUMED, 5), Limit(FREE, 0)) is None
+    assert contradict(None, Limit(FREE, 5)) is None
+    assert contradict(Limit(FREE, 5), None) is None
+
+
+def test_a_contradiction_names_both_limits() -> None:
+    told = contradict(Limit(PERCENT, 5), Limit(PERCENT, 10))
+    assert (
+        told == "the hard limit MinFreePercentage 10 % is reached before the soft limit MinFreePercentage 5 %"
+    )
 
 
 @pytest.mark.parametrize(("consumed", "free"), [(0, 100), (40, 60), (100, 0), (120, 0)])
