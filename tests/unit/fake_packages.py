@@ -11,7 +11,10 @@ QUOTAHOST = {
         "static": "quotahost.suppliers.static:Static",
         "client-quotas": "quotahost.suppliers.client_quotas:ClientQuotas",
     },
-    "quotahost.factor_sources": {"fixed": "quotahost.factors.fixed:Fixed"},
+    "quotahost.factor_sources": {
+        "fixed": "quotahost.factors.fixed:Fixed",
+        "prometheus": "quotahost.factors.prometheus:Prometheus",
+    },
 }
 
 
