@@ -51,7 +51,9 @@ class FactorLoop:
         self._judged = _OPEN
         self._factor = _OPEN
         self._cause = ""
-        self._lacking: bool | None = None
+        self._lacking = False
+        shim.gauge("Factor", "", "LackOfData", 0.0)
+        shim.count("Factor", "", "Transitions", 0.0)
 
     @property
     def due(self) -> float:

@@ -25,14 +25,23 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One metric: MBean type and attribute, Prometheus name without ``quotahost_``, what it tells."""
+    """One metric: MBean type and attribute, Prometheus name without ``quotahost_``, what it tells.
+
+    ``label`` is Prometheus' name for what the MBean's name says, "" where there is one bean of the type;
+    ``shown_by`` names the plugins that show it, "" for every broker.
+    """
 
     type: str
     attribute: str
     prometheus: str
     kind: Kind
     help: str
+    label: str = ""
+    shown_by: str = ""
 
+
+_LOCAL: Final = "`local`, `snapshots`, `publish-volumes`"
+_TOPIC: Final = "`snapshots`, `publish-volumes`"
 
 CATALOGUE: Final = (
     Described("QuotaTable", "Clients", "clients", Kind.GAUGE, "Clients that have a place in the table."),
@@ -58,6 +67,13 @@ CATALOGUE: Final = (
         "QuotaTable", "Changes", "changes", Kind.COUNTER, "Clients whose answers differed from those before."
     ),
     Described("QuotaTable", "Factor", "factor", Kind.GAUGE, "The factor in force, 0..1."),
+    Described(
+        "QuotaTable",
+        "LimitFactor",
+        "limit_factor",
+        Kind.GAUGE,
+        "What the limits are multiplied by: on its way down to the factor (max.mute), or held by the fence.",
+    ),
     Described("QuotaTable", "State", "state", Kind.GAUGE, "0 OPEN, 1 THROTTLE, 2 PAUSE."),
     Described("QuotaTable", "Resolved", "resolved", Kind.COUNTER, "New clients resolved."),
     Described(
@@ -98,16 +114,105 @@ CATALOGUE: Final = (
         Kind.COUNTER,
         "How often the host ended by itself and was started again.",
     ),
-    Described("Plugin", "Errors", "plugin_errors", Kind.COUNTER, "Failures of a plugin, by its name."),
+    Described("Plugin", "Errors", "plugin_errors", Kind.COUNTER, "Failures of a plugin.", "plugin"),
+    Described(
+        "Factor",
+        "Transitions",
+        "transitions",
+        Kind.COUNTER,
+        "Changes between OPEN, THROTTLE and PAUSE.",
+    ),
+    Described(
+        "Factor",
+        "LackOfData",
+        "lack_of_data",
+        Kind.GAUGE,
+        "1 while fallback.action holds because a broker or volume is unknown (proposal 035).",
+    ),
+    Described(
+        "Cause",
+        "Factor",
+        "cause",
+        Kind.GAUGE,
+        "The factor, while it is below 1, by what causes it: broker and volume, or what is unknown.",
+        "cause",
+        "a factor source",
+    ),
+    Described(
+        "Volume", "Capacity", "volume_capacity_bytes", Kind.GAUGE, "A volume of this broker.", "volume", _LOCAL
+    ),
+    Described(
+        "Volume", "Consumed", "volume_consumed_bytes", Kind.GAUGE, "What is used of it.", "volume", _LOCAL
+    ),
+    Described(
+        "LogDirs",
+        "Offline",
+        "log_dirs_offline",
+        Kind.GAUGE,
+        "Log directories of this broker that are offline or can't be read.",
+        shown_by=_LOCAL,
+    ),
+    Described(
+        "Connection",
+        "Connected",
+        "connected",
+        Kind.GAUGE,
+        "1 while the plugin's own client reaches the cluster (proposal 035).",
+        "plugin",
+        _TOPIC,
+    ),
+    Described(
+        "Publication",
+        "Errors",
+        "publication_errors",
+        Kind.COUNTER,
+        "Snapshots that could not be published (proposal 035).",
+        shown_by="`publish-volumes`",
+    ),
+    Described(
+        "Snapshot",
+        "Age",
+        "snapshot_age_seconds",
+        Kind.GAUGE,
+        "How old another broker's newest snapshot is.",
+        "broker",
+        "`snapshots`",
+    ),
+    Described(
+        "Brokers",
+        "Missing",
+        "brokers_missing",
+        Kind.GAUGE,
+        "Registered brokers without a snapshot.",
+        shown_by="`snapshots`",
+    ),
+    Described(
+        "Brokers",
+        "Stale",
+        "brokers_stale",
+        Kind.GAUGE,
+        "Registered brokers whose newest snapshot is older than validity.",
+        shown_by="`snapshots`",
+    ),
+    Described(
+        "Refused",
+        "Records",
+        "refused_records",
+        Kind.COUNTER,
+        "Records of the topic that were not taken, by the reason.",
+        "reason",
+        "`snapshots`",
+    ),
 )
 
 
 def table() -> str:
     """The catalogue as a Markdown table."""
-    lines = ["| JMX (`quotahost:type=...`) | Prometheus | meaning |", "|---|---|---|"]
+    lines = ["| JMX (`quotahost:type=...`) | Prometheus | meaning | shown by |", "|---|---|---|---|"]
     for m in CATALOGUE:
-        bean = f"`{m.type}{',name=NAME' if m.type == 'Plugin' else ''}`, `{m.attribute}`"
-        lines.append(f"| {bean} | `quotahost_{m.prometheus}{m.kind.value}` | {m.help} |")
+        bean = f"`{m.type}{f',name={m.label.upper()}' if m.label else ''}`, `{m.attribute}`"
+        name = f"`quotahost_{m.prometheus}{m.kind.value}`" + (f" by `{m.label}`" if m.label else "")
+        lines.append(f"| {bean} | {name} | {m.help} | {m.shown_by or 'every broker'} |")
     return "\n".join(lines)
 
 
@@ -120,7 +225,7 @@ class _Collect(Collector):
     def collect(self) -> Iterable[Metric]:
         for described in CATALOGUE:
             family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
-            labels = ["plugin"] if described.type == "Plugin" else []
+            labels = [described.label] if described.label else []
             metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
             for gauge in self.latest:
                 if (gauge.type, gauge.attribute) == (described.type, described.attribute):

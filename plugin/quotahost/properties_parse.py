@@ -14,6 +14,7 @@ SCALES: Final = {
     **{f"{letter}i": 1024**n for n, letter in enumerate("KMGT", 1)},
 }
 UNLIMITED: Final = "unlimited"
+NONE: Final = "none"
 MAX_COUNT: Final = 2**31 - 1  # Java's int
 _MIN_SECONDS: Final = Decimal("0.001")
 _MAX_DAYS: Final = 36500  # fits Java's nanoseconds, which end after 292 years
@@ -81,21 +82,21 @@ def parse_percent(value: object) -> float | None:
 
 
 def parse_size(value: object) -> int | None:
-    """Whole bytes from ``10M`` and the like; None is None.
+    """Whole bytes from ``10M`` and the like; None or the word ``none`` is None.
 
     Raises:
         ValueError: see parse_quantity.
     """
-    return None if value is None else int(parse_quantity(value))
+    return None if value is None or _text(value) == NONE else int(parse_quantity(value))
 
 
 def parse_share(value: object) -> float | None:
-    """A share from ``0.05`` or ``5%``, above 0 and at most 1; None is None.
+    """A share from ``0.05`` or ``5%``, above 0 and at most 1; None or the word ``none`` is None.
 
     Raises:
         ValueError: anything else.
     """
-    if value is None:
+    if value is None or _text(value) == NONE:
         return None
     text = _text(value)
     number = text.removesuffix("%").rstrip()

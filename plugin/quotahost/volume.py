@@ -121,16 +121,3 @@ class Volume:
     def free(self) -> int:
         """Bytes left, 0 if it is over-full."""
         return max(0, self.capacity - self.consumed)
-
-
-def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
-    """Why no volume can have both, in a sentence: they are of one type, and the hard one is reached first.
-
-    Limits of different types may fit one volume and not another.
-    """
-    if soft is None or hard is None or soft.type is not hard.type:
-        return None
-    consumed = soft.type is LimitType.CONSUMED_BYTES
-    if (hard.level < soft.level) if consumed else (hard.level > soft.level):
-        return f"the hard limit {hard} is reached before the soft limit {soft}"
-    return None

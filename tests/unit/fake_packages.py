@@ -13,8 +13,13 @@ QUOTAHOST = {
     },
     "quotahost.factor_sources": {
         "fixed": "quotahost.factors.fixed:Fixed",
+        "local": "quotahost.factors.local:Local",
+        "snapshots": "quotahost.factors.snapshots:Snapshots",
+        "log-dirs": "quotahost.factors.log_dirs:LogDirs",
         "prometheus": "quotahost.factors.prometheus:Prometheus",
     },
+    "quotahost.policies": {"limits": "quotahost.policies.limits:Limits"},
+    "quotahost.tasks": {"publish-volumes": "quotahost.tasks.publish_volumes:PublishVolumes"},
 }
 
 

@@ -16,15 +16,24 @@ from quotahost.settings import PREFIX, Settings, SettingsError, describe, live_p
 NAMES = [p.name for p in declared(Settings) if not p.is_family]
 LIVE = [
     "supplier",
-    "factor.source",
-    "factor.interval",
-    "policy",
-    "tasks",
     "static.produce",
     "static.fetch",
     "static.request",
     "static.controller-mutation",
     "static.scope",
+    "static.storage.soft",
+    "static.storage.soft.min-free-bytes",
+    "static.storage.soft.min-free-percent",
+    "static.storage.hard",
+    "static.storage.hard.min-free-bytes",
+    "static.storage.hard.min-free-percent",
+    "factor.source",
+    "factor.interval",
+    "policy",
+    "tasks",
+    "volumes.period",
+    "snapshots.period",
+    "snapshots.expiry",
     "static.excluded.principal.name.list",
     "newcomers.produce",
     "newcomers.fetch",
@@ -34,6 +43,7 @@ LIVE = [
     "validity",
     "startup.grace",
     "floor.bytes",
+    "max.mute",
     "factor.quota.types",
     "mode",
 ]
@@ -43,6 +53,8 @@ NOT_LIVE = [
     "clients.max",
     "clients.idle",
     "inbox.max",
+    "snapshots.topic",
+    "fence.authorizer",
     "start.timeout",
     "metrics.port",
     "metrics.address",
@@ -68,10 +80,10 @@ def test_a_broker_that_says_nothing_has_the_defaults() -> None:
     assert settings.python_executable == "python3"
     assert settings.supplier == ("client-quotas", "static")
     assert (settings.factor_source, settings.policy, settings.tasks) == (None, None, ())
-    assert settings.factor_interval == timedelta(seconds=1)
+    assert settings.factor_interval == timedelta(milliseconds=250)
     static = settings.static
     assert (static.produce, static.fetch, static.request, static.controller_mutation) == (None,) * 4
-    assert static.scope == "client"
+    assert static.scope == "broker", "a total, as with Strimzi's plugin"
     assert settings.excluded_principals == ()
     newcomers = settings.newcomers
     assert (newcomers.produce, newcomers.fetch) == (100_000_000, 100_000_000)
