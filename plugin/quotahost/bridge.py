@@ -80,6 +80,11 @@ class JavaShim:
     def set_factor(self, value: float) -> None:
         self._table.factor(value)
 
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+        self._table.exempt(
+            self._strings(list(principals)), self._strings(list(client_ids)), brokers_anonymous
+        )
+
     def verdict(self, ticket: str, problem: str | None) -> None:
         self._host.verdict(ticket, problem)
 

@@ -173,6 +173,13 @@ class Settings(Frozen):
     factor_quota_types: QuotaTypes = declare(
         "factor.quota.types", "Quota types that the factor multiplies.", default="PRODUCE"
     )
+    fence_authorizer: Text = declare(
+        "fence.authorizer",
+        "The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: `none` for a cluster that "
+        "had no authorizer, or the class that it had. Read by the fence itself, on controllers too.",
+        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        live=False,
+    )
     mode: Mode = declare(
         "mode",
         "`enforce`, or `shadow`: everything is computed and shown, nothing enforced.",

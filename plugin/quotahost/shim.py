@@ -109,6 +109,10 @@ class Shim(Protocol):
         """The factor, 0..1, that holds from now on."""
         ...
 
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+        """Whom the fence never turns back: principals by name, and (if brokers are) ANONYMOUS by client-id."""
+        ...
+
     def verdict(self, ticket: str, problem: str | None) -> None:
         """The answer to a "validate" event."""
         ...

@@ -24,6 +24,7 @@ class FakeShim:
     live: Sequence[str] = ()
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
+    exempted: list[tuple[list[str], list[str], bool]] = field(default_factory=list)
     verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -98,6 +99,9 @@ class FakeShim:
 
     def set_factor(self, value: float) -> None:
         self.factors.append(value)
+
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+        self.exempted.append((list(principals), list(client_ids), brokers_anonymous))
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         self.verdicts[ticket] = problem

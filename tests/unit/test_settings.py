@@ -44,6 +44,7 @@ NOT_LIVE = [
     "clients.idle",
     "inbox.max",
     "start.timeout",
+    "fence.authorizer",
     "metrics.port",
     "metrics.address",
 ]

@@ -31,6 +31,7 @@ public final class QuotaTable {
     private volatile int clientsMax = 50_000;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
     private double hostFactor = 1;
+    private double factorBeforePause = 1;
     private Double fallbackFactor;
 
     /** What has happened in the table since it was made. */
@@ -94,7 +95,7 @@ public final class QuotaTable {
             reset[type] = scopes.newcomers.set(type, newcomerRates[type], false, scopes.rule());
         }
         scopes.bump(reset);
-        scopes.apply(new LimitRule(factorInForce(), floorBytes, types, shadow));
+        scopes.apply(fence(new LimitRule(factorInForce(), floorBytes, types, shadow)));
     }
 
     /**
@@ -118,7 +119,12 @@ public final class QuotaTable {
     public synchronized void factor(double value) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         hostFactor = value;
-        scopes.apply(scopes.rule().withFactor(factorInForce()));
+        scopes.apply(fence(scopes.rule().withFactor(factorInForce())));
+    }
+
+    /** Who is never turned back by the fence: principals by name, ANONYMOUS by client-id (Fence.exempt). */
+    public void exempt(String[] principals, String[] clientIds, boolean brokersAnonymous) {
+        Fence.exempt(principals, clientIds, brokersAnonymous);
     }
 
     /** The clients known that match, to be asked for again; null matches all. */
@@ -137,7 +143,25 @@ public final class QuotaTable {
     /** While the host is silent the fallback's factor holds; null gives the host's back. */
     synchronized void fallback(Double factor) {
         fallbackFactor = factor;
-        scopes.apply(scopes.rule().withFactor(factorInForce()));
+        scopes.apply(fence(scopes.rule().withFactor(factorInForce())));
+    }
+
+    /** A fence came or went: a broker makes its authorizer after its quota callback. */
+    synchronized void fenceChanged() {
+        scopes.apply(fence(scopes.rule().withFactor(factorInForce())));
+    }
+
+    /**
+     * Has the fence hold a PAUSE, if there is one. The PRODUCE limits then stay where they were, so that letting go is
+     * immediate: Kafka's throttle after a low limit would last.
+     */
+    private LimitRule fence(LimitRule next) {
+        boolean pause = next.factor() <= 0 && next.factored().contains(ClientQuotaType.PRODUCE) && Fence.installed();
+        if (next.factor() > 0) factorBeforePause = next.factor();
+        Fence.shadow(next.shadow());
+        if (pause) Fence.close();
+        else Fence.open();
+        return pause ? next.withProduceFactor(factorBeforePause) : next;
     }
 
     synchronized double factorInForce() {
