@@ -27,6 +27,7 @@ public final class Helper {
         "alter-quotas", AdminTool::alterQuotas,
         "describe-quotas", AdminTool::describeQuotas,
         "alter-configs", AdminTool::alterConfigs,
+        "produce", NumberedProducer::run,
         "jmx-get", Jmx::get,
         "jmx-query", Jmx::query,
         "jmx-call", Jmx::call);

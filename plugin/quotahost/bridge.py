@@ -13,7 +13,6 @@ from typing import Any
 import jpype
 
 from quotahost.broker import LogDir
-from quotahost.exemptions import Exemptions
 from quotahost.host import Host
 from quotahost.logs import Logs
 from quotahost.settings import Settings
@@ -83,10 +82,9 @@ class JavaShim:
     def set_factor(self, value: float) -> None:
         self._table.factor(value)
 
-    def exempt(self, exemptions: Exemptions) -> None:
-        ids = exemptions.anonymous_client_ids
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
         self._table.exempt(
-            self._strings(sorted(exemptions.principals)), self._strings(sorted(ids)), bool(ids)
+            self._strings(list(principals)), self._strings(list(client_ids)), brokers_anonymous
         )
 
     def fence(self) -> bool:

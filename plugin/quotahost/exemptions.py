@@ -40,9 +40,14 @@ class Exemptions:
         return frozenset(self._principals)
 
     @property
-    def anonymous_client_ids(self) -> frozenset[str]:
-        """The client-ids that are exempt where nobody authenticates; empty if brokers do."""
-        return frozenset(self._client_ids) if self._anonymous_brokers else frozenset()
+    def client_ids(self) -> frozenset[str]:
+        """The client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients."""
+        return frozenset(self._client_ids)
+
+    @property
+    def brokers_anonymous(self) -> bool:
+        """Whether brokers don't authenticate to each other, so that client-ids count."""
+        return self._anonymous_brokers
 
     def know(self, cluster: Cluster) -> bool:
         """Take in the cluster's broker ids; whether that exempts a client-id that wasn't."""

@@ -132,7 +132,7 @@ class Host:
     def _on_cluster(self, fields: tuple[str, ...]) -> None:
         self._cluster = cluster(fields)
         if self._exemptions.know(self._cluster):
-            self._shim.exempt(self._exemptions)
+            self._exempt()
             self._changes.add()
         self._tell(list(self._lineup), [], self._cluster)
 
@@ -184,16 +184,20 @@ class Host:
         self._exemptions = Exemptions(settings, self._broker)
         if self._cluster:
             self._exemptions.know(self._cluster)
+        self._exempt()
         self._settings, self._lineup = settings, new
         self._asked.settings = settings
         self._factor.forget()
         self._resolver = Resolver(asks(new.suppliers()), self._exemptions, self._guard)
         self._shim.configure(settings)
-        self._shim.exempt(self._exemptions)
         self._tasks.set(new.tasks())
         if old:
             lineup.close(lineup.gone(old, new), self._guard)
         self._changes.add()
+
+    def _exempt(self) -> None:
+        exempt = self._exemptions
+        self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.brokers_anonymous)
 
     def _close(self) -> None:
         self._tasks.close()

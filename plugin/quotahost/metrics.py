@@ -90,6 +90,28 @@ CATALOGUE: Final = (
         Kind.GAUGE,
         "The same, 99th percentile; both to the next step of a histogram.",
     ),
+    Described(
+        "Fence",
+        "Installed",
+        "fence_installed",
+        Kind.GAUGE,
+        "1 if this broker's authorizer is the fence: without it PAUSE only slows producers.",
+    ),
+    Described(
+        "Fence",
+        "Closed",
+        "fence_closed",
+        Kind.GAUGE,
+        "1 while produce requests are turned back; with mode=shadow, while they would be.",
+    ),
+    Described("Fence", "Rejections", "fence_rejections", Kind.COUNTER, "Produce requests turned back."),
+    Described(
+        "Fence",
+        "Shadowed",
+        "fence_shadowed",
+        Kind.COUNTER,
+        "Produce requests that it would have turned back, but for mode=shadow.",
+    ),
     Described("Inbox", "Depth", "inbox_depth", Kind.GAUGE, "New clients that wait for the host."),
     Described(
         "Inbox",
@@ -139,7 +161,13 @@ CATALOGUE: Final = (
         "a factor source",
     ),
     Described(
-        "Volume", "Capacity", "volume_capacity_bytes", Kind.GAUGE, "A volume of this broker.", "volume", _LOCAL
+        "Volume",
+        "Capacity",
+        "volume_capacity_bytes",
+        Kind.GAUGE,
+        "A volume of this broker.",
+        "volume",
+        _LOCAL,
     ),
     Described(
         "Volume", "Consumed", "volume_consumed_bytes", Kind.GAUGE, "What is used of it.", "volume", _LOCAL

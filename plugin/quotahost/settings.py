@@ -228,15 +228,15 @@ class Settings(Frozen):
         "several steps, one each quota window.",
         default="30s",
     )
-    fence_authorizer: Text = declare(
-        "fence.authorizer",
-        "What `org.quotahost.QuotaFence` wraps where it is the broker's `authorizer.class.name`: an authorizer's "
-        "class, or `none` where there was none and everything is allowed.",
-        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        live=False,
-    )
     factor_quota_types: QuotaTypes = declare(
         "factor.quota.types", "Quota types that the factor multiplies.", default="PRODUCE"
+    )
+    fence_authorizer: Text = declare(
+        "fence.authorizer",
+        "The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: `none` for a cluster that "
+        "had no authorizer, or the class that it had. Read by the fence itself, on controllers too.",
+        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        live=False,
     )
     mode: Mode = declare(
         "mode",

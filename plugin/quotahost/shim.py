@@ -11,7 +11,6 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, Protocol
 
 from quotahost.broker import LogDir
-from quotahost.exemptions import Exemptions
 from quotahost.model import Client, ScopeKind
 from quotahost.settings import Settings
 
@@ -107,10 +106,6 @@ class Shim(Protocol):
         """Put answers into the table; how many clients differ from before."""
         ...
 
-    def exempt(self, exemptions: Exemptions) -> None:
-        """Who passes the fence in every state."""
-        ...
-
     def fence(self) -> bool:
         """Whether a fence stands in this JVM that holds a PAUSE."""
         ...
@@ -145,6 +140,10 @@ class Shim(Protocol):
 
     def set_factor(self, value: float) -> None:
         """The factor, 0..1, that holds from now on."""
+        ...
+
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+        """Whom the fence never turns back: principals by name, and (if brokers are) ANONYMOUS by client-id."""
         ...
 
     def verdict(self, ticket: str, problem: str | None) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from quotahost.broker import LogDir
-from quotahost.exemptions import Exemptions
 from quotahost.model import QUOTA_TYPES, Client
 from quotahost.settings import PREFIX, Settings
 from quotahost.shim import Answers, Batch, Event, Gauge
@@ -26,13 +25,13 @@ class FakeShim:
     live: Sequence[str] = ()
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
+    exempted: list[tuple[list[str], list[str], bool]] = field(default_factory=list)
     verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     configured: Settings | None = None
     on_take: Callable[[], None] = lambda: None
     fenced: bool = False
-    exempted: Exemptions | None = None
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def ask(self, *clients: tuple[str, str]) -> None:
@@ -101,9 +100,6 @@ class FakeShim:
             self.table[client] = list(zip(codes, rates, groups, strict=True))
         return len(batch.clients)
 
-    def exempt(self, exemptions: Exemptions) -> None:
-        self.exempted = exemptions
-
     def fence(self) -> bool:
         return self.fenced
 
@@ -131,6 +127,9 @@ class FakeShim:
 
     def set_factor(self, value: float) -> None:
         self.factors.append(value)
+
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+        self.exempted.append((list(principals), list(client_ids), brokers_anonymous))
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         self.verdicts[ticket] = problem

@@ -128,6 +128,30 @@ def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
     assert shim.code("ANONYMOUS", "5") == EXEMPT
 
 
+def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
+    node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
+    shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
+    shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
+    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4"]))
+    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
+    run(shim)
+    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4"], True)
+    assert len(shim.exempted) == 3
+
+
+def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
+    assert shim.exempted[-1] == (["broker", "root"], client_ids, True)
+
+
+def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
+    shim = FakeShim({}, {"node.id": "4", "inter.broker.principals": "broker"})
+    shim.idle()
+    run(shim)
+    assert shim.exempted == [(["broker"], ["4", "quotahost-4"], False)]
+
+
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
 def test_a_failing_supplier_is_counted_and_asked_again_for_its_client(
     state: dict[str, Any], error: type[BaseException]

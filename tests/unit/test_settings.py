@@ -56,6 +56,7 @@ NOT_LIVE = [
     "snapshots.topic",
     "fence.authorizer",
     "start.timeout",
+    "fence.authorizer",
     "metrics.port",
     "metrics.address",
 ]

@@ -27,6 +27,7 @@ final class Fence {
     static final LongAdder rejections = new LongAdder();
     static final LongAdder shadowed = new LongAdder();
     private static final AtomicInteger fences = new AtomicInteger();
+    private static volatile Runnable changed = () -> {};
     private static volatile boolean closed;
     private static volatile boolean shadow;
     private static volatile Exempt exempt = new Exempt(Set.of(), Set.of(), false);
@@ -112,9 +113,15 @@ final class Fence {
 
     static void install() {
         fences.incrementAndGet();
+        changed.run();
     }
 
     static void uninstall() {
         fences.decrementAndGet();
+    }
+
+    /** What to do when a fence is installed after the state was decided. */
+    static void onInstall(Runnable action) {
+        changed = action;
     }
 }

@@ -10,11 +10,12 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * factor may take a limit below the floor. A base rate that is itself below the floor stays as the operator set it.
  *
  * @param factor 0..1, multiplies the base rate of the factored types; a client without one goes by its measured rate
+ * @param produceFactor the same for PRODUCE, which a pause leaves where it was if the fence holds it
  * @param floorBytes bytes/s that no factor takes PRODUCE or FETCH below
  * @param shadow nothing is enforced: every limit is null
  */
-record LimitRule(double factor, double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
-    static final LimitRule DEFAULT = new LimitRule(1, 35_000, Set.of(ClientQuotaType.PRODUCE), false);
+record LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
+    static final LimitRule DEFAULT = new LimitRule(1, 1, 35_000, Set.of(ClientQuotaType.PRODUCE), false);
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
     /** One percent of a thread, or one mutation in ten seconds: what a factor leaves of the types without bytes. */
     private static final double FLOOR_REQUEST = 1.0;
@@ -24,18 +25,19 @@ record LimitRule(double factor, double floorBytes, Set<ClientQuotaType> factored
         return factored.contains(TYPES[type]);
     }
 
-    LimitRule withFactor(double other) {
-        return new LimitRule(other, floorBytes, factored, shadow);
+    LimitRule withFactors(double other, double produce) {
+        return new LimitRule(other, produce, floorBytes, factored, shadow);
     }
 
     /** @param stand what the factor acts on where the base rate is NaN (unlimited); NaN if nothing is known */
     Double limit(int type, double base, double stand, boolean exempt) {
         if (shadow || exempt) return null;
         boolean unlimited = Double.isNaN(base);
-        if (factor >= 1 || !factors(type)) return unlimited ? null : base;
+        double own = TYPES[type] == ClientQuotaType.PRODUCE ? produceFactor : factor;
+        if (own >= 1 || !factors(type)) return unlimited ? null : base;
         double whole = unlimited ? stand : base;
-        if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(floor(type));
-        return Math.max(Math.min(whole, floor(type)), whole * factor);
+        if (Double.isNaN(whole)) return own > 0 ? null : Double.valueOf(floor(type));
+        return Math.max(Math.min(whole, floor(type)), whole * own);
     }
 
     double floor(int type) {

@@ -228,6 +228,7 @@ public final class PythonHost {
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         StandardGauges.add(gauges, table, inbox, lease, restarts::sum);
+        Fence.onInstall(table::fenceChanged);
         thread = new Thread(null, () -> live(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
         thread.start();

@@ -1,14 +1,11 @@
 package org.quotahost;
 
 import org.apache.kafka.server.authorizer.Authorizer;
-import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.LogManager;
-import org.apache.logging.log4j.Marker;
 import org.apache.logging.log4j.core.LogEvent;
 import org.apache.logging.log4j.core.LoggerContext;
 import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
-import org.apache.logging.log4j.message.Message;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -18,6 +15,8 @@ import org.slf4j.LoggerFactory;
  */
 final class QuietLog {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
+    /** KafkaApis.handle logs them. */
+    private static final String WHO_LOGS = "kafka.server.KafkaApis";
     private static boolean told;
 
     private QuietLog() {}
@@ -32,7 +31,7 @@ final class QuietLog {
         }
     }
 
-    /** A filter of the whole configuration: log4j2 asks it before any logger's level. */
+    /** On the logger's configuration: it is asked only for what would be written. */
     private static final class OurRefusals extends AbstractFilter {
         private static Configuration where;
 
@@ -41,29 +40,13 @@ final class QuietLog {
             if (now == where) return;
             OurRefusals filter = new OurRefusals();
             filter.start();
-            now.addFilter(filter);
+            now.getLoggerConfig(WHO_LOGS).addFilter(filter);
             where = now;
-        }
-
-        private static Result judge(Throwable thrown) {
-            return thrown instanceof Paused ? Result.DENY : Result.NEUTRAL;
         }
 
         @Override
         public Result filter(LogEvent event) {
-            return judge(event.getThrown());
-        }
-
-        @Override
-        public Result filter(org.apache.logging.log4j.core.Logger logger, Level level, Marker marker, Message message,
-                Throwable thrown) {
-            return judge(thrown);
-        }
-
-        @Override
-        public Result filter(org.apache.logging.log4j.core.Logger logger, Level level, Marker marker, Object message,
-                Throwable thrown) {
-            return judge(thrown);
+            return event.getThrown() instanceof Paused ? Result.DENY : Result.NEUTRAL;
         }
     }
 }

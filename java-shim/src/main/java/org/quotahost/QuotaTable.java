@@ -31,7 +31,9 @@ public final class QuotaTable {
     private volatile int size;
     private volatile int clientsMax = 50_000;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
+    private final Ramp produceRamp = new Ramp();
     private final Ramp ramp = new Ramp();
+    private double factorBeforePause = 1;
     private volatile double hostFactor = 1;
     private volatile Double fallbackFactor;
     /** The factor is below 1, and what clients without a quota did before is measured. */
@@ -99,11 +101,12 @@ public final class QuotaTable {
         }
         scopes.bump(reset);
         Fence.shadow(shadow);
-        scopes.apply(new LimitRule(ramp.value(), floorBytes, types, shadow));
+        scopes.apply(new LimitRule(ramp.value(), produceRamp.value(), floorBytes, types, shadow));
     }
 
     /** How quickly the factor may fall: Kafka's window and the longest mute that a step may cause. */
     public synchronized void configureRamp(long windowMs, long maxMuteMs) {
+        produceRamp.configure(windowMs, maxMuteMs);
         ramp.configure(windowMs, maxMuteMs);
     }
 
@@ -160,14 +163,19 @@ public final class QuotaTable {
         move();
     }
 
+    /** A fence came or went: a broker makes its authorizer after its quota callback. */
+    void fenceChanged() {
+        move();
+    }
+
     double factorInForce() {
         Double instead = fallbackFactor;
         return instead != null ? instead : hostFactor;
     }
 
-    /** What the limits are multiplied by: on its way to the factor in force, or held where the fence took over. */
+    /** What produce limits are multiplied by: on its way to the factor in force, or held where the fence took over. */
     synchronized double limitFactor() {
-        return ramp.value();
+        return produceRamp.value();
     }
 
     /** Takes the limits towards the factor in force as far as max.mute allows now; called until they are there. */
@@ -176,9 +184,14 @@ public final class QuotaTable {
         synchronized (this) {
             double factor = factorInForce();
             reduced = factor < 1;
-            ramp.aim(fenced(factor) ? ramp.value() : factor);
+            if (factor > 0) factorBeforePause = factor;
+            produceRamp.aim(fenced(factor) ? factorBeforePause : factor);
+            ramp.aim(factor);
             rates.forEach((type, measured) -> scopes.measured(type, measured, scopes.rule().floor(type)));
-            if (ramp.step(System.nanoTime())) scopes.apply(scopes.rule().withFactor(ramp.value()));
+            long now = System.nanoTime();
+            if (produceRamp.step(now) | ramp.step(now)) {
+                scopes.apply(scopes.rule().withFactors(ramp.value(), produceRamp.value()));
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 package org.quotahost;
 
+import java.util.ArrayDeque;
+
 /**
  * Takes the factor down in steps that mute no client for longer than max.mute; upwards at once.
  *
@@ -15,9 +17,10 @@ final class Ramp {
     private double share = 11.0 / (11 + 30);
     private double target = 1;
     private double value = 1;
-    /** The highest value within the last window, from which clients may come down, and since when it was left. */
-    private double from = 1;
-    private long leftAt;
+    /** Higher values of the last window, each with when it was left: older ones first, and higher. */
+    private final ArrayDeque<Left> left = new ArrayDeque<>();
+
+    private record Left(double value, long at) {}
 
     /** @param windowMs how far back Kafka looks: quota.window.num x quota.window.size.seconds */
     void configure(long windowMs, long maxMuteMs) {
@@ -33,31 +36,16 @@ final class Ramp {
         return value;
     }
 
-    boolean arrived() {
-        return value == target;
-    }
-
     /** Moves towards the target as far as may be now. Answers whether the value is another one. */
     boolean step(long now) {
-        double before = value;
-        if (target >= value) {
-            rise(now);
-        } else {
-            if (now - leftAt >= windowNanos) {
-                from = value;
-                leftAt = now;
-            }
-            double lowest = from * share;
-            value = Math.max(target, lowest < SMALLEST ? 0 : lowest);
-        }
-        return value != before;
-    }
-
-    private void rise(long now) {
-        if (target > value && target > from * share) {
-            from = target;
-            leftAt = now;
-        }
-        value = target;
+        while (!left.isEmpty() && now - left.peekFirst().at >= windowNanos) left.removeFirst();
+        double highest = left.isEmpty() ? value : Math.max(value, left.peekFirst().value);
+        double lowest = highest * share < SMALLEST ? 0 : highest * share;
+        double next = Math.max(target, Math.min(value, lowest));
+        if (next == value) return false;
+        while (!left.isEmpty() && left.peekLast().value <= value) left.removeLast();
+        left.addLast(new Left(value, now));
+        value = next;
+        return true;
     }
 }

@@ -21,6 +21,10 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
         gauges.operation("QuotaTable", "describe", args -> table.describe(args[0], args[1]));
+        gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
+        gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
+        gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
+        gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);

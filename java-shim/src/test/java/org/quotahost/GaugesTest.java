@@ -92,6 +92,6 @@ class GaugesTest {
         assertEquals(1.0, server.getAttribute(name, "Resolved"));
         assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
         Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
-        assertEquals(Set.of("QuotaTable", "Inbox", "Lease", "Host"), types);
+        assertEquals(Set.of("QuotaTable", "Fence", "Inbox", "Lease", "Host"), types);
     }
 }

@@ -21,7 +21,7 @@ class LimitRuleTest {
     private static final double[] FLOORS = {35_000, 35_000, 1, 0.1};
 
     private static LimitRule rule(double factor) {
-        return new LimitRule(factor, 35_000, ALL, false);
+        return new LimitRule(factor, factor, 35_000, ALL, false);
     }
 
     @Property
@@ -39,7 +39,7 @@ class LimitRuleTest {
     void aFactorOfOneOrATypeWithoutOneLeavesTheBase(@ForAll("rates") double base, @ForAll @DoubleRange(max = 1) double factor,
             @ForAll @IntRange(max = 3) int type) {
         assertEquals(base, rule(1).limit(type, base, Double.NaN, false));
-        assertEquals(base, new LimitRule(factor, 35_000, Set.of(), false).limit(type, base, Double.NaN, false));
+        assertEquals(base, new LimitRule(factor, factor, 35_000, Set.of(), false).limit(type, base, Double.NaN, false));
     }
 
     @Property
@@ -47,7 +47,7 @@ class LimitRuleTest {
             @ForAll @IntRange(max = 3) int type) {
         assertNull(rule(factor).limit(type, base, Double.NaN, true));
         assertNull(rule(factor).limit(type, Double.NaN, Double.NaN, true));
-        assertNull(new LimitRule(factor, 35_000, ALL, true).limit(type, base, Double.NaN, false));
+        assertNull(new LimitRule(factor, factor, 35_000, ALL, true).limit(type, base, Double.NaN, false));
     }
 
     @Example

@@ -82,15 +82,17 @@ class QuotaTableAnswersTest {
     }
 
     @Test
-    void theUnlimitedAreHeldToTheFloorWhenTheFactorIsNothing() {
+    void theFactorActsOnTheNewcomersRateWhereAnUnlimitedClientWasNotMeasured() {
         publish(table, "alice", "a", Scopes.CLIENT, UNLIMITED);
         assertNull(limit(table, PRODUCE, "alice", "a"));
 
         table.factor(0.5);
-        assertNull(limit(table, PRODUCE, "alice", "a"));
+        assertEquals(50.0, limit(table, PRODUCE, "alice", "a"));
         table.factor(0);
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
         assertNull(limit(table, FETCH, "alice", "a"));
+        table.factor(1);
+        assertNull(limit(table, PRODUCE, "alice", "a"));
     }
 
     @Test

@@ -40,10 +40,10 @@ class QuotaTablePropertiesTest {
             @ForAll @DoubleRange(min = 0, max = 1) double factor, @ForAll @DoubleRange(min = 0, max = 1) double lower,
             @ForAll @Positive double base, @ForAll @DoubleRange(min = 1, max = 1e6) double floor,
             @ForAll @IntRange(min = 0, max = 3) int type) {
-        LimitRule rule = new LimitRule(factor, floor, Set.of(ClientQuotaType.values()), false);
+        LimitRule rule = new LimitRule(factor, factor, floor, Set.of(ClientQuotaType.values()), false);
         Double limit = rule.limit(type, base, Double.NaN, false);
         assertTrue(limit > 0 && Double.isFinite(limit) && limit <= base, () -> "limit " + limit);
-        Double less = rule.withFactor(Math.min(factor, lower)).limit(type, base, Double.NaN, false);
+        Double less = rule.withFactors(Math.min(factor, lower), Math.min(factor, lower)).limit(type, base, Double.NaN, false);
         assertTrue(less <= limit, "a smaller factor never gives more");
         if (type <= 1) assertTrue(limit >= Math.min(base, floor));
     }
@@ -62,7 +62,7 @@ class QuotaTablePropertiesTest {
             int code = round % 3 == 0 ? Scopes.USER : Scopes.CLIENT;
             Tables.publish(table, "u" + i, "c", code, i * 1_000 + 1_000 + round % 500);
             if (round % 50 == 0) table.factor(round % 100 == 0 ? 1 : 0.999);
-            if (round % 200 == 0) table.tick();
+            if (round % 500 == 0) table.tick(); // fewer than would forget a client that no reader came to
         }
         done.set(true);
         for (Thread reader : readers) reader.join();

@@ -19,6 +19,7 @@ final class Tables {
 
     static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
         QuotaTable table = new QuotaTable(inbox);
+        table.configureRamp(1, 1_000_000_000); // at once
         table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS);
         return table;
     }

@@ -1,0 +1,36 @@
+package harness;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/** Kafka's own producer, for what librdkafka's can't stand for. */
+final class NumberedProducer {
+
+    private NumberedProducer() { }
+
+    /**
+     * Sends "0", "1", ... to partition 0, a record each few milliseconds, and waits for all of them.
+     * args: topic, how many, milliseconds between two, {producer config}. Throws what a delivery threw.
+     */
+    static Object run(JsonNode args) throws Exception {
+        Map<String, Object> config = new HashMap<>();
+        args.get(3).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (var producer = new KafkaProducer<>(config, new StringSerializer(), new StringSerializer())) {
+            for (int i = 0; i < args.get(1).intValue(); i++) {
+                sent.add(producer.send(new ProducerRecord<>(args.get(0).textValue(), 0, null, Integer.toString(i))));
+                Thread.sleep(args.get(2).longValue());
+            }
+        }
+        for (Future<RecordMetadata> each : sent) each.get();
+        return null;
+    }
+}

@@ -1,0 +1,135 @@
+package org.quotahost;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.Example;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import org.apache.kafka.common.Endpoint;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.errors.AuthorizerNotReadyException;
+import org.apache.kafka.common.errors.NotControllerException;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+
+/** Behind the default, ACLs hold as with Kafka's own StandardAuthorizer beside it. */
+class QuotaFenceAclsTest {
+    private static final String[] USERS = {"alice", "bob", "root"};
+    private static final String[] NAMES = {"t", "topic", "other"};
+    private static final ResourceType[] TYPES = {ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID, ResourceType.GROUP};
+    private static final AclOperation[] OPERATIONS = {AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE};
+
+    @Property(tries = 200)
+    void everyAnswerIsKafkasOwn(@ForAll("bindings") List<AclBinding> acls, @ForAll("places") Set<Integer> removed,
+            @ForAll boolean allowOthers, @ForAll boolean superUser) throws Exception {
+        try (AclOracle oracle = new AclOracle(Map.of("allow.everyone.if.no.acl.found", String.valueOf(allowOthers),
+                "super.users", superUser ? "User:root;User:CN=x,OU=y" : ""))) {
+            oracle.load(acls, removed);
+            assertSameAnswers(oracle);
+            assertEquals(AclOracle.acls(oracle.kafkas), AclOracle.acls(oracle.fence));
+            assertEquals(oracle.kafkas.aclCount(), oracle.fence.aclCount());
+        }
+    }
+
+    @Property(tries = 100)
+    void aClosedFenceTurnsBackExactlyTheProduceRequestsOfWhichSomethingWouldBeWritten(
+            @ForAll("bindings") List<AclBinding> acls) throws Exception {
+        try (AclOracle oracle = new AclOracle(Map.of())) {
+            oracle.load(acls, List.of());
+            Fence.close();
+            for (String user : USERS) {
+                var request = Asks.from(ApiKeys.PRODUCE, user, "app");
+                List<AuthorizationResult> kafkas = oracle.kafkas.authorize(request, Asks.write(NAMES));
+                if (kafkas.contains(AuthorizationResult.ALLOWED)) {
+                    assertThrows(Paused.class, () -> oracle.fence.authorize(request, Asks.write(NAMES)));
+                } else {
+                    assertEquals(kafkas, oracle.fence.authorize(request, Asks.write(NAMES)));
+                }
+            }
+        } finally {
+            Asks.reset();
+        }
+    }
+
+    private static void assertSameAnswers(AclOracle oracle) {
+        for (String user : USERS) {
+            var request = Asks.from(ApiKeys.PRODUCE, user, "app");
+            List<Action> actions = new ArrayList<>();
+            for (ResourceType type : TYPES) {
+                for (AclOperation operation : OPERATIONS) {
+                    for (String name : NAMES) actions.add(Asks.to(operation, type, name));
+                    assertEquals(oracle.kafkas.authorizeByResourceType(request, operation, type),
+                            oracle.fence.authorizeByResourceType(request, operation, type));
+                }
+            }
+            assertEquals(oracle.kafkas.authorize(request, actions), oracle.fence.authorize(request, actions));
+        }
+    }
+
+    @Example
+    void untilTheAclsAreLoadedOnlySuperUsersAreAnswered() throws Exception {
+        try (QuotaFence fence = Asks.fence("", Map.of("super.users", "User:root"))) {
+            assertEquals(List.of(AuthorizationResult.ALLOWED),
+                    fence.authorize(Asks.from(ApiKeys.PRODUCE, "root", "x"), Asks.write("t")));
+            assertThrows(AuthorizerNotReadyException.class,
+                    () -> fence.authorize(Asks.from(ApiKeys.PRODUCE, "alice", "x"), Asks.write("t")));
+        }
+    }
+
+    @Example
+    void aListenerWaitsForTheAcls() throws Exception {
+        Endpoint endpoint = new Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "localhost", 9092);
+        try (QuotaFence fence = Asks.fence("", Map.of())) {
+            var ready = fence.start(new ServerInfo(List.of(endpoint))).get(endpoint).toCompletableFuture();
+            assertFalse(ready.isDone());
+            fence.completeInitialLoad();
+            assertTrue(ready.isDone());
+        }
+    }
+
+    @Example
+    void aclsAreCreatedByTheActiveControllerOnly() throws Exception {
+        try (QuotaFence fence = Asks.fence("", Map.of())) {
+            assertThrows(NotControllerException.class, fence::aclMutatorOrException);
+            assertThrows(NotControllerException.class, () -> fence.createAcls(Asks.from(ApiKeys.CREATE_ACLS, "root", "x"),
+                    List.of(AclOracle.binding("alice", "t"))));
+        }
+    }
+
+    @Provide
+    Arbitrary<List<AclBinding>> bindings() {
+        return Combinators.combine(Arbitraries.of(TYPES), Arbitraries.of("t", "topic", "*"),
+                Arbitraries.of(PatternType.LITERAL, PatternType.PREFIXED), Arbitraries.of("alice", "bob", "*"),
+                Arbitraries.of("*", "127.0.0.1", "10.0.0.1"),
+                Arbitraries.of(AclOperation.ALL, AclOperation.WRITE, AclOperation.READ),
+                Arbitraries.of(AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY))
+                .as((type, name, pattern, user, host, operation, permission) -> new AclBinding(
+                        new ResourcePattern(type, name, name.equals("*") ? PatternType.LITERAL : pattern),
+                        new AccessControlEntry("User:" + user, host, operation, permission)))
+                .list().uniqueElements().ofMaxSize(8);
+    }
+
+    @Provide
+    Arbitrary<Set<Integer>> places() {
+        return Arbitraries.integers().between(0, 7).set().ofMaxSize(3);
+    }
+}

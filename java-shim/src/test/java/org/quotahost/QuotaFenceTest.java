@@ -1,0 +1,227 @@
+package org.quotahost;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.common.Reconfigurable;
+import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.errors.NotControllerException;
+import org.apache.kafka.common.errors.SecurityDisabledException;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What stands behind the fence, by client.quota.callback.fence.authorizer. */
+class QuotaFenceTest {
+    private static final AuthorizableRequestContext REQUEST = Asks.from(ApiKeys.PRODUCE, "alice", "app");
+    private static final int TIMES = 100_000;
+
+    private List<AuthorizationResult> last;
+
+    /** An authorizer that keeps its ACLs itself and notes what it is asked. */
+    public static class Plain extends Recorder implements Reconfigurable {
+        @Override
+        public Set<String> reconfigurableConfigs() {
+            return Set.of("plain.level");
+        }
+
+        @Override
+        public void validateReconfiguration(Map<String, ?> configs) {
+            note("validate");
+        }
+
+        @Override
+        public void reconfigure(Map<String, ?> configs) {
+            note("reconfigure");
+        }
+    }
+
+    /** No constructor that the fence could call. */
+    public static class Unmakeable extends Recorder {
+        public Unmakeable(String needed) {
+            note(needed);
+        }
+    }
+
+    /** Its constructor fails. */
+    public static class Broken extends Recorder {
+        public Broken() {
+            throw new IllegalStateException("no database");
+        }
+    }
+
+    @AfterEach
+    void reset() {
+        Asks.reset();
+    }
+
+    private static Plain plain(QuotaFence fence) {
+        return assertInstanceOf(Plain.class, fence.inner());
+    }
+
+    @Test
+    void withoutThePropertyItIsKafkasStandardAuthorizerWhichDeniesWhatNoAclAllows() {
+        String log = Logged.during(() -> {
+            QuotaFence fence = Asks.fence("", Map.of());
+            fence.completeInitialLoad();
+            assertSame(StandardAuthorizer.class, fence.inner().getClass());
+            assertEquals(List.of(AuthorizationResult.DENIED), fence.authorize(REQUEST, Asks.write("t")));
+        });
+        assertTrue(log.contains("stands before org.apache.kafka.metadata.authorizer.StandardAuthorizer"), log);
+        assertTrue(log.contains("\"none\" there is for clusters that had no authorizer"), log);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"none", "NONE", " none "})
+    void noneIsABrokerWithoutAnAuthorizer(String none) throws Exception {
+        QuotaFence fence = Asks.fence(none, Map.of());
+        var bindings = List.of(AclOracle.binding("alice", "t"));
+
+        assertEquals(List.of(AuthorizationResult.ALLOWED, AuthorizationResult.ALLOWED),
+                fence.authorize(REQUEST, Asks.write("t", "u")));
+        assertEquals(AuthorizationResult.ALLOWED,
+                fence.authorizeByResourceType(REQUEST, AclOperation.WRITE, ResourceType.TOPIC));
+        var created = fence.createAcls(REQUEST, bindings).get(0).toCompletableFuture().get();
+        assertInstanceOf(SecurityDisabledException.class, created.exception().orElseThrow());
+        var deleted = fence.deleteAcls(REQUEST, List.of(AclBindingFilter.ANY)).get(0).toCompletableFuture().get();
+        assertInstanceOf(SecurityDisabledException.class, deleted.exception().orElseThrow());
+        assertThrows(SecurityDisabledException.class, () -> fence.acls(AclBindingFilter.ANY));
+    }
+
+    @Test
+    void anotherAuthorizerIsAskedAndToldAllThatKafkaAsksAndTellsTheFence() throws Exception {
+        QuotaFence fence = Asks.fence(Plain.class.getName(), Map.of("plain.level", "3"));
+        Plain plain = plain(fence);
+
+        assertEquals("3", plain.configs.get("plain.level"));
+        assertSame(plain.ready, fence.start(null));
+        assertSame(plain.results, fence.authorize(REQUEST, Asks.write("t")));
+        assertEquals(AuthorizationResult.DENIED, fence.authorizeByResourceType(REQUEST, AclOperation.READ, ResourceType.GROUP));
+        assertSame(plain.creates, fence.createAcls(REQUEST, List.of()));
+        assertSame(plain.deletes, fence.deleteAcls(REQUEST, List.of()));
+        assertSame(plain.bindings, fence.acls(AclBindingFilter.ANY));
+        assertEquals(42, fence.aclCount());
+        assertEquals(Set.of("plain.level"), fence.reconfigurableConfigs());
+        fence.validateReconfiguration(Map.of());
+        fence.reconfigure(Map.of());
+        fence.close();
+
+        assertEquals(List.of("configure", "start", "authorize", "byType", "create", "delete", "acls", "count", "validate",
+                "reconfigure", "close"), plain.asked);
+    }
+
+    @Test
+    void anAuthorizerWithAclsOfItsOwnHearsNothingOfKafkas() {
+        QuotaFence fence = Asks.fence(Plain.class.getName(), Map.of());
+
+        fence.setAclMutator(null);
+        fence.loadSnapshot(Map.of());
+        fence.addAcl(null, null);
+        fence.removeAcl(null);
+        fence.completeInitialLoad();
+        fence.completeInitialLoad(new Exception());
+
+        assertThrows(NotControllerException.class, fence::aclMutatorOrException);
+        assertEquals(List.of("configure"), plain(fence).asked);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"no.such.Authorizer", "java.lang.String", "org.quotahost.QuotaFence",
+        "org.quotahost.MonitoredQuotaFence", "org.quotahost.QuotaFenceTest$Unmakeable", "org.quotahost.QuotaFenceTest$Broken"})
+    void whatCantBeOneIsOneConfigExceptionWithPropertyValueAndRemedy(String name) {
+        String said = assertThrows(ConfigException.class, () -> Asks.fence(name, Map.of())).getMessage();
+
+        assertTrue(said.startsWith("client.quota.callback.fence.authorizer=" + name + " "), said);
+        assertTrue(said.contains("leave the property out") && said.contains("\"none\""), said);
+        assertFalse(Fence.installed());
+    }
+
+    @Test
+    void theReasonOfAFailedConstructorIsTold() {
+        String said = assertThrows(ConfigException.class, () -> Asks.fence(Broken.class.getName(), Map.of())).getMessage();
+
+        assertTrue(said.contains("no database"), said);
+    }
+
+    @Test
+    void classesAreFoundByTheThreadsLoaderAsKafkaFindsItsPlugins() {
+        Thread thread = Thread.currentThread();
+        ClassLoader before = thread.getContextClassLoader();
+        List<String> wanted = new ArrayList<>();
+        thread.setContextClassLoader(new ClassLoader(before) {
+            @Override
+            public Class<?> loadClass(String name) throws ClassNotFoundException {
+                wanted.add(name);
+                return super.loadClass(name);
+            }
+        });
+        try {
+            plain(Asks.fence(Plain.class.getName(), Map.of()));
+        } finally {
+            thread.setContextClassLoader(before);
+        }
+        assertTrue(wanted.contains(Plain.class.getName()), wanted::toString);
+    }
+
+    @Test
+    void theMonitoredFenceGivesKafkasMetricsToTheInnerAuthorizer() throws Exception {
+        try (Metrics metrics = new Metrics()) {
+            MonitoredQuotaFence fence = new MonitoredQuotaFence();
+            fence.configure(Map.of("process.roles", "controller"));
+            try (var plugin = Plugin.wrapInstance(fence, metrics, "authorizer.class.name", "role", "broker")) {
+                plugin.get().completeInitialLoad();
+                plugin.get().authorize(REQUEST, Asks.write("t"));
+                var denied = metrics.metrics().entrySet().stream()
+                        .filter(each -> each.getKey().name().equals("authorization-denied-rate-per-minute")).toList();
+                assertEquals(1, denied.size());
+                assertTrue((double) denied.get(0).getValue().metricValue() > 0);
+            }
+        }
+    }
+
+    @Test
+    void anOpenFenceAllocatesNothingBeyondWhatTheInnerAuthorizerDoes() {
+        QuotaFence fence = Asks.fence(Silent.class.getName(), Map.of());
+        List<Action> actions = Asks.write("t");
+
+        assertEquals(0, bytesPerCall(() -> last = fence.authorize(REQUEST, actions)));
+    }
+
+    /** Like Plain, but notes nothing. */
+    public static class Silent extends Recorder {
+        @Override
+        public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
+            return results;
+        }
+    }
+
+    private static long bytesPerCall(Runnable call) {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        for (int i = 0; i < TIMES; i++) call.run();
+        long id = Thread.currentThread().getId();
+        long before = threads.getThreadAllocatedBytes(id);
+        for (int i = 0; i < TIMES; i++) call.run();
+        return (threads.getThreadAllocatedBytes(id) - before) / TIMES;
+    }
+}

@@ -1,0 +1,97 @@
+"""Producers of numbered records, and what a topic holds of them: to see that none is lost or out of order."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+
+from harness import KafkaNode
+
+T = TypeVar("T")
+
+
+class Numbers:
+    """Sends "0", "1", ... to partition 0 until it is left, and waits there until all are delivered."""
+
+    def __init__(self, config: dict[str, Any], topic: str) -> None:
+        """``config`` is librdkafka's."""
+        self._producer = Producer({"linger.ms": 1, "log_level": 4, **config})
+        self._topic = topic
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.sent = 0
+        self.delivered = 0
+        self.errors: list[str] = []
+        self.undelivered = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            if self._stopping.is_set():
+                break
+            self._producer.produce(self._topic, str(number), partition=0, on_delivery=self._on_delivery)
+            self.sent = number + 1
+            self._producer.poll(0.002)
+        self.undelivered = self._producer.flush(60)
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.delivered += 1
+        else:
+            self.errors.append(error.str())
+
+
+def attempt(config: dict[str, Any], topic: str) -> str | None:
+    """One record on a connection of its own, without another try; the error's name, None if delivered."""
+    outcome: list[KafkaError | None] = []
+    own = {"message.send.max.retries": 0, "message.timeout.ms": 10_000, "log_level": 0}
+    producer = Producer(own | config)
+    producer.produce(topic, "one", partition=0, on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(15)
+    (error,) = outcome
+    return None if error is None else error.name()
+
+
+def end_offset(node: KafkaNode, topic: str) -> int:
+    """Where partition 0 ends."""
+    return _ask(node, lambda consumer: int(consumer.get_watermark_offsets(TopicPartition(topic, 0))[1]))
+
+
+def values(node: KafkaNode, topic: str) -> list[str]:
+    """All that partition 0 holds, what transactions committed included, in its order."""
+
+    def read(consumer: Consumer) -> list[str]:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        found: list[str] = []
+        while (message := consumer.poll(15)) is not None:
+            error = message.error()
+            if error is None:
+                found.append((message.value() or b"").decode())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return found
+        raise TimeoutError(f"no end of {topic} after {len(found)} records")
+
+    return _ask(node, read)
+
+
+def _ask(node: KafkaNode, question: Callable[[Consumer], T]) -> T:
+    own = {"group.id": "looker-on", "enable.partition.eof": True, "isolation.level": "read_committed"}
+    consumer = Consumer(node.client_config(client_id="looker-on") | own | {"enable.auto.commit": False})
+    try:
+        return question(consumer)
+    finally:
+        consumer.close()
