@@ -134,10 +134,10 @@ class JavaShim:
         self._host.log(logger, level, message)
 
     def _window_ms(self) -> int:
-        """How far back Kafka looks for a quota (quota.window.num, quota.window.size.seconds)."""
+        """How far back Kafka looks for a quota: quota.window.num samples and the one being filled (SampledStat)."""
         broker = self.broker()
         number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
-        return int(number) * int(size) * _MILLIS
+        return (int(number) + 1) * int(size) * _MILLIS
 
     def detach(self) -> None:
         jpype.java.lang.Thread.detach()

@@ -15,7 +15,8 @@ from quotahost.shim import Shim
 
 log = logging.getLogger("quotahost.factor")
 
-STEP: Final = 0.01  # a smaller change isn't worth the scan of all sensors that Kafka answers it with
+STEP: Final = 0.01  # a smaller change isn't worth the scan of all sensors that Kafka answers it with,
+SHARE: Final = 0.1  # unless it is a tenth of the factor: near the hard limit small steps are large ones
 _OPEN: Final = Factor(1.0)
 
 
@@ -154,7 +155,8 @@ class FactorLoop:
     def _publish(self, factor: Factor) -> None:
         last = self._factor
         edge = factor.state is not last.state
-        if not edge and abs(factor.value - last.value) < STEP:
+        change = abs(factor.value - last.value)
+        if not edge and change < STEP and change < SHARE * last.value:
             return
         self._factor = factor
         self._shim.set_factor(factor.value)

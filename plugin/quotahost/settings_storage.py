@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Self
 
 from pydantic import model_validator
@@ -61,7 +62,7 @@ class StorageSettings(Frozen):
         for name, kind in _KINDS.items():
             level = getattr(self, side + name)
             if level is not None:
-                return Limit(kind, level * 100 if kind is _PERCENT else int(level))
+                return Limit(kind, float(Decimal(repr(level)) * 100) if kind is _PERCENT else level)
         return None
 
     def _given(self, side: str) -> list[str]:

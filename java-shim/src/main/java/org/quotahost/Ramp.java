@@ -22,7 +22,7 @@ final class Ramp {
 
     private record Left(double value, long at) {}
 
-    /** @param windowMs how far back Kafka looks: quota.window.num x quota.window.size.seconds */
+    /** @param windowMs how far back Kafka looks: (quota.window.num + 1) x quota.window.size.seconds */
     void configure(long windowMs, long maxMuteMs) {
         windowNanos = windowMs * 1_000_000;
         share = (double) windowMs / (windowMs + maxMuteMs);
