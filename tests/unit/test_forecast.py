@@ -171,7 +171,7 @@ def test_a_demand_that_doubles_is_throttled_to_the_same_growth() -> None:
 def test_a_volume_slowed_for_anothers_sake_learns_its_own_demand() -> None:
     clock = Clock()
     tight, wide = Disk(lambda now: 2 * GB, name="/a"), Disk(lambda now: 400 * MB, name="/b")
-    run(forecast(clock), clock, tight, wide, minutes=5)
+    run(forecast(clock), clock, wide, tight, minutes=5)
     assert wide.factors[-1] == pytest.approx((HARD - wide.consumed) / HORIZON / (400 * MB), rel=0.1)
 
 
@@ -184,11 +184,16 @@ def test_in_shadow_mode_the_factor_told_is_the_one_it_would_take() -> None:
 def test_growth_that_no_factor_stops_does_not_hold_the_factor_down_once_it_ends() -> None:
     clock = Clock()
     policy = forecast(clock)
-    moved = Disk(lambda now: 0.0, lambda now: -200 * MB * POLL if now < 200 else 0.0, consumed=810 * GB)
-    full = Disk(lambda now: 0.0, lambda now: 5 * GB if now == 300 else 0.0, consumed=HARD, name="/full")
-    run(policy, clock, moved, full, minutes=15)
-    assert max(moved.factors[:800]) < 1.0
-    assert moved.factors[-1] == pytest.approx(1.0, abs=0.01)
+    for minute in range(300):
+        policy.quota_factor(disk(HARD, "/full"))
+        shut = policy.quota_factor(disk(810 * GB + minute * MB, "/reassigned"))
+        clock.now += 60.0
+    for _ in range(200):
+        policy.quota_factor(disk(0, "/full"))
+        after = policy.quota_factor(disk(811 * GB, "/reassigned"))
+        clock.now += 10.0
+    assert shut < 0.01
+    assert after == pytest.approx(1.0, abs=0.01)
 
 
 # ---- read by read ----------------------------------------------------------------------------------
@@ -229,8 +234,10 @@ def test_a_deletion_counts_at_once_as_space() -> None:
 def test_a_volume_unseen_for_10_minutes_is_forgotten() -> None:
     clock = Clock()
     policy = forecast(clock)
-    run(policy, clock, Disk(lambda now: GB), minutes=5)
-    clock.now += 601.0
+    run(policy, clock, Disk(lambda now: 0, name="/seen"), Disk(lambda now: GB), minutes=5)
+    for _ in range(7):
+        clock.now += 100.0
+        policy.quota_factor(disk(SOFT, "/seen"))
     assert policy.quota_factor(disk(870 * GB)) == 0.3
 
 
