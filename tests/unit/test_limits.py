@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import tomllib
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from quotahost.api import Context, QuotaPolicy
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.policies import limits as module
+from quotahost.policies.forecast import Forecast
 from quotahost.policies.limits import Limits
 from quotahost.testing import check_policy
 
@@ -199,3 +203,10 @@ def test_it_keeps_the_contract_of_a_policy() -> None:
         "static.storage.hard.min-free-bytes": "1G",
     }
     check_policy(Limits, properties, name="limits", volumes=[used(12, soft=MIXED[0], hard=MIXED[1])])
+
+
+def test_the_built_in_policies_are_entry_points() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    built_in = project["entry-points"]["quotahost.policies"]
+    found = {name: EntryPoint(name, target, "quotahost.policies").load() for name, target in built_in.items()}
+    assert found == {"limits": Limits, "forecast": Forecast}
