@@ -1,0 +1,13 @@
+"""Kafka's own throttling arithmetic as small exact models: no I/O, no clock of their own.
+
+Time is always an argument, in milliseconds, and never decreases from call to call. Rates are per second, of
+whatever is recorded: bytes, mutations, percent of a thread's time.
+"""
+
+from quotahost.throttling.burst_rate import BurstRate
+from quotahost.throttling.ewma import EwmaMeter
+from quotahost.throttling.mute import bound_after_step
+from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
+from quotahost.throttling.token_bucket import TokenBucket
+
+__all__ = ["BurstRate", "EwmaMeter", "SampledRate", "TokenBucket", "bound_after_step", "simple_delay_s"]

@@ -1,0 +1,113 @@
+"""Kafka's ``Rate`` over a ``SampledStat`` (``org.apache.kafka.common.metrics.stats``), and KIP-13's simple form.
+
+PRODUCE, FETCH and REQUEST quotas are measured and throttled by this, with ``quota.window.num`` samples (11)
+of ``quota.window.size.seconds`` (1 s).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quotahost.throttling.javamath import divide, to_int, to_long
+
+
+@dataclass(slots=True)
+class _Sample:
+    started_ms: int
+    last_ms: int
+    value: float = 0.0
+
+    def reset(self, now_ms: int) -> None:
+        self.started_ms = self.last_ms = now_ms
+        self.value = 0.0
+
+
+class SampledRate:
+    """A sum over the last windows, divided by the time that they span."""
+
+    def __init__(self, samples: int, window_ms: int) -> None:
+        """As ``MetricConfig.samples`` and ``timeWindow``.
+
+        Raises:
+            ValueError: one of them is below 1.
+        """
+        if samples < 1 or window_ms < 1:
+            raise ValueError(f"samples {samples} and window_ms {window_ms} must be 1 or more")
+        self._max, self._window_ms = samples, window_ms
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def record(self, value: float, now_ms: int) -> None:
+        """``SampledStat.record``: a sample whose window is over is followed by the next."""
+        if not self._samples:
+            self._samples.append(_Sample(now_ms, now_ms))
+        if now_ms - self._samples[self._current].started_ms >= self._window_ms:
+            self._advance(now_ms)
+        sample = self._samples[self._current]
+        sample.value += value
+        sample.last_ms = now_ms
+
+    def measure(self, now_ms: int) -> float:
+        """``Rate.measure``, per second."""
+        self._purge(now_ms)
+        total = 0.0
+        for sample in self._samples:  # in Kafka's order: sum() rounds otherwise from Python 3.12 on
+            total += sample.value
+        return total / (self.window_size_ms(now_ms) / 1000.0)
+
+    def window_size_ms(self, now_ms: int) -> int:
+        """``Rate.windowSize``: the time since the oldest sample began, but at least all windows less one.
+
+        So a client that has just come isn't judged by its first second alone. As a sample that overlaps the
+        monitored time is kept whole, it is below ``(samples + 1) * window_ms``.
+        """
+        self._purge(now_ms)
+        if not self._samples:
+            self._samples.append(_Sample(now_ms, now_ms))
+        elapsed = now_ms - min(sample.started_ms for sample in self._samples)
+        missing = self._max - 1 - elapsed // self._window_ms
+        return max(elapsed + max(missing, 0) * self._window_ms, 1)
+
+    def throttle_ms(self, bound: float, now_ms: int, *, cast: bool = True) -> int:
+        """``QuotaUtils.throttleTime``: after how long without records the rate is back at ``bound``.
+
+        Args:
+            bound: per second.
+            now_ms: the time.
+            cast: as ``ClientQuotaManager`` hands it on, an ``int`` of 32 bits: above 24.8 days it wraps, and
+                a negative one does not throttle.
+
+        Returns:
+            Milliseconds; 0 where the rate does not exceed the bound.
+        """
+        rate = self.measure(now_ms)
+        if rate <= bound:
+            return 0
+        long = to_long(divide(rate - bound, bound) * self.window_size_ms(now_ms))
+        return to_int(long) if cast else long
+
+    def _advance(self, now_ms: int) -> None:
+        # One sample more than asked for: the oldest may overlap the monitored time.
+        self._current = (self._current + 1) % (self._max + 1)
+        if self._current >= len(self._samples):
+            self._samples.append(_Sample(now_ms, now_ms))
+        else:
+            self._samples[self._current].reset(now_ms)
+
+    def _purge(self, now_ms: int) -> None:
+        for sample in self._samples:
+            if now_ms - sample.last_ms >= self._max * self._window_ms:
+                sample.reset(now_ms)
+
+
+def simple_delay_s(produced: float, bound: float, limit: float) -> float:
+    """KIP-13's own form, over N windows of one second: ``(produced - bound) / limit``, 0 within the bound.
+
+    The document's example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
+
+    Args:
+        produced: in all N windows.
+        bound: what they allow together, N times the limit.
+        limit: per second, above 0.
+    """
+    return max(0.0, (produced - bound) / limit)

@@ -1,0 +1,93 @@
+import com.yammer.metrics.stats.EWMA;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.MetricName;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MeasurableStat;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.metrics.QuotaViolationException;
+import org.apache.kafka.common.metrics.stats.Rate;
+import org.apache.kafka.common.metrics.stats.TokenBucket;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
+import org.apache.kafka.server.quota.QuotaUtils;
+
+/** Replays what standard input says through Kafka's and yammer's own classes; "." ends a batch. */
+public final class ThrottlingOracle {
+    private static final MetricName NAME = new MetricName("oracle", "test", "", Map.of());
+    private static final StringBuilder OUT = new StringBuilder();
+
+    private static MeasurableStat stat;
+    private static MetricConfig config;
+    private static EWMA ewma;
+
+    private ThrottlingOracle() { }
+
+    public static void main(String[] args) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            if (line.equals(".")) {
+                System.out.print(OUT.append(".\n"));
+                System.out.flush();
+                OUT.setLength(0);
+            } else {
+                replay(line.split(" "));
+            }
+        }
+    }
+
+    private static void replay(String[] words) {
+        switch (words[0]) {
+            case "rate" -> make(new Rate(), words[1], words[2], null);
+            case "bucket" -> make(new TokenBucket(), words[1], words[2], words[3]);
+            case "ewma" -> ewma = EWMA.oneMinuteEWMA();
+            case "record" -> stat.record(config, Double.parseDouble(words[1]), Long.parseLong(words[2]));
+            case "measure" -> tell(stat.measure(config, Long.parseLong(words[1])));
+            case "throttle" -> throttle(Double.parseDouble(words[1]), Long.parseLong(words[2]));
+            case "debt" -> debt(Long.parseLong(words[1]));
+            case "mark" -> ewma.update(Long.parseLong(words[1]));
+            case "tick" -> ewma.tick();
+            case "ewma-rate" -> tell(ewma.rate(TimeUnit.SECONDS));
+            default -> throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    private static void make(MeasurableStat made, String samples, String windowMs, String quota) {
+        stat = made;
+        config = new MetricConfig().samples(Integer.parseInt(samples))
+            .timeWindow(Long.parseLong(windowMs), TimeUnit.MILLISECONDS);
+        if (quota != null) {
+            config.quota(Quota.upperBound(Double.parseDouble(quota)));
+        }
+    }
+
+    /** As ClientQuotaManager.recordAndGetThrottleTimeMs: the long, and the int that becomes of it. */
+    private static void throttle(double bound, long timeMs) {
+        double value = stat.measure(config, timeMs);
+        long throttleMs = Quota.upperBound(bound).acceptable(value) ? 0
+            : QuotaUtils.throttleTime(violation(value, bound), timeMs);
+        tell(throttleMs);
+        tell((int) throttleMs);
+    }
+
+    /** As ControllerMutationQuotaManager.recordAndGetThrottleTimeMs, after Sensor.checkQuotas. */
+    private static void debt(long timeMs) {
+        double tokens = stat.measure(config, timeMs);
+        tell(tokens >= 0 ? 0
+            : ControllerMutationQuotaManager.throttleTimeMs(violation(tokens, config.quota().bound())));
+    }
+
+    private static QuotaViolationException violation(double value, double bound) {
+        KafkaMetric metric = new KafkaMetric(new Object(), NAME, stat, config, Time.SYSTEM);
+        return new QuotaViolationException(metric, value, bound);
+    }
+
+    private static void tell(Object number) {
+        OUT.append(number).append('\n');
+    }
+}

@@ -1,0 +1,171 @@
+"""The models give the numbers of Kafka's and yammer's own classes for the same records."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from harness.jars import ResolveFailed
+from harness.java import JavaError
+from quotahost.throttling import EwmaMeter, SampledRate, TokenBucket
+from quotahost.throttling.ewma import TICK_MS
+from tests.throttling.oracle import Oracle
+
+NOW = 1_700_000_000_000
+Event = tuple[str, float, int]
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
+    try:
+        made = Oracle(tmp_path_factory.mktemp("oracle"))
+    except (JavaError, ResolveFailed) as reason:
+        pytest.skip(f"no Kafka classes: {reason}")
+    with made:
+        yield made
+
+
+def same(numbers: list[float]) -> object:
+    return pytest.approx(numbers, rel=1e-9, abs=1e-300, nan_ok=True)
+
+
+AMOUNTS = st.floats(0, 1e9) | st.integers(0, 10**6).map(float) | st.just(0.0)
+BOUNDS = st.floats(1e-6, 1e9) | st.sampled_from([0.0, 1.0, 5e-324, 1e308])
+DENSE = st.sampled_from([100, 400, 500, 999, 1000, 1100])  # so that all samples come into use
+SPARSE = st.integers(0, 3000) | st.sampled_from([0, 1, 999, 1000, 1001, 9_999, 10_000, 11_000, 200_000])
+
+
+def timed(kinds: list[str], values: st.SearchStrategy[float]) -> st.SearchStrategy[list[Event]]:
+    """Events with times that never decrease."""
+
+    def with_times(events: list[tuple[str, float, int]]) -> list[Event]:
+        times = itertools.accumulate(step for _, _, step in events)
+        return [(kind, value, NOW + t) for (kind, value, _), t in zip(events, times, strict=True)]
+
+    def lists(steps: st.SearchStrategy[int]) -> st.SearchStrategy[list[tuple[str, float, int]]]:
+        return st.lists(st.tuples(st.sampled_from(kinds), values, steps), max_size=60)
+
+    return (lists(DENSE) | lists(SPARSE)).map(with_times)
+
+
+@hypothesis_settings(deadline=None, max_examples=500)
+@given(
+    events=timed(["record", "record", "measure", "throttle"], AMOUNTS),
+    bound=BOUNDS,
+    samples=st.integers(1, 12),
+    window_ms=st.sampled_from([1, 100, 1000, 1000, 30_000]),
+)
+def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
+    oracle: Oracle, events: list[Event], bound: float, samples: int, window_ms: int
+) -> None:
+    model = SampledRate(samples, window_ms)
+    lines, numbers = [f"rate {samples} {window_ms}"], []
+    for kind, value, now in events:
+        if kind == "record":
+            model.record(value, now)
+            lines.append(f"record {value!r} {now}")
+        elif kind == "measure":
+            numbers.append(model.measure(now))
+            lines.append(f"measure {now}")
+        else:
+            numbers += [model.throttle_ms(bound, now, cast=False), model.throttle_ms(bound, now)]
+            lines.append(f"throttle {bound!r} {now}")
+    assert oracle.replay(lines) == same(numbers)
+
+
+@hypothesis_settings(deadline=None, max_examples=500)
+@given(
+    events=timed(["record", "measure", "debt"], AMOUNTS),
+    quota=st.floats(1e-3, 1e6) | st.integers(1, 1000).map(float),
+    samples=st.integers(1, 200),
+    window_ms=st.sampled_from([1, 100, 1000, 30_000]),
+)
+def test_a_token_bucket_and_its_throttle_time_are_kafkas(
+    oracle: Oracle, events: list[Event], quota: float, samples: int, window_ms: int
+) -> None:
+    model = TokenBucket(quota, samples, window_ms)
+    lines, numbers = [f"bucket {samples} {window_ms} {quota!r}"], []
+    for kind, value, now in events:
+        if kind == "record":
+            model.record(value, now)
+            lines.append(f"record {value!r} {now}")
+        elif kind == "measure":
+            numbers.append(model.tokens(now))
+            lines.append(f"measure {now}")
+        else:
+            numbers.append(model.throttle_ms(now))
+            lines.append(f"debt {now}")
+    assert oracle.replay(lines) == same(numbers)
+
+
+@hypothesis_settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["mark", "mark", "rate"]), st.integers(0, 10**9), st.integers(0, 20_000)),
+        max_size=60,
+    )
+)
+def test_a_one_minute_rate_is_yammers(oracle: Oracle, events: list[tuple[str, int, int]]) -> None:
+    model = EwmaMeter(NOW)
+    lines, numbers, ticked = ["ewma"], [], 0
+    for (kind, n, _), passed in zip(events, itertools.accumulate(e[2] for e in events), strict=True):
+        due = passed // TICK_MS
+        lines += ["tick"] * (due - ticked)
+        ticked = due
+        if kind == "mark":
+            model.mark(n, NOW + passed)
+            lines.append(f"mark {n}")
+        else:
+            numbers.append(model.rate(NOW + passed))
+            lines.append("ewma-rate")
+    assert oracle.replay(lines) == same(numbers)
+
+
+def test_a_rate_that_has_faded_out_stays_yammers_for_days(oracle: Oracle) -> None:
+    model, day = EwmaMeter(NOW), 86_400_000
+    model.mark(10**9, NOW)
+    model.rate(NOW + TICK_MS)
+    lines = [
+        "ewma",
+        f"mark {10**9}",
+        *["tick"] * (2 * day // TICK_MS),
+        "ewma-rate",
+        "mark 60",
+        "tick",
+        "ewma-rate",
+    ]
+    numbers = [model.rate(NOW + 2 * day)]
+    model.mark(60, NOW + 2 * day)
+    numbers.append(model.rate(NOW + 2 * day + TICK_MS))
+    assert oracle.replay(lines) == same(numbers)
+
+
+def test_a_throttle_time_beyond_an_int_wraps_as_in_the_broker(oracle: Oracle) -> None:
+    model = SampledRate(11, 1000)
+    model.record(1e8, NOW)
+    told = [model.throttle_ms(1.0, NOW, cast=False), model.throttle_ms(1.0, NOW)]
+    lines = ["rate 11 1000", f"record 1e8 {NOW}", f"throttle 1.0 {NOW}"]
+    assert oracle.replay(lines) == told
+    assert told[0] > 2**31 > told[1]
+
+
+def test_half_a_millisecond_is_rounded_up_as_by_java(oracle: Oracle) -> None:
+    bucket = TokenBucket(2000.0, 1, 1000)
+    bucket.record(2001, NOW)
+    lines = ["bucket 1 1000 2000.0", f"record 2001 {NOW}", f"debt {NOW}"]
+    assert [bucket.throttle_ms(NOW)] == oracle.replay(lines) == [1]
+
+
+@pytest.mark.parametrize("samples", [1, 2, 11])
+def test_one_sample_more_is_kept_while_it_overlaps_the_window(oracle: Oracle, samples: int) -> None:
+    model, lines, numbers = SampledRate(samples, 1000), [f"rate {samples} 1000"], []
+    for now in range(NOW, NOW + 40_000, 700):
+        model.record(10, now)
+        numbers += [model.measure(now), model.measure(now + 600)]
+        lines += [f"record 10 {now}", f"measure {now}", f"measure {now + 600}"]
+    assert oracle.replay(lines) == same(numbers)
