@@ -44,9 +44,8 @@ class FactorLoop:
         """``clock`` in seconds, monotonic."""
         self._shim, self._guard, self._clock = shim, guard, clock
         self._due = clock()
-        self._unknown_since: float | None = None
         self._started = clock()
-        self._ever_known = False
+        self._known_at: float | None = None
         self._known = _OPEN
         self._told: ClusterVolumes | None = None
         self._judged = _OPEN
@@ -77,15 +76,14 @@ class FactorLoop:
 
     def _decide(self, read: _Read, now: float, settings: Settings) -> Factor:
         if not read.unknown:
-            self._unknown_since, self._ever_known, self._known = None, True, read.factor
+            self._known_at, self._known = now, read.factor
             self._lack(False)
             return read.factor
-        if self._unknown_since is None:
-            self._unknown_since = now
-        since = self._unknown_since if self._ever_known else self._started
+        since = self._started if self._known_at is None else self._known_at
         if now - since <= read.patience:
             self._lack(False)
-            return _smaller(read.factor, self._known if self._ever_known else self._at_start(read, settings))
+            held = self._at_start(read, settings) if self._known_at is None else self._known
+            return _smaller(read.factor, held)
         self._lack(True)
         action = State(settings.fallback_action)
         value = 0.0 if action is State.PAUSE else 1.0
@@ -110,7 +108,7 @@ class FactorLoop:
         name, plugin = source
         told = self._guard.call(name, "read()", "its last factor holds for validity", plugin.read)
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
-        patience = validity if self._ever_known else grace
+        patience = grace if self._known_at is None else validity
         if isinstance(told, ClusterVolumes):
             factor = self._judge(told, lineup)
             if factor is None:
@@ -156,7 +154,7 @@ class FactorLoop:
         last = self._factor
         edge = factor.state is not last.state
         change = abs(factor.value - last.value)
-        if not edge and change < STEP and change < SHARE * last.value:
+        if not edge and change < STEP and (change == 0 or change < SHARE * last.value):
             return
         self._factor = factor
         self._shim.set_factor(factor.value)

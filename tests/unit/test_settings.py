@@ -56,7 +56,6 @@ NOT_LIVE = [
     "snapshots.topic",
     "fence.authorizer",
     "start.timeout",
-    "fence.authorizer",
     "metrics.port",
     "metrics.address",
 ]
