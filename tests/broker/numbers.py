@@ -12,7 +12,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 
 from harness import KafkaNode
 
-
 T = TypeVar("T")
 
 
