@@ -276,9 +276,17 @@ def any_acl(principal: str | None = None) -> AclBindingFilter:
     )
 
 
-def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request(tmp_path: Path) -> None:
-    properties = callback(SETTINGS | {"plugin.fixed.factor": "0"}) | FENCE
-    with Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties) as cluster:
+@pytest.mark.parametrize(
+    "controllers_have", [None, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
+)
+def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_controllers_have(
+    tmp_path: Path, controllers_have: str | None
+) -> None:
+    settings = SETTINGS | {"plugin.fixed.factor": "0", "fence.authorizer": controllers_have or "none"}
+    properties = callback(settings) | FENCE | {"super.users": f"User:{ANYONE}"}
+    cluster = Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties)
+    cluster.controllers[0].properties = properties | {"authorizer.class.name": controllers_have or ""}
+    with cluster:
         (broker,) = cluster.brokers
         create_topic(broker, "t")
         assert attempt(broker.client_config(client_id="p"), "t") == TURNED_BACK
