@@ -37,6 +37,7 @@ from harness.admin import (
     describe_quotas,
     kafka_configs,
     set_quota,
+    unregister_broker,
 )
 from harness.cluster import Cluster
 from harness.consumer import ConsumerLoad
@@ -82,4 +83,5 @@ __all__ = [
     "maven_jar",
     "set_quota",
     "settled_rate",
+    "unregister_broker",
 ]

@@ -82,6 +82,11 @@ def alter_broker_config(node: KafkaNode, config: Mapping[str, str | None], broke
     _ask(node, "alter-configs", "BROKER", "" if broker is None else str(broker), dict(config))
 
 
+def unregister_broker(node: KafkaNode, broker: int) -> None:
+    """Takes a stopped broker out of the cluster, as ``kafka-cluster.sh unregister`` does."""
+    _ask(node, "unregister", broker)
+
+
 def kafka_configs(node: KafkaNode, *args: str) -> str:
     """Runs ``kafka-configs.sh --bootstrap-server ... args`` (its class, in the helper JVM).
 

@@ -49,6 +49,14 @@ final class AdminTool {
         return null;
     }
 
+    /** args: bootstrap, id of a broker that is stopped. */
+    static Object unregister(JsonNode args) throws Exception {
+        try (Admin admin = connect(args)) {
+            admin.unregisterBroker(args.get(1).intValue()).all().get();
+        }
+        return null;
+    }
+
     private static Admin connect(JsonNode args) {
         return Admin.create(Map.of(
             "bootstrap.servers", args.get(0).textValue(),

@@ -21,16 +21,17 @@ public final class Helper {
         Object run(JsonNode args) throws Exception;
     }
 
-    private static final Map<String, Command> COMMANDS = Map.of(
-        "format", KafkaTools::format,
-        "configs", KafkaTools::configs,
-        "alter-quotas", AdminTool::alterQuotas,
-        "describe-quotas", AdminTool::describeQuotas,
-        "alter-configs", AdminTool::alterConfigs,
-        "produce", NumberedProducer::run,
-        "jmx-get", Jmx::get,
-        "jmx-query", Jmx::query,
-        "jmx-call", Jmx::call);
+    private static final Map<String, Command> COMMANDS = Map.ofEntries(
+        Map.entry("format", KafkaTools::format),
+        Map.entry("configs", KafkaTools::configs),
+        Map.entry("alter-quotas", AdminTool::alterQuotas),
+        Map.entry("describe-quotas", AdminTool::describeQuotas),
+        Map.entry("alter-configs", AdminTool::alterConfigs),
+        Map.entry("unregister", AdminTool::unregister),
+        Map.entry("produce", NumberedProducer::run),
+        Map.entry("jmx-get", Jmx::get),
+        Map.entry("jmx-query", Jmx::query),
+        Map.entry("jmx-call", Jmx::call));
 
     private Helper() { }
 

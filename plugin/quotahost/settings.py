@@ -234,7 +234,7 @@ class Settings(Frozen):
     fence_authorizer: Text = declare(
         "fence.authorizer",
         "The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: `none` for a cluster that "
-        "had no authorizer, or the class that it had. Read by the fence itself, on controllers too.",
+        "had no authorizer, or the class that it had. Read by the fence itself.",
         default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         live=False,
     )

@@ -66,21 +66,27 @@ def attempt(config: dict[str, Any], topic: str) -> str | None:
     return None if error is None else error.name()
 
 
-def end_offset(node: KafkaNode, topic: str) -> int:
-    """Where partition 0 ends."""
-    return _ask(node, lambda consumer: int(consumer.get_watermark_offsets(TopicPartition(topic, 0))[1]))
+def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
+    """Where a partition ends."""
+    at = TopicPartition(topic, partition)
+    return _ask(node, lambda consumer: int(consumer.get_watermark_offsets(at)[1]))
 
 
 def values(node: KafkaNode, topic: str) -> list[str]:
     """All that partition 0 holds, what transactions committed included, in its order."""
+    return [value.decode() for _, value in records(node, topic)]
 
-    def read(consumer: Consumer) -> list[str]:
+
+def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
+    """Keys and values of partition 0, in its order."""
+
+    def read(consumer: Consumer) -> list[tuple[bytes, bytes]]:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        found: list[str] = []
+        found: list[tuple[bytes, bytes]] = []
         while (message := consumer.poll(15)) is not None:
             error = message.error()
             if error is None:
-                found.append((message.value() or b"").decode())
+                found.append((message.key() or b"", message.value() or b""))
             elif error.code() == KafkaError._PARTITION_EOF:
                 return found
         raise TimeoutError(f"no end of {topic} after {len(found)} records")

@@ -52,7 +52,7 @@ def test_the_properties_that_it_shows_are_understood() -> None:
     lines = [line for block in blocks("properties") for line in block.splitlines() if line]
     assert len(lines) > 3
     Settings.from_properties(dict(line.split("=", 1) for line in lines))
-    assert all(line.startswith(PREFIX) for line in lines)
+    assert all(line.startswith((PREFIX, "authorizer.class.name=org.quotahost.QuotaFence")) for line in lines)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
