@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NoReturn, Self
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from harness.cds import kafka_archive
@@ -94,7 +95,14 @@ class KafkaNode(NodeSettings, LoggedProcess):
         Raises:
             TimeoutError: it did not within timeout seconds.
         """
-        eventually(lambda: ids <= self.broker_ids(), timeout, f"brokers {ids} seen by broker {self.node_id}")
+
+        def seen() -> bool:
+            try:
+                return ids <= self.broker_ids()
+            except KafkaException:  # a broker went away while it was asked
+                return False
+
+        eventually(seen, timeout, f"brokers {ids} seen by broker {self.node_id}")
 
     def broker_ids(self) -> set[int]:
         """The brokers that a client sees in the cluster."""

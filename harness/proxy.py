@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from types import TracebackType
@@ -67,18 +68,14 @@ class Proxy:
 
 
 def _pass(one: socket.socket, other: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):
         while data := one.recv(65536):
             other.sendall(data)
-    except OSError:
-        pass
     _close(one)
     _close(other)
 
 
 def _close(each: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):
         each.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
     each.close()
