@@ -139,7 +139,13 @@ CATALOGUE: Final = (
         "a factor source",
     ),
     Described(
-        "Volume", "Capacity", "volume_capacity_bytes", Kind.GAUGE, "A volume of this broker.", "volume", _LOCAL
+        "Volume",
+        "Capacity",
+        "volume_capacity_bytes",
+        Kind.GAUGE,
+        "A volume of this broker.",
+        "volume",
+        _LOCAL,
     ),
     Described(
         "Volume", "Consumed", "volume_consumed_bytes", Kind.GAUGE, "What is used of it.", "volume", _LOCAL
