@@ -14,6 +14,7 @@ ANONYMOUS: Final = "ANONYMOUS"
 # Client-ids by which Kafka's own clients inside a broker connect to others (ReplicaFetcherThread,
 # KafkaRaftManager); heartbeats and forwarded requests use the plain node id (NodeToControllerChannelManager).
 _INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+")
+_JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
 class Exemptions:
@@ -25,12 +26,10 @@ class Exemptions:
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
         """``broker`` holds node.id and inter.broker.principals, as the shim gives them."""
-        own_user = settings.kafka.get("sasl.username")
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
         self._anonymous_brokers = ANONYMOUS in brokers
         self._principals = {*settings.excluded_principals, *(b for b in brokers if b != ANONYMOUS)}
-        if own_user is not None:
-            self._principals.add(own_user.get_secret_value())
+        self._principals |= _own_users(settings)
         self._node = node_id(broker)
         self._client_ids = {own_client_id(self._node), str(self._node)}
 
@@ -56,6 +55,19 @@ class Exemptions:
         if client.principal != ANONYMOUS or not self._anonymous_brokers:
             return False
         return client.client_id in self._client_ids or _INSIDE.fullmatch(client.client_id) is not None
+
+
+def _own_users(settings: Settings) -> set[str]:
+    """The SASL user of the plugins' own client, by ``kafka.*`` or, without an address there, Strimzi's names."""
+    user, jaas = settings.kafka.get("sasl.username"), settings.kafka_admin.get("sasl.jaas.config")
+    if user is not None:
+        return {user.get_secret_value()}
+    if jaas is None or "bootstrap.servers" in settings.kafka:
+        return set()
+    found = _JAAS_USER.search(jaas.get_secret_value())
+    if found is None:
+        return set()
+    return {found[2] if found[1] is None else re.sub(r"\\(.)", r"\1", found[1])}
 
 
 def node_id(broker: Mapping[str, str]) -> int:

@@ -49,8 +49,12 @@ def configured(settings: Any) -> list[tuple[str, str]]:
 
 def _place(data: dict[str, Any], known: Mapping[str, Property], name: str, text: str) -> Iterable[Problem]:
     """Put one property where the model expects it."""
-    if name.startswith(ADMIN) and name != ADMIN:
-        data.setdefault("kafka_admin", {})[name.removeprefix(ADMIN)] = text
+    if f"{name}.".startswith(ADMIN):
+        if rest := name[len(ADMIN) :]:
+            data.setdefault("kafka_admin", {})[rest] = text
+        else:
+            form = f"{PREFIX}{ADMIN}NAME, with the name that Java's Admin client has for a setting"
+            yield Problem(PREFIX + name, f"is incomplete; write {form}")
     elif name.partition(".")[0] in _FAMILIES:
         yield from _place_in_family(data, name, text)
     elif name in known:
@@ -79,7 +83,8 @@ def _place_in_family(data: dict[str, Any], full: str, text: str) -> Iterable[Pro
 
 def _unknown(name: str, known: Iterable[str]) -> str:
     """Values of unknown properties are never told: this may be a misspelt secret."""
-    like = nearest(name, [*(k for k in known if not k.endswith("*")), *OWN, f"{ADMIN}bootstrap.servers"])
+    theirs = [*OWN, f"{ADMIN}bootstrap.servers"] if name.startswith("static.") else []
+    like = nearest(name, [*(k for k in known if not k.endswith("*")), *theirs])
     family, _, rest = name.partition(".")
     if like is None and rest and (near := nearest(family, _FAMILIES)):
         like = f"{near}.{rest}"

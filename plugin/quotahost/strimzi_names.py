@@ -139,6 +139,8 @@ def _read_fallback(text: str) -> str:
 
 
 def _read_validity(text: str) -> str:
+    if not text.upper().startswith("P"):
+        raise ValueError("must be an ISO 8601 duration, such as PT5M")
     parse_duration(text)
     return text
 
