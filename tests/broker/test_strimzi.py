@@ -22,7 +22,8 @@ from harness import (
     maven_jar,
     settled_rate,
 )
-from tests.broker.support import CALLBACK, JAR, PREFIX, gauge
+from harness.settings import CLIENTS
+from tests.broker.support import CALLBACK, JAR, PREFIX, answer, gauge, known
 
 pytestmark = pytest.mark.broker
 
@@ -33,6 +34,8 @@ MORE_THAN_ANY_DISK_HAS_FREE = str(10**16)
 LIMIT = "static.storage.per.volume.limit.min.available.bytes"
 INTERVAL = "static.storage.check-interval"
 PAUSE = 2
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SECRET = "S3CR3T-word"
 
 
 def strimzi_file(node: KafkaNode, **more: str) -> dict[str, str]:
@@ -51,12 +54,26 @@ def strimzi_file(node: KafkaNode, **more: str) -> dict[str, str]:
     return {PREFIX + name: text for name, text in {**settings, **more}.items()}
 
 
+def as_user(node: KafkaNode) -> dict[str, str]:
+    """Their Admin client as the first of the node's users."""
+    name, password = next(iter(node.users.items()), ("", ""))
+    client = {
+        "bootstrap.servers": f"127.0.0.1:{node.ports.get(CLIENTS)}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{LOGIN} required username="{name}" password="{password}";',
+    }
+    return {f"static.kafka.admin.{key}": text for key, text in client.items()} if name else {}
+
+
 @contextmanager
-def broker(directory: Path, callback: str, **more: str) -> Iterator[KafkaNode]:
+def broker(
+    directory: Path, callback: str, *, users: dict[str, str] | None = None, **more: str
+) -> Iterator[KafkaNode]:
     """A broker with one class or the other, both on its class path; the file differs by nothing else."""
     jars = [JAR, maven_jar("io.strimzi:kafka-quotas-plugin:0.3.1")]
-    node = KafkaNode(directory, classpath=jars, properties=dict(QUICK_QUOTAS))
-    node.properties |= strimzi_file(node, **more) | {PREFIX + "class": callback}
+    node = KafkaNode(directory, classpath=jars, properties=dict(QUICK_QUOTAS), users=users or {})
+    node.properties |= strimzi_file(node, **as_user(node), **more) | {PREFIX + "class": callback}
     node.env = {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"
     }  # python.executable is python3, as there
@@ -101,3 +118,13 @@ def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
         eventually(lambda: gauge(node, "QuotaTable", "State") == 0, timeout=30)
         with pytest.raises(Exception, match=f"{re.escape(LIMIT)}=much"):
             alter_broker_config(node, {PREFIX + LIMIT: "much"})
+
+
+def test_their_admin_client_is_the_one_that_plugins_connect_with(tmp_path: Path) -> None:
+    with broker(tmp_path, OURS, users={"plugin": SECRET}, **{"factor.source": "snapshots"}) as node:
+        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1, timeout=30)
+        eventually(lambda: known(node, "plugin", "quotahost-1"), timeout=30)
+        assert answer(node, "plugin", "quotahost-1")["limit"] == "null", "it is exempt"
+        assert f"{PREFIX}static.kafka.admin" not in node.log_text()
+        assert "static.kafka.admin.* (bootstrap.servers, " in node.log_text()
+        assert SECRET not in node.log_text()
