@@ -7,18 +7,23 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from quotahost import metrics, settings
+from quotahost import metrics, settings, strimzi_names
 
 README: Final = Path(__file__).resolve().parents[1] / "README.md"
 
 
 def renewed(text: str) -> str:
-    """The text with its properties and metrics as the code has them.
+    """The text with its properties, Strimzi's names and metrics as the code has them.
 
     Raises:
         ValueError: a section's markers are not there exactly once.
     """
-    for name, table in (("properties", settings.properties_table()), ("metrics", metrics.table())):
+    tables = {
+        "properties": settings.properties_table(),
+        "strimzi": strimzi_names.table(),
+        "metrics": metrics.table(),
+    }
+    for name, table in tables.items():
         text = _with_section(text, name, table.strip())
     return text
 

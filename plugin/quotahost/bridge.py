@@ -7,7 +7,7 @@ under contention and leaks in some versions of JPype.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jpype
@@ -92,6 +92,10 @@ class JavaShim:
 
     def client_config(self) -> dict[str, str]:
         return _pairs(self._host.clientConfig())
+
+    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
+        flat = [text for pair in config.items() for text in pair]
+        return _pairs(self._host.librdkafka(self._strings(flat)))
 
     def registered(self) -> dict[int, bool]:
         rows = (str(row).split("\t") for row in self._host.admin().brokers())

@@ -35,7 +35,8 @@ class Broker(Protocol):
     def client_config(self) -> dict[str, str]:
         """Librdkafka's configuration of a client that connects as the plugin's own; holds secrets.
 
-        That of ``kafka.*`` if it is set, else as this broker itself to its inter-broker listener.
+        That of ``kafka.*`` if it is set, else that of ``static.kafka.admin.*`` (Strimzi's), else as this broker
+        itself to its inter-broker listener.
         """
         ...
 

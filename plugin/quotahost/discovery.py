@@ -137,7 +137,8 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
     If the plugin's model can't be read, its whole section is taken for secret.
     """
     section = settings.plugin.get(name, {})
-    kafka = [value.get_secret_value() for key, value in settings.kafka.items() if is_secret(key)]
+    clients = [*settings.kafka.items(), *settings.kafka_admin.items()]
+    kafka = [value.get_secret_value() for key, value in clients if is_secret(key)]
     with suppress(Exception):
         return kafka + secret_values(section, settings_model(entry))
     return kafka + list(section.values())

@@ -12,8 +12,10 @@ from quotahost.settings import Settings
 ANONYMOUS: Final = "ANONYMOUS"
 
 # Client-ids by which Kafka's own clients inside a broker connect to others (ReplicaFetcherThread,
-# KafkaRaftManager); heartbeats and forwarded requests use the plain node id (NodeToControllerChannelManager).
-_INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+")
+# KafkaRaftManager); heartbeats and forwarded requests use the plain node id (NodeToControllerChannelManager). The last
+# is that of the plugins' own clients, on any broker.
+_INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+|quotahost-\d+")
+_JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
 class Exemptions:
@@ -25,14 +27,12 @@ class Exemptions:
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
         """``broker`` holds node.id and inter.broker.principals, as the shim gives them."""
-        own_user = settings.kafka.get("sasl.username")
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
         self._anonymous_brokers = ANONYMOUS in brokers
         self._principals = {*settings.excluded_principals, *(b for b in brokers if b != ANONYMOUS)}
-        if own_user is not None:
-            self._principals.add(own_user.get_secret_value())
-        self._node = node_id(broker)
-        self._client_ids = {own_client_id(self._node), str(self._node)}
+        self._principals |= _own_users(settings)
+        self._anonymous_plugin = self._anonymous_brokers or _connects_anonymously(settings)
+        self._nodes = {node_id(broker)}
 
     @property
     def principals(self) -> frozenset[str]:
@@ -42,7 +42,8 @@ class Exemptions:
     @property
     def client_ids(self) -> frozenset[str]:
         """The client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients."""
-        return frozenset(self._client_ids)
+        brokers = {str(node) for node in self._nodes} if self._anonymous_brokers else set()
+        return frozenset(brokers | {own_client_id(n) for n in self._nodes if self._anonymous_plugin})
 
     @property
     def brokers_anonymous(self) -> bool:
@@ -51,16 +52,38 @@ class Exemptions:
 
     def know(self, cluster: Cluster) -> bool:
         """Take in the cluster's broker ids; whether that exempts a client-id that wasn't."""
-        known = len(self._client_ids)
-        self._client_ids |= {str(broker) for broker in cluster.brokers}
-        return len(self._client_ids) > known
+        known = len(self._nodes)
+        self._nodes |= cluster.brokers
+        return len(self._nodes) > known and self._anonymous_plugin
 
     def __contains__(self, client: Client) -> bool:
         if client.principal in self._principals:
             return True
-        if client.principal != ANONYMOUS or not self._anonymous_brokers:
+        if client.principal != ANONYMOUS:
             return False
-        return client.client_id in self._client_ids or _INSIDE.fullmatch(client.client_id) is not None
+        inside = self._anonymous_brokers and _INSIDE.fullmatch(client.client_id) is not None
+        return inside or client.client_id in self.client_ids
+
+
+def _connects_anonymously(settings: Settings) -> bool:
+    """Whether ``kafka.*`` leads the plugins' own client to a listener that asks nobody who he is."""
+    if "bootstrap.servers" not in settings.kafka:
+        return False
+    protocol = settings.kafka.get("security.protocol")
+    return protocol is None or protocol.get_secret_value().lower() == "plaintext"
+
+
+def _own_users(settings: Settings) -> set[str]:
+    """The SASL user of the plugins' own client, by ``kafka.*`` or, without an address there, Strimzi's names."""
+    user, jaas = settings.kafka.get("sasl.username"), settings.kafka_admin.get("sasl.jaas.config")
+    if user is not None:
+        return {user.get_secret_value()}
+    if jaas is None or "bootstrap.servers" in settings.kafka:
+        return set()
+    found = _JAAS_USER.search(jaas.get_secret_value())
+    if found is None:
+        return set()
+    return {found[2] if found[1] is None else re.sub(r"\\(.)", r"\1", found[1])}
 
 
 def node_id(broker: Mapping[str, str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -23,6 +23,7 @@ from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType
 from quotahost.resolver import Resolver, asks, failures
 from quotahost.settings import Settings, SettingsError, live_properties
 from quotahost.shim import Batch, Event, Shim
+from quotahost.strimzi import Note, translate
 from quotahost.taskrunner import TaskRunner
 
 log = logging.getLogger("quotahost.host")
@@ -47,11 +48,14 @@ class Host:
         self._retry_at: float | None = None
         self._tick_at = clock()
         self._broker = shim.broker()
+        self._noted: set[Note] = set()
 
     def run(self) -> None:
         """Start the plugins, tell the shim, and serve until it closes."""
         try:
-            settings = Settings.from_properties(self._shim.properties())
+            given = self._shim.properties()
+            settings = Settings.from_properties(given)
+            self._note(given)
             self._shim.starting(settings.start_timeout.total_seconds())
             self._asked = HostBroker(self._shim, settings)
             new = self._build(settings)
@@ -170,7 +174,15 @@ class Host:
             log.error("the new properties are refused and the old ones stay: %s", error)
             return
         self._install(settings, new, self._lineup)
+        self._note(given)
         log.info("reconfigured")
+
+    def _note(self, given: Mapping[str, str]) -> None:
+        """Say what Strimzi's own properties mean here, each sentence once."""
+        for note in translate(given).notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
     def _build(self, settings: Settings, old: Lineup | None = None) -> Lineup:
         return lineup.build(settings, self._asked, self._changes.add, old)

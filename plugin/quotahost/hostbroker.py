@@ -14,7 +14,7 @@ class HostBroker:
     """Asks the shim; ``settings`` are those in force, replaced when they change."""
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
-        """``settings`` bring ``kafka.*``."""
+        """``settings`` bring ``kafka.*`` and ``static.kafka.admin.*``."""
         self._shim, self.settings = shim, settings
         self._properties = shim.broker()
 
@@ -23,10 +23,21 @@ class HostBroker:
         return self._properties
 
     def client_config(self) -> dict[str, str]:
-        """See Broker; ``kafka.*`` replace the broker's own address and security as a whole."""
+        """See Broker; an address of ``kafka.*`` replaces the broker's own, and its security, as a whole."""
         own = {name: value.get_secret_value() for name, value in self.settings.kafka.items()}
-        config = own if "bootstrap.servers" in own else {**self._shim.client_config(), **own}
+        config = own if "bootstrap.servers" in own else {**self._client(), **own}
         return {"client.id": own_client_id(node_id(self._properties)), **config}
+
+    def _client(self) -> dict[str, str]:
+        """As ``static.kafka.admin.*`` says, in librdkafka's names, or else as this broker itself."""
+        admin = {name: value.get_secret_value() for name, value in self.settings.kafka_admin.items()}
+        if not admin:
+            return self._shim.client_config()
+        made = self._shim.librdkafka(admin)
+        made.pop("client.id", None)  # by our own the plugins' client is known where nobody authenticates
+        if "bootstrap.servers" not in made:
+            made["bootstrap.servers"] = self._shim.client_config()["bootstrap.servers"]
+        return made
 
     def registered(self) -> dict[int, bool]:
         """See Broker."""

@@ -9,21 +9,25 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from quotahost.properties import PREFIX, Problem, Property, SettingsError, declared, nearest
+from quotahost.strimzi import translate
+from quotahost.strimzi_names import ADMIN, OWN
 
 _M = TypeVar("_M", bound=BaseModel)
 _FAMILIES = ("kafka", "plugin")
 
 
 def read(model: type[_M], properties: Mapping[str, str]) -> _M:
-    """The model of the properties under the common prefix.
+    """The model of the properties under the common prefix; Strimzi's own names among them are read as ours.
 
     Raises:
         SettingsError: unknown names, wrong values, or plugin.NAME.* of a plugin that isn't configured.
     """
-    given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
+    told = translate(properties)
+    given = {n.removeprefix(PREFIX): text for n, text in told.properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(model)}
     data: dict[str, Any] = {}
-    problems = [problem for name, text in given.items() for problem in _place(data, known, name, text)]
+    problems = [*told.problems]
+    problems += [problem for name, text in given.items() for problem in _place(data, known, name, text)]
     try:
         settings = model.model_validate(data)
     except ValidationError as error:
@@ -45,7 +49,13 @@ def configured(settings: Any) -> list[tuple[str, str]]:
 
 def _place(data: dict[str, Any], known: Mapping[str, Property], name: str, text: str) -> Iterable[Problem]:
     """Put one property where the model expects it."""
-    if name.partition(".")[0] in _FAMILIES:
+    if f"{name}.".startswith(ADMIN):
+        if rest := name[len(ADMIN) :]:
+            data.setdefault("kafka_admin", {})[rest] = text
+        else:
+            form = f"{PREFIX}{ADMIN}NAME, with the name that Java's Admin client has for a setting"
+            yield Problem(PREFIX + name, f"is incomplete; write {form}")
+    elif name.partition(".")[0] in _FAMILIES:
         yield from _place_in_family(data, name, text)
     elif name in known:
         *outer, attribute = known[name].path
@@ -73,7 +83,8 @@ def _place_in_family(data: dict[str, Any], full: str, text: str) -> Iterable[Pro
 
 def _unknown(name: str, known: Iterable[str]) -> str:
     """Values of unknown properties are never told: this may be a misspelt secret."""
-    like = nearest(name, [k for k in known if not k.endswith("*")])
+    theirs = [*OWN, f"{ADMIN}bootstrap.servers"] if name.startswith("static.") else []
+    like = nearest(name, [*(k for k in known if not k.endswith("*")), *theirs])
     family, _, rest = name.partition(".")
     if like is None and rest and (near := nearest(family, _FAMILIES)):
         like = f"{near}.{rest}"

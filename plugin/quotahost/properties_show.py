@@ -58,7 +58,9 @@ def _family(declaration: Property, settings: Any, models: Models) -> Iterator[Ro
     family: dict[str, Any] = getattr(settings, declaration.path[0])
     for name, value in family.items():
         if not isinstance(value, dict):
-            yield Row(f"{PREFIX}kafka.{name}", HIDDEN, False, "broker properties")
+            yield Row(
+                f"{PREFIX}{declaration.name.removesuffix('*')}{name}", HIDDEN, False, "broker properties"
+            )
             continue
         for key, text in value.items():
             shown = HIDDEN if is_secret_property(key, models.get(name)) else text

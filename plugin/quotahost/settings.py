@@ -25,6 +25,7 @@ from quotahost.properties_types import (
     Text,
 )
 from quotahost.settings_storage import StorageSettings
+from quotahost.strimzi_names import live_names
 from quotahost.units import (
     BytesLimit,
     BytesPerSecond,
@@ -255,6 +256,14 @@ class Settings(Frozen):
         told="this broker's inter-broker listener",
         live=False,
     )
+    kafka_admin: dict[str, SecretStr] = declare(
+        "static.kafka.admin.*",
+        "The same as Strimzi's plugin has it, in the names of Java's Admin client; what `kafka.*` says wins. "
+        "All values are secrets.",
+        default=dict,
+        told="",
+        live=False,
+    )
     plugin: dict[str, dict[str, str]] = declare(
         "plugin.NAME.*",
         "Handed to the plugin with that entry point name, checked by the model that it declares.",
@@ -277,6 +286,8 @@ class Settings(Frozen):
     def from_properties(cls, properties: Mapping[str, str]) -> Settings:
         """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
 
+        Names of Strimzi's plugin are understood too (:mod:`quotahost.strimzi`).
+
         Raises:
             SettingsError: one or more of them are unknown or wrong; all are told at once.
         """
@@ -295,7 +306,7 @@ def describe(settings: Settings, models: Models | None = None) -> list[Row]:
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
-    """Full names of all properties whose change takes effect without a restart.
+    """Full names of all properties whose change takes effect without a restart, Strimzi's own last.
 
     Args:
         settings: whose plugins' own properties to list too.
@@ -304,9 +315,8 @@ def live_properties(settings: Settings, models: Models | None = None) -> list[st
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]
     names = dict.fromkeys(name for _, name in configured(settings))
     models = models or {}
-    return own + [
-        f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))
-    ]
+    plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]
+    return own + plugins + live_names()
 
 
 def properties_table() -> str:

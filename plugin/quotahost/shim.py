@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
 from typing import Any, Protocol
@@ -112,6 +112,14 @@ class Shim(Protocol):
 
     def client_config(self) -> dict[str, str]:
         """Librdkafka's configuration of a client as this broker itself; holds secrets."""
+        ...
+
+    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
+        """Librdkafka's form of a Java client's configuration: keystores as PEM, JAAS as user and password.
+
+        Raises:
+            Exception: Java's own, where a keystore can't be read.
+        """
         ...
 
     def registered(self) -> dict[int, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quotahost.broker import LogDir
@@ -105,6 +105,9 @@ class FakeShim:
 
     def client_config(self) -> dict[str, str]:
         return {"bootstrap.servers": "127.0.0.1:1"}
+
+    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
+        return {**config, "translated": "yes"}
 
     def registered(self) -> dict[int, bool]:
         return {1: False}

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from quotahost import strimzi_names
 from quotahost.model import QuotaType, State
 from quotahost.properties import declared, printable
 from quotahost.properties_show import with_table
@@ -273,7 +274,8 @@ def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
 
 
 def test_only_what_can_change_live_is_listed_as_live() -> None:
-    assert live_properties(Settings.from_properties({})) == [PREFIX + name for name in LIVE]
+    live = live_properties(Settings.from_properties({}))
+    assert live == [PREFIX + name for name in LIVE] + strimzi_names.live_names()
     assert sorted(LIVE + NOT_LIVE) == sorted(NAMES)
 
 
@@ -284,7 +286,7 @@ def test_the_declared_properties_of_configured_plugins_are_live() -> None:
 
     settings = read(supplier="mine,static", tasks="mine")
     live = live_properties(settings, {"mine": Mine, "static": None})
-    assert live[len(LIVE) :] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
+    assert live[len(LIVE) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
 
 
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:
@@ -327,7 +329,8 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
 
 def test_the_table_has_every_property_once() -> None:
     lines = properties_table().splitlines()
-    assert [line.split("`")[1] for line in lines[2:]] == [*NAMES, "kafka.*", "plugin.NAME.*"]
+    families = ["kafka.*", "static.kafka.admin.*", "plugin.NAME.*"]
+    assert [line.split("`")[1] for line in lines[2:]] == [*NAMES, *families]
     assert "| `newcomers.produce` | `100M` | bytes/s | yes |" in properties_table()
     assert "| `inbox.max` | `65536` | count | no |" in properties_table()
     assert all(declaration.doc for declaration in declared(Settings))

@@ -11,6 +11,7 @@ from quotahost.cli.report import Level, Section
 from quotahost.discovery import PluginError, configured, load, plugin_settings, settings_model
 from quotahost.properties import PREFIX, SettingsError
 from quotahost.settings import Settings, describe
+from quotahost.strimzi import Translation, translate
 
 
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
@@ -27,9 +28,12 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
     section.add(
         Level.GOOD, f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here"
     )
+    translation = translate(broker.properties)
+    for note in translation.notes:
+        section.add(Level.WEAK if note.warns else Level.NOTE, note.text)
     if with_plugins:
         _check_plugins(section, settings)
-    section.rows += _rows(settings, with_plugins)
+    section.rows += _rows(settings, with_plugins, translation)
     return section, settings
 
 
@@ -57,9 +61,9 @@ def _tell(section: Section, error: SettingsError) -> None:
         section.add(Level.WRONG, str(problem))
 
 
-def _rows(settings: Settings, with_models: bool) -> list[tuple[str, str, str]]:
+def _rows(settings: Settings, with_models: bool, told: Translation) -> list[tuple[str, str, str]]:
     rows = describe(settings, _loadable_models(settings) if with_models else None)
-    return [(row.property, row.value, row.where) for row in rows]
+    return [(row.property, row.value, told.origins.get(row.property, row.where)) for row in rows]
 
 
 def _loadable_models(settings: Settings) -> dict[str, type[BaseModel] | None]:

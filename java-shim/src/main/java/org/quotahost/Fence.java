@@ -21,8 +21,8 @@ final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
     private static final String ANONYMOUS = "ANONYMOUS";
-    /** Client-ids of Kafka's own clients inside a broker; exemptions.py has the same. */
-    private static final Pattern INSIDE = Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+");
+    /** Client-ids of Kafka's own clients inside a broker, and of the plugins'; exemptions.py has the same. */
+    private static final Pattern INSIDE = Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-\\d+");
 
     static final LongAdder rejections = new LongAdder();
     static final LongAdder shadowed = new LongAdder();
@@ -38,8 +38,8 @@ final class Fence {
     private record Exempt(Set<String> principals, Set<String> anonymousClientIds, boolean brokersAnonymous) {
         boolean holds(String principal, String clientId) {
             if (principals.contains(principal)) return true;
-            if (!brokersAnonymous || clientId == null || !principal.equals(ANONYMOUS)) return false;
-            return anonymousClientIds.contains(clientId) || INSIDE.matcher(clientId).matches();
+            if (clientId == null || !principal.equals(ANONYMOUS)) return false;
+            return anonymousClientIds.contains(clientId) || brokersAnonymous && INSIDE.matcher(clientId).matches();
         }
     }
 
