@@ -33,6 +33,7 @@ class Exemptions:
         self._principals |= _own_users(settings)
         self._anonymous_plugin = self._anonymous_brokers or _connects_anonymously(settings)
         self._nodes = {node_id(broker)}
+        self._client_ids = self._work_out()
 
     @property
     def principals(self) -> frozenset[str]:
@@ -42,6 +43,9 @@ class Exemptions:
     @property
     def client_ids(self) -> frozenset[str]:
         """The client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients."""
+        return self._client_ids
+
+    def _work_out(self) -> frozenset[str]:
         brokers = {str(node) for node in self._nodes} if self._anonymous_brokers else set()
         return frozenset(brokers | {own_client_id(n) for n in self._nodes if self._anonymous_plugin})
 
@@ -54,6 +58,7 @@ class Exemptions:
         """Take in the cluster's broker ids; whether that exempts a client-id that wasn't."""
         known = len(self._nodes)
         self._nodes |= cluster.brokers
+        self._client_ids = self._work_out()
         return len(self._nodes) > known and self._anonymous_plugin
 
     def __contains__(self, client: Client) -> bool:
@@ -62,7 +67,7 @@ class Exemptions:
         if client.principal != ANONYMOUS:
             return False
         inside = self._anonymous_brokers and _INSIDE.fullmatch(client.client_id) is not None
-        return inside or client.client_id in self.client_ids
+        return inside or client.client_id in self._client_ids
 
 
 def _connects_anonymously(settings: Settings) -> bool:

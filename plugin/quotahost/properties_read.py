@@ -101,7 +101,11 @@ def _is_own(details: ErrorDetails) -> bool:
 
 def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str, str]) -> Problem:
     location = details["loc"]
-    name = next((p.name for p in known if p.path == location[: len(p.path)]), ".".join(map(str, location)))
+    whole = ".".join(map(str, location))
+    among = next(
+        (name for name in given if name.startswith(whole + ".")), whole
+    )  # several don't fit together
+    name = next((p.name for p in known if p.path == location[: len(p.path)]), among)
     return Problem(PREFIX + name, reason(details), given.get(name))
 
 

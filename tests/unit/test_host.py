@@ -133,11 +133,11 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
     shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
     shim.tell("cluster", "the-cluster", "4", "5")
-    shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4"]))
+    shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
     shim.tell("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     run(shim)
-    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4"], True)
+    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], True)
     assert len(shim.exempted) == 3
 
 
@@ -149,7 +149,17 @@ def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
     shim = FakeShim({}, {"node.id": "4", "inter.broker.principals": "broker"})
     shim.idle()
     run(shim)
-    assert shim.exempted == [(["broker"], ["4", "quotahost-4"], False)]
+    assert shim.exempted == [(["broker"], [], False)]
+
+
+def test_the_plugins_own_client_is_exempt_by_its_client_id_where_it_connects_anonymously() -> None:
+    given = {"kafka.bootstrap.servers": "localhost:9092"}
+    shim = FakeShim(given, {"node.id": "4", "inter.broker.principals": "broker"})
+    shim.ask(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
+    run(shim)
+    assert shim.exempted == [(["broker"], ["quotahost-4"], False)]
+    assert shim.code("ANONYMOUS", "quotahost-4") == EXEMPT
+    assert shim.code("ANONYMOUS", "4") != EXEMPT
 
 
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
