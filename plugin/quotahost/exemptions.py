@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final
 
 from quotahost.model import Client, Cluster
@@ -14,6 +15,14 @@ ANONYMOUS: Final = "ANONYMOUS"
 # Client-ids by which Kafka's own clients inside a broker connect to others (ReplicaFetcherThread,
 # KafkaRaftManager); heartbeats and forwarded requests use the plain node id (NodeToControllerChannelManager).
 _INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+")
+
+
+class Reason(StrEnum):
+    """Why a client is exempt: it is listed, a broker's, or the plugins' own; the first that fits."""
+
+    EXCLUDED = "excluded"
+    BROKER = "broker"
+    PLUGIN = "plugin"
 
 
 class Exemptions:
@@ -28,9 +37,11 @@ class Exemptions:
         own_user = settings.kafka.get("sasl.username")
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
         self._anonymous_brokers = ANONYMOUS in brokers
-        self._principals = {*settings.excluded_principals, *(b for b in brokers if b != ANONYMOUS)}
+        self._principals: dict[str, Reason] = {}
         if own_user is not None:
-            self._principals.add(own_user.get_secret_value())
+            self._principals[own_user.get_secret_value()] = Reason.PLUGIN
+        self._principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
+        self._principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
         self._node = node_id(broker)
         self._client_ids = {own_client_id(self._node), str(self._node)}
 
@@ -51,11 +62,17 @@ class Exemptions:
         return len(self._client_ids) > known
 
     def __contains__(self, client: Client) -> bool:
-        if client.principal in self._principals:
-            return True
-        if client.principal != ANONYMOUS or not self._anonymous_brokers:
-            return False
-        return client.client_id in self._client_ids or _INSIDE.fullmatch(client.client_id) is not None
+        return self.reason(client) is not None
+
+    def reason(self, client: Client) -> Reason | None:
+        """Why a client is exempt, None if it isn't."""
+        listed = self._principals.get(client.principal)
+        if listed is not None or client.principal != ANONYMOUS or not self._anonymous_brokers:
+            return listed
+        if client.client_id == own_client_id(self._node):
+            return Reason.PLUGIN
+        inside = client.client_id in self._client_ids or _INSIDE.fullmatch(client.client_id) is not None
+        return Reason.BROKER if inside else None
 
 
 def node_id(broker: Mapping[str, str]) -> int:

@@ -47,7 +47,7 @@ record LimitRule(double factor, double floorBytes, Set<ClientQuotaType> factored
     boolean floored(int type, double base, double stand, boolean exempt) {
         if (shadow || exempt || factor >= 1 || !factors(type)) return false;
         double whole = Double.isNaN(base) ? stand : base;
-        return Double.isNaN(whole) ? factor <= 0 : whole * factor < Math.min(whole, floor(type));
+        return Double.isNaN(whole) ? factor <= 0 : whole > floor(type) && whole * factor < floor(type);
     }
 
     double floor(int type) {
