@@ -51,9 +51,7 @@ class Resolver:
         answers.groups.extend(groups)
         return answers
 
-    def _one(
-        self, client: Client, quota_type: QuotaType, groups: dict[str, int]
-    ) -> tuple[int, float, int]:
+    def _one(self, client: Client, quota_type: QuotaType, groups: dict[str, int]) -> tuple[int, float, int]:
         for at, name, ask in self._suppliers:
             try:
                 quota = ask(client, quota_type)

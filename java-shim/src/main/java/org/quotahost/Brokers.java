@@ -87,14 +87,14 @@ final class Brokers {
                 Running broker = byPid(each.id());
                 if (!broker.node().isEmpty()) found.add(broker);
             } catch (Explain.Trouble e) {
-                refused.add(e.getMessage());
+                if (e.kind.equals("refused")) refused.add(e.getMessage());
             }
         }
         return found;
     }
 
     private static VirtualMachine attach(String pid) throws Explain.Trouble {
-        if (!answersQuit(pid)) throw new Explain.Trouble("refused", "pid " + pid + " is no JVM of this machine");
+        if (!answersQuit(pid)) throw new Explain.Trouble("no-jvm", pid);
         try {
             return VirtualMachine.attach(pid);
         } catch (AttachNotSupportedException | IOException e) {
