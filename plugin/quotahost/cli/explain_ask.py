@@ -48,11 +48,12 @@ def ask(client: Client, pid: int | None = None, broker: int | None = None) -> To
         raise Unanswered(str(error), "reinstall quotahost") from None
     wrong = next((line for line in lines if line.startswith("error\t")), None)
     if wrong is not None:
-        raise trouble(*(plain(field) for field in wrong.split("\t")[1:3]), which=which)
+        kind, details = map(plain, wrong.split("\t")[1:3])
+        raise trouble(kind, details, which)
     try:
         return parse(lines, client)
     except (ValueError, KeyError) as problem:
-        raise trouble("older", f"{which or 'the broker'}: {problem}", which=which) from None
+        raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
 
 
 def java() -> str:

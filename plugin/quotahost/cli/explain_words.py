@@ -15,7 +15,6 @@ from quotahost.units import (
     MUTATIONS_PER_SECOND,
     PERCENT,
     Unit,
-    show_number,
 )
 
 _UNITS: Final[dict[QuotaType, Unit]] = {
@@ -95,9 +94,9 @@ def _nothing(told: Told, held: Held) -> str:
 def _limiter(told: Told, held: Held) -> str:
     because = f": {printable(told.cause)}" if told.cause else ""
     if held.floored:
-        return f"the floor, which the factor {show_number(told.limit_factor)} has come down to{because}"
+        return f"the floor, which the factor {_times(told.limit_factor)} has come down to{because}"
     if _factor_acts(told, held):
-        return f"the factor {show_number(told.limit_factor)}{because}"
+        return f"the factor {_times(told.limit_factor)}{because}"
     if held.newcomer:
         return "the newcomers' quota"
     return f"the {_whose(held)} quota of {printable(held.supplier)}"
@@ -118,11 +117,11 @@ def _factor_acts(told: Told, held: Held) -> bool:
 def _factor(told: Told) -> str:
     acts = f", on {', '.join(sorted(told.factored))}"
     if told.limit_factor == told.factor:
-        return show_number(told.factor) + acts
-    now = f"limits are multiplied by {show_number(round(told.limit_factor, 4))} now"
+        return _times(told.factor) + acts
+    now = f"limits are multiplied by {_times(told.limit_factor)} now"
     held = told.fence_closed and told.factor <= 0
     why = "the fence holds the PAUSE" if held else "on their way there in steps that max.mute allows"
-    return f"{show_number(told.factor)}{acts}; {now}, {why}"
+    return f"{_times(told.factor)}{acts}; {now}, {why}"
 
 
 def _fence(told: Told) -> str:
@@ -187,7 +186,7 @@ def _limit(told: Told, held: Held) -> str:
     if held.floored:
         return text + ", the floor"
     if held.limit is not None and _factor_acts(told, held):
-        return text + f", by the factor {show_number(round(told.limit_factor, 4))}"
+        return text + f", by the factor {_times(told.limit_factor)}"
     return text
 
 
@@ -196,6 +195,10 @@ def _measured(held: Held) -> str:
         return "nothing yet"
     delay = f"delayed by {held.delay:,.0f} ms of late" if held.delay else "not delayed"
     return f"{_rate(held, round(held.rate, 2 if held.type is QuotaType.REQUEST else 0))}, {delay}"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.4g}"
 
 
 def _rate(held: Held, rate: float | None) -> str:
