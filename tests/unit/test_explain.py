@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from quotahost.cli import explain_ask, jars
-from quotahost.cli.explain import named
+from quotahost.cli.explain import named, show
 from quotahost.cli.explain_ask import Unanswered, trouble
 from quotahost.cli.explain_told import Held, Told, escaped, parse, plain
 from quotahost.cli.explain_words import binds, common, of_type
 from quotahost.cli.main import app
 from quotahost.model import Client, QuotaType, State
 from tests.unit.test_cli import write_jar
+from tools.readme import README
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
 
@@ -236,6 +237,21 @@ def test_a_supplier_that_fails_for_a_known_client_is_told() -> None:
 def test_a_newcomer_is_told_why_it_is_one(supplier: str, full: bool, words: str) -> None:
     new = held(newcomer=True, supplier=supplier, user="<newcomers>")
     assert words in dict(common(told(new, table_full=full)))["newcomer"]
+
+
+README_EXAMPLE = told(
+    held(limit=2.5e6, rate=2_471_338.0, delay=412.0),
+    pid="4242", fence_installed=True, **THROTTLE,
+)  # fmt: skip
+
+
+def test_the_readme_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(README_EXAMPLE, PRODUCE) == 0
+    printed = capsys.readouterr().out.strip("\n")
+    assert (
+        f"```console\n$ quotahost explain --client alice/app --type produce\n{printed}\n```"
+        in README.read_text()
+    )
 
 
 # ---- the command ----
