@@ -16,8 +16,9 @@ from typer.testing import CliRunner, Result
 from quotahost.cli import explain_ask, jars
 from quotahost.cli.explain import named, show
 from quotahost.cli.explain_ask import Unanswered, trouble
+from quotahost.cli.explain_binds import binds
 from quotahost.cli.explain_told import Held, Told, escaped, parse, plain
-from quotahost.cli.explain_words import binds, common, of_type
+from quotahost.cli.explain_words import common, of_type
 from quotahost.cli.main import app
 from quotahost.model import Client, QuotaType, State
 from tests.unit.test_cli import write_jar

@@ -8,8 +8,9 @@ import typer
 from rich.text import Text
 
 from quotahost.cli.explain_ask import Unanswered, ask
+from quotahost.cli.explain_binds import binds
 from quotahost.cli.explain_told import Told
-from quotahost.cli.explain_words import Facts, binds, common, of_type
+from quotahost.cli.explain_words import Facts, common, of_type
 from quotahost.cli.report import console
 from quotahost.model import Client, QuotaType
 

@@ -1,8 +1,7 @@
-"""The answer in an operator's words, and the sentence that it ends with: what binds."""
+"""The answer in an operator's words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote
 
@@ -28,7 +27,6 @@ _EXEMPT: Final = {
     Reason.BROKER: "it is a broker of this cluster",
     Reason.PLUGIN: "it is the plugins' own client",
 }
-_FELT: Final = 0.9  # of a limit: Kafka's measure swings around it
 Facts = list[tuple[str, str]]
 
 
@@ -52,7 +50,7 @@ def common(told: Told) -> Facts:
 def of_type(told: Told, held: Held) -> Facts:
     """What holds for one quota type."""
     if held.exempt:
-        return [("exempt", _why_exempt(held)), ("limit", "unlimited"), ("measured", _measured(held))]
+        return [("exempt", why_exempt(held)), ("limit", "unlimited"), ("measured", _measured(held))]
     facts = [("quota", f"{_rate(held, held.base)}, shared by {_sharers(held)}"), ("from", _from(held))]
     if held.stand_in is not None:
         kind = "measured when the factor fell" if held.is_stand_in_measured else "the newcomers' rate"
@@ -62,47 +60,8 @@ def of_type(told: Told, held: Held) -> Facts:
     return [*facts, ("limit", _limit(told, held)), ("measured", _measured(held))]
 
 
-def binds(told: Told, held: Sequence[Held]) -> str:
-    """One sentence: what holds the client back, of the quota types given; the first one's words if nothing does."""
-    felt = [f"{each.type}: {words}" for each in held if (words := _felt(told, each))]
-    return "What binds " + "; ".join(felt) if felt else f"What binds: {_nothing(told, held[0])}"
-
-
-# ---- what binds ----
-
-
-def _felt(told: Told, held: Held) -> str:
-    if held.type is QuotaType.PRODUCE and told.fence_closed and not told.fence_passes and not told.shadow:
-        return f"the fence ({printable(told.cause)})" if told.cause else "the fence"
-    if held.limit is None:
-        return ""
-    if held.delay or (held.rate is not None and held.rate >= _FELT * held.limit):
-        return _limiter(told, held)
-    return ""
-
-
-def _nothing(told: Told, held: Held) -> str:
-    if told.shadow:
-        return "nothing, as mode=shadow enforces nothing"
-    if held.exempt:
-        return f"nothing, as it is exempt from all quotas: {_why_exempt(held)}"
-    if held.limit is None:
-        return f"nothing, as it has no limit for {held.type}"
-    return f"nothing now; the first to bind {held.type} would be {_limiter(told, held)}"
-
-
-def _limiter(told: Told, held: Held) -> str:
-    because = f": {printable(told.cause)}" if told.cause else ""
-    if held.floored:
-        return f"the floor, which the factor {_times(told.limit_factor)} has come down to{because}"
-    if _factor_acts(told, held):
-        return f"the factor {_times(told.limit_factor)}{because}"
-    if held.newcomer:
-        return "the newcomers' quota"
-    return f"the {_whose(held)} quota of {printable(held.supplier)}"
-
-
-def _factor_acts(told: Told, held: Held) -> bool:
+def factor_acts(told: Told, held: Held) -> bool:
+    """Whether the factor takes this limit down now."""
     whole = held.stand_in if held.base is None else held.base
     return (
         str(held.type) in told.factored
@@ -117,11 +76,11 @@ def _factor_acts(told: Told, held: Held) -> bool:
 def _factor(told: Told) -> str:
     acts = f", on {', '.join(sorted(told.factored))}"
     if told.limit_factor == told.factor:
-        return _times(told.factor) + acts
-    now = f"limits are multiplied by {_times(told.limit_factor)} now"
+        return times(told.factor) + acts
+    now = f"limits are multiplied by {times(told.limit_factor)} now"
     held = told.fence_closed and told.factor <= 0
     why = "the fence holds the PAUSE" if held else "on their way there in steps that max.mute allows"
-    return f"{_times(told.factor)}{acts}; {now}, {why}"
+    return f"{times(told.factor)}{acts}; {now}, {why}"
 
 
 def _fence(told: Told) -> str:
@@ -145,7 +104,8 @@ def _newcomer(told: Told, held: Held) -> str:
     return f"the table doesn't know this client: {why}; it shares the newcomers' quota{hint}"
 
 
-def _why_exempt(held: Held) -> str:
+def why_exempt(held: Held) -> str:
+    """Why no quota holds for the client."""
     return _EXEMPT[Reason(held.supplier)] if held.supplier in list(Reason) else "it is exempt"
 
 
@@ -171,22 +131,14 @@ def _sharers(held: Held) -> str:
     return f"this client alone ({user}, client-id {printable(held.client_id)})" if held.client_id else user
 
 
-def _whose(held: Held) -> str:
-    if held.user == "<broker>":
-        return "whole broker's"
-    if held.user.startswith("<group "):
-        return "group's"
-    return "client-id's" if not held.user else "client's" if held.client_id else "user's"
-
-
 def _limit(told: Told, held: Held) -> str:
     text = _rate(held, held.limit)
     if told.shadow:
         return text + ", as mode=shadow enforces nothing"
     if held.floored:
         return text + ", the floor"
-    if held.limit is not None and _factor_acts(told, held):
-        return text + f", by the factor {_times(told.limit_factor)}"
+    if held.limit is not None and factor_acts(told, held):
+        return text + f", by the factor {times(told.limit_factor)}"
     return text
 
 
@@ -197,7 +149,8 @@ def _measured(held: Held) -> str:
     return f"{_rate(held, round(held.rate, 2 if held.type is QuotaType.REQUEST else 0))}, {delay}"
 
 
-def _times(factor: float) -> str:
+def times(factor: float) -> str:
+    """A factor in four digits at most."""
     return f"{factor:.4g}"
 
 
