@@ -77,10 +77,12 @@ class JavaShim:
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         codes, rates = self._ints(answers.codes), self._doubles(answers.rates)
-        return int(self._table.publish(batch.handle, codes, rates, self._strings(answers.groups)))
+        groups, suppliers = self._strings(answers.groups), self._strings(list(answers.suppliers))
+        sources = self._ints(answers.sources)
+        return int(self._table.publish(batch.handle, codes, rates, groups, sources, suppliers))
 
-    def set_factor(self, value: float) -> None:
-        self._table.factor(value)
+    def set_factor(self, value: float, reason: str) -> None:
+        self._table.factor(value, reason)
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
         self._table.exempt(

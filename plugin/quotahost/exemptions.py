@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final
 
 from quotahost.model import Client, Cluster
 from quotahost.settings import Settings
 
 ANONYMOUS: Final = "ANONYMOUS"
+OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
 
 # Client-ids by which Kafka's own clients inside a broker connect to others (ReplicaFetcherThread,
 # KafkaRaftManager); heartbeats and forwarded requests use the plain node id (NodeToControllerChannelManager). The last
 # is that of the plugins' own clients, on any broker.
 _INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+|quotahost-\d+")
 _JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
+
+
+class Reason(StrEnum):
+    """Why a client is exempt: it is listed, a broker's, or the plugins' own; the first that fits."""
+
+    EXCLUDED = "excluded"
+    BROKER = "broker"
+    PLUGIN = "plugin"
 
 
 class Exemptions:
@@ -29,8 +39,9 @@ class Exemptions:
         """``broker`` holds node.id and inter.broker.principals, as the shim gives them."""
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
         self._anonymous_brokers = ANONYMOUS in brokers
-        self._principals = {*settings.excluded_principals, *(b for b in brokers if b != ANONYMOUS)}
-        self._principals |= _own_users(settings)
+        self._principals: dict[str, Reason] = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
+        self._principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
+        self._principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
         self._anonymous_plugin = self._anonymous_brokers or _connects_anonymously(settings)
         self._nodes = {node_id(broker)}
         self._client_ids = self._work_out()
@@ -62,12 +73,17 @@ class Exemptions:
         return len(self._nodes) > known and self._anonymous_plugin
 
     def __contains__(self, client: Client) -> bool:
-        if client.principal in self._principals:
-            return True
-        if client.principal != ANONYMOUS:
-            return False
+        return self.reason(client) is not None
+
+    def reason(self, client: Client) -> Reason | None:
+        """Why a client is exempt, None if it isn't."""
+        listed = self._principals.get(client.principal)
+        if listed is not None or client.principal != ANONYMOUS:
+            return listed
         inside = self._anonymous_brokers and _INSIDE.fullmatch(client.client_id) is not None
-        return inside or client.client_id in self._client_ids
+        if not inside and client.client_id not in self._client_ids:
+            return None
+        return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
 
 
 def _connects_anonymously(settings: Settings) -> bool:
@@ -98,4 +114,4 @@ def node_id(broker: Mapping[str, str]) -> int:
 
 def own_client_id(node: int) -> str:
     """The client-id of the plugin's own Kafka client on a node."""
-    return f"quotahost-{node}"
+    return f"{OWN}{node}"

@@ -155,9 +155,10 @@ class FactorLoop:
         edge = factor.state is not last.state
         change = abs(factor.value - last.value)
         if not edge and change < STEP and (change == 0 or change < SHARE * last.value):
+            self._because(factor.reason)
             return
         self._factor = factor
-        self._shim.set_factor(factor.value)
+        self._shim.set_factor(factor.value, factor.reason)
         self._show(factor)
         if edge:
             self._shim.count("Factor", "", "Transitions", 1)
@@ -165,6 +166,12 @@ class FactorLoop:
             log.log(
                 level, "%s -> %s: factor %.2f (%s)", last.state, factor.state, factor.value, factor.reason
             )
+
+    def _because(self, reason: str) -> None:
+        """The factor in force stays, and has another cause from now on."""
+        if reason != self._factor.reason:
+            self._factor = Factor(self._factor.value, reason)
+            self._shim.set_factor(self._factor.value, reason)
 
     def _show(self, factor: Factor) -> None:
         """The cause stands in the metrics while the factor is below 1."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from quotahost.exemptions import Exemptions
+from quotahost.exemptions import Exemptions, Reason
 from quotahost.guard import Guard
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
 from quotahost.shim import EXEMPT, GROUP, NEWCOMER, Answers
@@ -14,8 +14,8 @@ from quotahost.shim import EXEMPT, GROUP, NEWCOMER, Answers
 Ask = Callable[[Client, QuotaType], Quota | None]
 
 _UNLIMITED: Final = math.nan
-_NO_ANSWER: Final = (ScopeKind.CLIENT.value, _UNLIMITED)
-_FAILED: Final = (NEWCOMER, _UNLIMITED)
+_NOBODY: Final = -1
+_NO_ANSWER: Final = (ScopeKind.CLIENT.value, _UNLIMITED, _NOBODY)
 _EXEMPT_CODES: Final = [EXEMPT] * len(QUOTA_TYPES)
 _EXEMPT_RATES: Final = [_UNLIMITED] * len(QUOTA_TYPES)
 
@@ -25,38 +25,44 @@ class Resolver:
 
     def __init__(self, suppliers: Mapping[str, Ask], exemptions: Exemptions, guard: Guard) -> None:
         """Suppliers by name, in the order in which they are asked."""
-        self._suppliers = tuple(suppliers.items())
+        self._suppliers = tuple((at, name, ask) for at, (name, ask) in enumerate(suppliers.items()))
+        self._names = (*suppliers, *Reason)
+        self._exempt_sources = {
+            reason: [at] * len(QUOTA_TYPES) for at, reason in enumerate(Reason, len(suppliers))
+        }
         self._exempt = exemptions
         self._guard = guard
 
     def answers(self, clients: Sequence[Client]) -> Answers:
-        """A scope code and a rate for each client and quota type."""
-        answers = Answers()
+        """A scope code, a rate and who gave it, for each client and quota type."""
+        answers = Answers(suppliers=self._names)
         groups: dict[str, int] = {}
         for client in clients:
-            if client in self._exempt:
+            if reason := self._exempt.reason(client):
+                answers.sources.extend(self._exempt_sources[reason])
                 answers.codes.extend(_EXEMPT_CODES)
                 answers.rates.extend(_EXEMPT_RATES)
                 continue
             for quota_type in QUOTA_TYPES:
-                code, rate = self._one(client, quota_type, groups)
+                code, rate, source = self._one(client, quota_type, groups)
                 answers.codes.append(code)
                 answers.rates.append(rate)
+                answers.sources.append(source)
         answers.groups.extend(groups)
         return answers
 
-    def _one(self, client: Client, quota_type: QuotaType, groups: dict[str, int]) -> tuple[int, float]:
-        for name, ask in self._suppliers:
+    def _one(self, client: Client, quota_type: QuotaType, groups: dict[str, int]) -> tuple[int, float, int]:
+        for at, name, ask in self._suppliers:
             try:
                 quota = ask(client, quota_type)
                 if quota is None:
                     continue
-                return _coded(quota, groups)
+                return *_coded(quota, groups), at
             except BaseException as error:  # see quotahost.guard
                 self._guard.report(
                     name, "quota()", "its clients keep their last quota or stay newcomers", error
                 )
-                return _FAILED
+                return NEWCOMER, _UNLIMITED, at
         return _NO_ANSWER
 
 

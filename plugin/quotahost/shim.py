@@ -42,11 +42,16 @@ class Batch:
 
 @dataclass(slots=True)
 class Answers:
-    """For each client of a batch and each quota type, in order: scope code and rate (NaN unlimited)."""
+    """For each client of a batch and each quota type, in order: scope code, rate (NaN unlimited), source.
+
+    A source is an index into ``suppliers``, which also holds the reasons of exemptions; -1 is nobody's answer.
+    """
 
     codes: array[int] = field(default_factory=lambda: array("i"))
     rates: array[float] = field(default_factory=lambda: array("d"))
     groups: list[str] = field(default_factory=list)
+    sources: array[int] = field(default_factory=lambda: array("i"))
+    suppliers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +151,8 @@ class Shim(Protocol):
         """Show the numbers of this name no longer."""
         ...
 
-    def set_factor(self, value: float) -> None:
-        """The factor, 0..1, that holds from now on."""
+    def set_factor(self, value: float, reason: str) -> None:
+        """The factor, 0..1, that holds from now on, and why, in words an operator reads."""
         ...
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:

@@ -55,12 +55,12 @@ class Numbers:
             self.errors.append(error.str())
 
 
-def attempt(config: dict[str, Any], topic: str) -> str | None:
+def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
     """One record on a connection of its own, without another try; the error's name, None if delivered."""
     outcome: list[KafkaError | None] = []
     own = {"message.send.max.retries": 0, "message.timeout.ms": 10_000, "log_level": 0}
     producer = Producer(own | config)
-    producer.produce(topic, "one", partition=0, on_delivery=lambda error, _: outcome.append(error))
+    producer.produce(topic, "one", partition=partition, on_delivery=lambda error, _: outcome.append(error))
     producer.flush(15)
     (error,) = outcome
     return None if error is None else error.name()

@@ -36,7 +36,7 @@ def answer(node: KafkaNode, principal: str, client_id: str, quota_type: str = "P
     """What the table holds for a client: user, client_id, base, limit, and known or newcomer."""
     lines = Jmx(node).call("quotahost:type=QuotaTable", "describe", principal, client_id)
     names = ("type", "user", "client_id", "base", "limit", "state")
-    rows = [dict(zip(names, line.split("\t"), strict=True)) for line in lines]
+    rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
     return next(row for row in rows if row["type"] == quota_type)
 
 

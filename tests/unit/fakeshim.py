@@ -26,6 +26,8 @@ class FakeShim:
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
     exempted: list[tuple[list[str], list[str], bool]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    sources: dict[Client, list[str]] = field(default_factory=dict)
     verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -98,6 +100,8 @@ class FakeShim:
             groups = [answers.groups[code - 16] if code >= 16 else "" for code in codes]
             self.published.append(client)
             self.table[client] = list(zip(codes, rates, groups, strict=True))
+            sources = answers.sources[i * width :][:width]
+            self.sources[client] = [answers.suppliers[at] if at >= 0 else "" for at in sources]
         return len(batch.clients)
 
     def fence(self) -> bool:
@@ -128,8 +132,10 @@ class FakeShim:
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             del self.shown[key]
 
-    def set_factor(self, value: float) -> None:
-        self.factors.append(value)
+    def set_factor(self, value: float, reason: str) -> None:
+        self.reasons.append(reason)
+        if value != (self.factors or [1.0])[-1]:
+            self.factors.append(value)
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
         self.exempted.append((list(principals), list(client_ids), brokers_anonymous))

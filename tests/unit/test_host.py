@@ -233,6 +233,25 @@ def test_a_refused_change_leaves_everything_as_it_was(state: dict[str, Any]) -> 
     assert state["closed"] == ["mine"], "closed once, at the end"
 
 
+def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
+    excluded = "static.excluded.principal.name.list"
+    given = {
+        "supplier": "mine,static",
+        "static.produce": "1M",
+        excluded: "User:root",
+        "kafka.sasl.username": "own",
+    }
+    shim = FakeShim(given, {"node.id": "1", "inter.broker.principals": "kafka"})
+    state["answer"] = None
+    shim.ask(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
+    run(shim)
+    sources = {client.principal: told for client, told in shim.sources.items()}
+    assert sources["root"] == ["excluded"] * 4
+    assert sources["kafka"] == ["broker"] * 4
+    assert sources["own"] == ["plugin"] * 4
+    assert sources["alice"] == sources["ANONYMOUS"] == ["static", "", "", ""]
+
+
 def test_the_factor_follows_the_source(state: dict[str, Any]) -> None:
     clock = Clock()
     shim = FakeShim({"supplier": "static", "factor.source": "mine", "policy": "mine"})
@@ -267,6 +286,19 @@ def test_a_source_that_fails_leads_to_the_fallback_after_validity(
     run(shim, clock)
     assert state["at_nine"] == [0.5]
     assert shim.factors == [0.5, factor]
+
+
+def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: dict[str, Any]) -> None:
+    clock = Clock()
+    shim = FakeShim({"supplier": "static", "factor.source": "mine", "policy": "mine"})
+    mine = __import__("mine")
+    state["factor"] = mine.Factor(0.5, "one")
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle(2)
+    shim.script.append(lambda: state.update(factor=mine.Factor(0.5, "other")))
+    shim.idle(2)
+    run(shim, clock)
+    assert (shim.factors, shim.reasons) == ([0.5], ["one", "other"])
 
 
 def test_a_task_runs_on_its_own_thread_and_is_closed_there(state: dict[str, Any]) -> None:

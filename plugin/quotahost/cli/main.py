@@ -10,6 +10,7 @@ import typer
 
 from quotahost.cli import doctor as doctors
 from quotahost.cli.check_plugins import COLUMNS, check_plugins
+from quotahost.cli.explain import explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.report import console, show, table
 from quotahost.properties_show import with_table
@@ -79,6 +80,9 @@ def doctor(
     wrong = any(section.is_wrong for section in sections)
     typer.echo("\nSomething is WRONG: see above." if wrong else "\nNothing is wrong.")
     raise typer.Exit(1 if wrong else 0)
+
+
+app.command()(explain)
 
 
 @app.command()

@@ -70,7 +70,8 @@ public class CallbackBenchmark {
             for (KafkaPrincipal p : principals) asked.add(new Batch.Asked(p.getName(), "client", 0));
             double[] each = new double[CLIENTS * Tags.TYPES];
             Arrays.fill(each, 1e6);
-            table.publish(new Batch(asked, List.of()), new int[CLIENTS * Tags.TYPES], each, new String[0]);
+            int[] zeros = new int[CLIENTS * Tags.TYPES];
+            table.publish(new Batch(asked, List.of()), zeros, each, new String[0], zeros, new String[] {"static"});
             PythonQuotaCallback made = new PythonQuotaCallback();
             Field field = PythonQuotaCallback.class.getDeclaredField("table");
             field.setAccessible(true);

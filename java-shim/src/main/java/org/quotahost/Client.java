@@ -8,6 +8,9 @@ final class Client {
     /** By quota type; replaced as a whole, so that a request thread sees one answer or the next. */
     volatile Tags[] tags;
 
+    /** Which supplier gave each quota, or why it is exempt; "" for nobody. Only under the table's lock. */
+    String[] sources;
+
     /** The next in its chain of the ClientMap. */
     volatile Client next;
 

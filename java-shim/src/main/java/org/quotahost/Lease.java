@@ -49,13 +49,17 @@ final class Lease {
         expired = silent;
         if (silent) {
             applied = applied + 1;
-            LOG.error("The Python host has been silent for {} ms (validity {} ms): fallback.action={} holds until it answers"
-                    + " again. Quotas already known stay in force; new clients share the newcomers' limit",
-                    Math.round(ageSeconds() * 1_000), validityNanos / 1_000_000, action);
+            LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", sentence());
         } else {
             LOG.warn("The Python host answers again: its factor holds");
         }
         fallback.accept(silent ? factor() : null);
+    }
+
+    /** Why the fallback holds, once the lease has run out. */
+    String sentence() {
+        return "The Python host has been silent for %d ms (validity %d ms): fallback.action=%s holds until it answers again"
+                .formatted(Math.round(ageSeconds() * 1_000), validityNanos / 1_000_000, action);
     }
 
     double ageSeconds() {

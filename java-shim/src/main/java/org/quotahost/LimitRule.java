@@ -40,6 +40,18 @@ record LimitRule(double factor, double produceFactor, double floorBytes, Set<Cli
         return Math.max(Math.min(whole, floor(type)), whole * own);
     }
 
+    /** Whether the factor acts on what stands in for a rate: on an unlimited client of a factored type. */
+    boolean standsIn(int type, double base, boolean exempt) {
+        return !exempt && factor < 1 && factors(type) && Double.isNaN(base);
+    }
+
+    /** Whether a limit is the floor, below which the factor would have taken it. */
+    boolean floored(int type, double base, double stand, boolean exempt) {
+        if (shadow || exempt || factor >= 1 || !factors(type)) return false;
+        double whole = Double.isNaN(base) ? stand : base;
+        return Double.isNaN(whole) ? factor <= 0 : whole > floor(type) && whole * factor < floor(type);
+    }
+
     double floor(int type) {
         return switch (TYPES[type]) {
             case PRODUCE, FETCH -> floorBytes;

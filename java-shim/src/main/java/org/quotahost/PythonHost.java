@@ -24,6 +24,8 @@ public final class PythonHost {
     private static final long STACK_BYTES = 16L << 20;
     private static final long CLOSE_MS = 4_000;
     private static final long LONGEST_PAUSE_MS = 30_000;
+    /** The system property by which `quotahost explain` finds this JVM (Brokers). */
+    static final String NODE = "quotahost.node";
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
@@ -234,6 +236,7 @@ public final class PythonHost {
         thread.start();
         awaitReady();
         watch.start();
+        System.setProperty(NODE, config.broker().getOrDefault("node.id", "-1"));
     }
 
     private void awaitReady() {
@@ -284,6 +287,7 @@ public final class PythonHost {
     }
 
     private void close() {
+        System.clearProperty(NODE);
         closing.countDown();
         inbox.post("closing", List.of());
         watch.close();

@@ -35,6 +35,7 @@ public final class QuotaTable {
     private final Ramp ramp = new Ramp();
     private double factorBeforePause = 1;
     private volatile double hostFactor = 1;
+    private volatile String reason = "";
     private volatile Double fallbackFactor;
     /** The factor is below 1, and what clients without a quota did before is measured. */
     private volatile boolean reduced;
@@ -117,14 +118,17 @@ public final class QuotaTable {
 
     /**
      * Takes the host's answers: for each client of the batch and each quota type a scope code (Scopes) and a rate,
-     * NaN for unlimited. Answers how many clients differ from what was known.
+     * NaN for unlimited, and who says so: an index into the suppliers (or reasons of an exemption), -1 for nobody.
+     * Answers how many clients differ from what was known; another source alone is no difference.
      */
-    public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups) {
+    public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups, int[] sources,
+            String[] suppliers) {
+        var answers = new Answers(codes, rates, groups, sources, suppliers);
         boolean[] reset = new boolean[Tags.TYPES];
         int changed = 0;
         for (int i = 0; i < batch.clients.size(); i++) {
             Batch.Asked asked = batch.clients.get(i);
-            if (put(asked, new Answer(codes, rates, groups, i * Tags.TYPES), reset)) changed++;
+            if (put(asked, new Answer(answers, i * Tags.TYPES), reset)) changed++;
             if (asked.since() != 0) counters.resolveTime.record(System.nanoTime() - asked.since());
         }
         counters.changes.add(changed);
@@ -137,11 +141,16 @@ public final class QuotaTable {
         return Fence.installed();
     }
 
-    /** The factor that the host found; it holds while the lease does. */
-    public void factor(double value) {
+    /** The factor that the host found, and why; it holds while the lease does. */
+    public void factor(double value, String why) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         hostFactor = value;
+        reason = why;
         move();
+    }
+
+    void factor(double value) {
+        factor(value, "");
     }
 
     /** The clients known that match, to be asked for again; null matches all. */
@@ -171,6 +180,15 @@ public final class QuotaTable {
     double factorInForce() {
         Double instead = fallbackFactor;
         return instead != null ? instead : hostFactor;
+    }
+
+    /** Why the host's factor is what it is. */
+    String reason() {
+        return reason;
+    }
+
+    LimitRule rule() {
+        return scopes.rule();
     }
 
     /** What produce limits are multiplied by: on its way to the factor in force, or held where the fence took over. */
@@ -233,35 +251,39 @@ public final class QuotaTable {
         return clientsMax;
     }
 
-    /**
-     * A line for each quota type, tab-separated: type, user tag, client-id tag (a tab or backslash in it escaped), base
-     * rate, limit, "known" or "newcomer".
-     */
-    public synchronized String[] describe(String principal, String clientId) {
-        Client client = clients.get(principal, clientId);
-        List<String> lines = new ArrayList<>();
-        for (ClientQuotaType type : ClientQuotaType.values()) {
-            Tags tags = client == null ? scopes.newcomers : client.tags[type.ordinal()];
-            lines.add(String.join("\t", type.name(), tags.user, escaped(tags.clientId), String.valueOf(tags.base(type.ordinal())),
-                    String.valueOf(tags.limit(type.ordinal())), tags == scopes.newcomers ? "newcomer" : "known"));
-        }
-        return lines.toArray(new String[0]);
+    /** A line for each quota type: what the table holds for a client (Description says how it is laid out). */
+    public String[] describe(String principal, String clientId) {
+        return descriptions(principal, clientId).stream().map(Description::line).toArray(String[]::new);
     }
 
-    private static String escaped(String text) {
-        return text.replace("\\", "\\\\").replace("\t", "\\t");
+    private synchronized List<Description> descriptions(String principal, String clientId) {
+        Client client = clients.get(principal, clientId);
+        List<Description> all = new ArrayList<>();
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            Tags tags = client == null ? scopes.newcomers : client.tags[type.ordinal()];
+            all.add(Description.of(type, client, tags, tags == scopes.newcomers, scopes.rule()));
+        }
+        return all;
     }
 
     // ---- writing, under the lock -----------------------------------------------------------------------------
 
+    /** The host's answers for a whole batch. */
+    private record Answers(int[] codes, double[] rates, String[] groups, int[] sources, String[] suppliers) {}
+
     /** The host's answer for one client: where it stands in the arrays. */
-    private record Answer(int[] codes, double[] rates, String[] groups, int at) {
+    private record Answer(Answers all, int at) {
         int code(int type) {
-            return codes[at + type];
+            return all.codes[at + type];
         }
 
         double rate(int type) {
-            return rates[at + type];
+            return all.rates[at + type];
+        }
+
+        String source(int type) {
+            int source = all.sources[at + type];
+            return source < 0 ? "" : all.suppliers[source];
         }
     }
 
@@ -270,17 +292,20 @@ public final class QuotaTable {
         if (old == null && size >= clientsMax) return false;
         Client client = old != null ? old : new Client(asked.principal(), asked.clientId(), tick);
         Tags[] next = new Tags[Tags.TYPES];
+        String[] sources = new String[Tags.TYPES];
         boolean unresolved = false;
         boolean changed = old == null;
         for (int type = 0; type < Tags.TYPES; type++) {
             Tags from = old == null ? null : old.tags[type];
             boolean failed = answer.code(type) == Scopes.NEWCOMER;
             unresolved |= failed;
-            next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.groups());
+            next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.all.groups);
+            sources[type] = failed && from != null && from != scopes.newcomers ? old.sources[type] : answer.source(type);
             changed |= place(from, next[type], type, answer, reset);
         }
         client.unresolved = unresolved;
         client.tags = next;
+        client.sources = sources;
         if (old == null && !admit(client)) return false;
         return changed;
     }

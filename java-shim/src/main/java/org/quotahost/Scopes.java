@@ -58,7 +58,7 @@ final class Scopes {
 
     private Tags fresh(String user, String clientId) {
         Tags tags = new Tags(user, clientId);
-        for (int type = 0; newcomers != null && type < Tags.TYPES; type++) tags.stand(type, newcomers.base(type));
+        for (int type = 0; newcomers != null && type < Tags.TYPES; type++) tags.stand(type, newcomers.base(type), false);
         return tags;
     }
 
@@ -80,7 +80,8 @@ final class Scopes {
         each((tags, of) -> {
             if (of != type) return;
             Double rate = rates.get(List.of(tags.user, tags.clientId));
-            tags.stand(type, rate != null && rate >= least ? rate : unmeasured);
+            boolean told = rate != null && rate >= least;
+            tags.stand(type, told ? rate : unmeasured, told);
         });
     }
 

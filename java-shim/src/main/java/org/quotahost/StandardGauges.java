@@ -16,7 +16,7 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
         gauges.add("QuotaTable", "", "Factor", table::factorInForce);
         gauges.add("QuotaTable", "", "LimitFactor", table::limitFactor);
-        gauges.add("QuotaTable", "", "State", () -> state(table.factorInForce()));
+        gauges.add("QuotaTable", "", "State", () -> TableState.state(table.factorInForce()).ordinal());
         gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
@@ -25,15 +25,12 @@ final class StandardGauges {
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
         gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
         gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
+        gauges.operation("QuotaTable", "explain", args -> TableState.lines(table, lease, args[0], args[1]));
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
         gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
-    }
-
-    private static double state(double factor) {
-        return factor >= 1 ? 0 : factor > 0 ? 1 : 2;
     }
 }

@@ -37,6 +37,8 @@ final class Tags extends AbstractMap<String, String> {
     private final double[] base = new double[TYPES];
     /** What a factor acts on while the base is unlimited, NaN if nothing is known; only the writer looks. */
     private final double[] stand = new double[TYPES];
+    /** Whether that was measured; else it is the newcomers' rate. */
+    private final boolean[] standMeasured = new boolean[TYPES];
     private final int[] holders = new int[TYPES];
     private final boolean[] used = new boolean[TYPES];
     private final boolean[] exempt = new boolean[TYPES];
@@ -91,8 +93,17 @@ final class Tags extends AbstractMap<String, String> {
         return stand[type];
     }
 
-    void stand(int type, double rate) {
+    void stand(int type, double rate, boolean measured) {
         stand[type] = rate;
+        standMeasured[type] = measured;
+    }
+
+    boolean standMeasured(int type) {
+        return standMeasured[type];
+    }
+
+    boolean exempt(int type) {
+        return exempt[type];
     }
 
     void hold(int type) {

@@ -21,7 +21,7 @@ class QuotaTableAnswersTest {
     private final QuotaTable table = Tables.table();
 
     private void answer(String principal, String clientId, int[] codes, double[] rates) {
-        table.publish(new Batch(List.of(new Batch.Asked(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
+        publish(table, new Batch(List.of(new Batch.Asked(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
     }
 
     @Test
@@ -114,15 +114,6 @@ class QuotaTableAnswersTest {
         assertEquals(List.of("alice/y", "bob/y"), names(table.clients(null, "y")));
         assertEquals(List.of("bob/x"), names(table.clients("bob", "x")));
         assertEquals(4, table.clients(null, null).clients.size());
-    }
-
-    @Test
-    void describeShowsTagsBaseRateAndLimitOfEachType() {
-        publish(table, "a:b", "a\tb", Scopes.CLIENT, 1_000);
-        table.factor(0.5);
-
-        assertEquals("PRODUCE\ta%3Ab\ta\\tb\t1000.0\t500.0\tknown", table.describe("a:b", "a\tb")[PRODUCE]);
-        assertEquals("FETCH\t<newcomers>\t\t100.0\t100.0\tnewcomer", table.describe("nobody", "")[FETCH]);
     }
 
     private static List<String> names(Batch batch) {

@@ -39,7 +39,7 @@ class QuotaTableEvictionTest {
         double[] rates = new double[20 * Tags.TYPES];
         java.util.Arrays.fill(rates, 1_000);
 
-        assertEquals(5, table.publish(new Batch(many, List.of()), codes, rates, new String[0]));
+        assertEquals(5, publish(table, new Batch(many, List.of()), codes, rates, new String[0]));
         assertSame(table.newcomers(), table.tags(PRODUCE, "u", "c5"));
     }
 

@@ -100,7 +100,7 @@ class QuotaTableRaceTest {
             Arrays.fill(rates, at, at + Tags.TYPES, code >= Scopes.NEWCOMER && code < Scopes.GROUP ? Double.NaN : rate(client, version));
             groups[client] = "g" + client;
         }
-        table.publish(new Batch(clients, List.of()), codes, rates, groups);
+        Tables.publish(table, new Batch(clients, List.of()), codes, rates, groups);
     }
 
     private static double rate(int client, int version) {

@@ -24,14 +24,18 @@ final class Tables {
         return table;
     }
 
-    /** Publishes one answer for all types of one client. */
+    /** Publishes one answer for all types of one client, of a supplier named "static". */
     static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
         int[] codes = new int[Tags.TYPES];
         double[] rates = new double[Tags.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var asked = new Batch.Asked(principal, clientId, System.nanoTime());
-        return table.publish(new Batch(List.of(asked), List.of()), codes, rates, groups);
+        return publish(table, new Batch(List.of(asked), List.of()), codes, rates, groups);
+    }
+
+    static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
+        return table.publish(batch, codes, rates, groups, new int[codes.length], new String[] {"static"});
     }
 
     static Double limit(QuotaTable table, int type, String principal, String clientId) {

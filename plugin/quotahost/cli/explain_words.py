@@ -1,0 +1,158 @@
+"""The answer in an operator's words."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote
+
+from quotahost.cli.explain_told import Held, Told
+from quotahost.exemptions import Reason
+from quotahost.model import QuotaType
+from quotahost.properties import printable
+from quotahost.units import (
+    BYTES_PER_SECOND,
+    MUTATIONS_PER_SECOND,
+    PERCENT,
+    Unit,
+)
+
+_UNITS: Final[dict[QuotaType, Unit]] = {
+    QuotaType.PRODUCE: BYTES_PER_SECOND,
+    QuotaType.FETCH: BYTES_PER_SECOND,
+    QuotaType.REQUEST: PERCENT,
+    QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND,
+}
+_EXEMPT: Final = {
+    Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list",
+    Reason.BROKER: "it is a broker of this cluster",
+    Reason.PLUGIN: "it is the plugins' own client",
+}
+Facts = list[tuple[str, str]]
+
+
+def common(told: Told) -> Facts:
+    """What holds for all quota types."""
+    user, client_id = map(printable, told.client)
+    facts = [
+        ("broker", f"{told.node or 'of unknown id'} (pid {told.pid})"),
+        ("client", f"user {user}, client-id {client_id}"),
+        ("state", str(told.state)),
+        ("factor", _factor(told)),
+    ]
+    if told.cause:
+        facts.append(("cause", printable(told.cause)))
+    facts += [("fence", _fence(told)), ("mode", "shadow: nothing is enforced" if told.shadow else "enforce")]
+    if newcomer := next((held for held in told.held if held.newcomer), None):
+        facts.append(("newcomer", _newcomer(told, newcomer)))
+    return facts
+
+
+def of_type(told: Told, held: Held) -> Facts:
+    """What holds for one quota type."""
+    if held.exempt:
+        return [("exempt", why_exempt(held)), ("limit", "unlimited"), ("measured", _measured(held))]
+    facts = [("quota", f"{_rate(held, held.base)}, shared by {_sharers(held)}"), ("from", _from(held))]
+    if held.stand_in is not None:
+        kind = "measured when the factor fell" if held.is_stand_in_measured else "the newcomers' rate"
+        facts.append(
+            ("instead", f"{_rate(held, held.stand_in)} ({kind}), as a factor needs a rate to act on")
+        )
+    return [*facts, ("limit", _limit(told, held)), ("measured", _measured(held))]
+
+
+def factor_acts(told: Told, held: Held) -> bool:
+    """Whether the factor takes this limit down now."""
+    whole = held.stand_in if held.base is None else held.base
+    return (
+        str(held.type) in told.factored
+        and told.limit_factor < 1
+        and (whole is None or held.limit is None or held.limit < whole)
+    )
+
+
+# ---- facts ----
+
+
+def _factor(told: Told) -> str:
+    acts = f", on {', '.join(sorted(told.factored))}"
+    if told.limit_factor == told.factor:
+        return times(told.factor) + acts
+    now = f"limits are multiplied by {times(told.limit_factor)} now"
+    held = told.fence_closed and told.factor <= 0
+    why = "the fence holds the PAUSE" if held else "on their way there in steps that max.mute allows"
+    return f"{times(told.factor)}{acts}; {now}, {why}"
+
+
+def _fence(told: Told) -> str:
+    if not told.fence_installed:
+        return "none: in a PAUSE the limits go down to the floor"
+    if told.fence_passes:
+        return ("closed" if told.fence_closed else "open") + "; this client passes it in every state"
+    return "closed: this client's produce requests are turned back" if told.fence_closed else "open"
+
+
+def _newcomer(told: Told, held: Held) -> str:
+    if held.supplier:
+        why = f"the supplier {printable(held.supplier)} fails for it, and it never had a quota"
+    elif told.table_full:
+        why = "the table is full (clients.max)"
+    else:
+        why = "it has sent nothing since the broker's start or for clients.idle, or its first request is being answered"
+    hint = (
+        "; USER is the principal's name, without User:" if told.client.principal.startswith("User:") else ""
+    )
+    return f"the table doesn't know this client: {why}; it shares the newcomers' quota{hint}"
+
+
+def why_exempt(held: Held) -> str:
+    """Why no quota holds for the client."""
+    return _EXEMPT[Reason(held.supplier)] if held.supplier in list(Reason) else "it is exempt"
+
+
+def _from(held: Held) -> str:
+    if held.newcomer:
+        return "newcomers.* (see newcomer above)"
+    if not held.supplier:
+        return "no supplier has an answer, so it is unlimited"
+    late = " (a supplier fails for this client now; what it had holds on)" if held.failed else ""
+    return f"supplier {printable(held.supplier)}{late}"
+
+
+def _sharers(held: Held) -> str:
+    if held.newcomer:
+        return "all newcomers"
+    if held.user == "<broker>":
+        return "all clients of this broker"
+    if held.user.startswith("<group "):
+        return f"group {printable(unquote(held.user[len('<group ') : -1]))}"
+    if not held.user:
+        return f"client-id {printable(held.client_id)}, whatever the user"
+    user = f"user {printable(unquote(held.user))}"
+    return f"this client alone ({user}, client-id {printable(held.client_id)})" if held.client_id else user
+
+
+def _limit(told: Told, held: Held) -> str:
+    text = _rate(held, held.limit)
+    if told.shadow:
+        return text + ", as mode=shadow enforces nothing"
+    if held.floored:
+        return text + ", the floor"
+    if held.limit is not None and factor_acts(told, held):
+        return text + f", by the factor {times(told.limit_factor)}"
+    return text
+
+
+def _measured(held: Held) -> str:
+    if held.rate is None:
+        return "nothing yet"
+    delay = f"delayed by {held.delay:,.0f} ms of late" if held.delay else "not delayed"
+    return f"{_rate(held, round(held.rate, 2 if held.type is QuotaType.REQUEST else 0))}, {delay}"
+
+
+def times(factor: float) -> str:
+    """A factor in four digits at most."""
+    return f"{factor:.4g}"
+
+
+def _rate(held: Held, rate: float | None) -> str:
+    return _UNITS[held.type].show(rate)

@@ -1,0 +1,341 @@
+"""``quotahost explain``: from the lines of Java's half to what an operator reads; the broker itself is elsewhere."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from quotahost.cli import explain_ask, jars
+from quotahost.cli.explain import named, show
+from quotahost.cli.explain_ask import Unanswered, trouble
+from quotahost.cli.explain_binds import binds
+from quotahost.cli.explain_told import Held, Told, escaped, parse, plain
+from quotahost.cli.explain_words import common, of_type
+from quotahost.cli.main import app
+from quotahost.model import Client, QuotaType, State
+from tests.unit.test_cli import write_jar
+from tools.readme import README
+
+PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
+
+
+def held(**changes: Any) -> Held:
+    """5 MB/s of alice's, from client-quotas, of which she uses little."""
+    facts: dict[str, Any] = {
+        "type": PRODUCE, "user": "alice", "client_id": "", "base": 5e6, "limit": 5e6, "newcomer": False,
+        "supplier": "client-quotas", "exempt": False, "stand_in": None, "is_stand_in_measured": False,
+        "floored": False, "failed": False, "rate": 1e6, "delay": None,
+    }  # fmt: skip
+    return Held(**(facts | changes))
+
+
+def told(*of: Held, **changes: Any) -> Told:
+    facts: dict[str, Any] = {
+        "pid": "42", "node": "1", "client": Client("alice", "app"), "shadow": False, "state": State.OPEN,
+        "factor": 1.0, "limit_factor": 1.0, "cause": "", "factored": frozenset({"PRODUCE"}),
+        "fence_installed": False, "fence_closed": False, "fence_passes": False, "table_full": False,
+        "held": of or (held(),),
+    }  # fmt: skip
+    return Told(**(facts | changes))
+
+
+THROTTLE: dict[str, Any] = {
+    "state": State.THROTTLE, "factor": 0.5, "limit_factor": 0.5, "cause": "broker 2, volume /dev/sdb",
+}  # fmt: skip
+PAUSE: dict[str, Any] = {"state": State.PAUSE, "factor": 0.0, "limit_factor": 0.0, "cause": "disk full"}
+
+
+# ---- the way to Java and back ----
+
+LINES = (
+    "broker\t42\t1\n"
+    "state\tmode\tenforce\nstate\tstate\tTHROTTLE\nstate\tfactor\t0.5\nstate\tlimit-factor\t0.7\n"
+    "state\tcause\tbroker 2, volume \\u00fc\\\\\nstate\tfallback\tfalse\nstate\tfactor-types\tFETCH,PRODUCE\n"
+    "state\tfence-installed\ttrue\nstate\tfence-closed\tfalse\nstate\tfence-passes\tfalse\n"
+    "state\tclients\t3\nstate\tclients-max\t3\n"
+    "quota\tPRODUCE\talice\ta\\tb\tNaN\t3000.0\tknown\t\tfalse\t6000.0\tfalse\tmeasured\tfalse\t2950.0\tNaN\n"
+    "quota\tFETCH\t<newcomers>\t\t100.0\tnull\tnewcomer\tmine\tfalse\tNaN\tfalse\t\ttrue\tNaN\tNaN\n"
+)
+
+
+def test_javas_lines_become_values() -> None:
+    answer = parse(LINES.splitlines(), Client("alice", "a\tb"))
+    assert (answer.pid, answer.node, answer.state, answer.factor) == ("42", "1", State.THROTTLE, 0.5)
+    assert answer.limit_factor == 0.7
+    assert answer.cause == "broker 2, volume ü\\"
+    assert answer.factored == {"PRODUCE", "FETCH"}
+    assert (answer.fence_installed, answer.fence_closed, answer.table_full) == (True, False, True)
+    produce, fetch = answer.held
+    assert produce == held(
+        client_id="a\tb", base=None, limit=3000.0, supplier="", stand_in=6000.0, is_stand_in_measured=True,
+        rate=2950.0,
+    )  # fmt: skip
+    assert (fetch.newcomer, fetch.supplier, fetch.limit, fetch.failed) == (True, "mine", None, True)
+
+
+@pytest.mark.parametrize(
+    "lines", [[], ["broker\t1\t2"], [*LINES.splitlines()[:-2], "quota\tPRODUCE\ta\tb\t1.0\t1.0\tknown"]]
+)
+def test_lines_of_another_version_are_refused(lines: list[str]) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        parse(lines, Client("alice", "app"))
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_any_name_survives_as_a_plain_argument(text: str) -> None:
+    argument = escaped(text)
+    assert argument.isascii()
+    assert argument.isprintable()
+    assert plain(argument) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "client"),
+    [
+        ({"client": "alice/app"}, ("alice", "app")),
+        ({"client": "CN=a/b/app"}, ("CN=a/b", "app")),
+        ({"client": "alice/"}, ("alice", "")),
+        ({"user": "a/b", "client_id": "c/d"}, ("a/b", "c/d")),
+        ({"user": "alice", "client_id": ""}, ("alice", "")),
+    ],
+)
+def test_a_client_is_named_at_once_or_in_two(given: dict[str, str], client: tuple[str, str]) -> None:
+    parts = {"client": None, "user": None, "client_id": None, **given}
+    assert named(**parts) == client
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"client": "alice"}, {"client": "/app"}, {"user": "alice"}, {"client": "a/b", "user": "a"}]
+)
+def test_a_client_that_is_not_named_in_full_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(typer.BadParameter, match="--client"):
+        named(**{"client": None, "user": None, "client_id": None, **given})
+
+
+# ---- what binds ----
+
+IDLE = "What binds: nothing now; the first to bind PRODUCE would be the user's quota of client-quotas"
+
+
+@pytest.mark.parametrize(
+    ("one", "changes", "sentence"),
+    [
+        ({"rate": 4.9e6}, {}, "What binds PRODUCE: the user's quota of client-quotas"),
+        ({"delay": 20.0, "client_id": "app", "supplier": "static"}, {},
+         "What binds PRODUCE: the client's quota of static"),
+        ({"delay": 20.0, "user": "", "client_id": "app"}, {},
+         "What binds PRODUCE: the client-id's quota of client-quotas"),
+        ({"delay": 20.0, "user": "<group a%20b>", "supplier": "mine"}, {},
+         "What binds PRODUCE: the group's quota of mine"),
+        ({"delay": 20.0, "user": "<broker>", "supplier": "static"}, {},
+         "What binds PRODUCE: the whole broker's quota of static"),
+        ({"delay": 20.0, "newcomer": True, "supplier": "", "user": "<newcomers>"}, {},
+         "What binds PRODUCE: the newcomers' quota"),
+        ({"delay": 20.0, "limit": 2.5e6}, THROTTLE,
+         "What binds PRODUCE: the factor 0.5: broker 2, volume /dev/sdb"),
+        ({"delay": 20.0, "base": None, "stand_in": 4e6, "limit": 2e6, "supplier": ""}, THROTTLE,
+         "What binds PRODUCE: the factor 0.5: broker 2, volume /dev/sdb"),
+        ({"delay": 20.0, "base": 1e3, "limit": 1e3}, THROTTLE,
+         "What binds PRODUCE: the user's quota of client-quotas"),  # below the floor, where no factor acts
+        ({"delay": 20.0, "type": FETCH}, THROTTLE, "What binds FETCH: the user's quota of client-quotas"),
+        ({"rate": 3.5e4, "limit": 3.5e4, "floored": True}, PAUSE,
+         "What binds PRODUCE: the floor, which the factor 0 has come down to: disk full"),
+        ({"rate": None}, PAUSE | {"fence_installed": True, "fence_closed": True, "limit_factor": 1.0},
+         "What binds PRODUCE: the fence (disk full)"),
+        ({"rate": 4.9e6}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
+         "What binds PRODUCE: the user's quota of client-quotas"),
+        ({"rate": 1e6}, {}, IDLE),
+        ({"rate": None}, {}, IDLE),
+        ({"base": None, "limit": None, "supplier": ""}, {}, "What binds: nothing, as it has no limit for PRODUCE"),
+        ({"base": None, "limit": None, "exempt": True, "supplier": "broker"}, {},
+         "What binds: nothing, as it is exempt from all quotas: it is a broker of this cluster"),
+        ({"limit": None, "rate": 9e9}, {"shadow": True, "fence_closed": True},
+         "What binds: nothing, as mode=shadow enforces nothing"),
+    ],
+)  # fmt: skip
+def test_what_binds_is_one_sentence(one: dict[str, Any], changes: dict[str, Any], sentence: str) -> None:
+    asked = told(held(**one), **changes)
+    assert binds(asked, asked.held) == sentence
+
+
+def test_all_types_that_bind_are_named() -> None:
+    both = (held(delay=1.0), held(type=FETCH, delay=2.0, user="<broker>", supplier="static"), held())
+    assert binds(told(*both), both) == (
+        "What binds PRODUCE: the user's quota of client-quotas; FETCH: the whole broker's quota of static"
+    )
+
+
+# ---- facts ----
+
+
+def test_the_way_of_a_factor_and_what_holds_it_are_told() -> None:
+    assert dict(common(told()))["factor"] == "1, on PRODUCE"
+    on_its_way = dict(common(told(**THROTTLE | {"limit_factor": 0.75})))
+    assert on_its_way["factor"] == (
+        "0.5, on PRODUCE; limits are multiplied by 0.75 now, on their way there in steps that max.mute allows"
+    )
+    assert on_its_way["cause"] == "broker 2, volume /dev/sdb"
+    fenced = PAUSE | {"limit_factor": 1.0, "fence_installed": True, "fence_closed": True}
+    assert dict(common(told(**fenced)))["factor"].endswith("the fence holds the PAUSE")
+
+
+@pytest.mark.parametrize(
+    ("installed", "closed", "passes", "words"),
+    [
+        (False, False, False, "none: in a PAUSE the limits go down to the floor"),
+        (True, False, False, "open"),
+        (True, True, False, "closed: this client's produce requests are turned back"),
+        (True, True, True, "closed; this client passes it in every state"),
+    ],
+)
+def test_the_fence_is_told(installed: bool, closed: bool, passes: bool, words: str) -> None:
+    fence = {"fence_installed": installed, "fence_closed": closed, "fence_passes": passes}
+    assert dict(common(told(**fence)))["fence"] == words
+
+
+def test_a_quota_is_told_with_who_shares_it_and_who_gave_it() -> None:
+    facts = dict(of_type(told(), held(rate=4_937_421.3, delay=212.4)))
+    assert facts == {
+        "quota": "5,000,000 bytes/s (5M), shared by user alice",
+        "from": "supplier client-quotas",
+        "limit": "5,000,000 bytes/s (5M)",
+        "measured": "4,937,421 bytes/s, delayed by 212 ms of late",
+    }
+    group = dict(of_type(told(), held(user="<group team%20a%2F%C3%BC>")))
+    assert group["quota"].endswith("shared by group team a/ü")
+
+
+def test_what_stands_in_for_a_quota_is_told_with_where_it_comes_from() -> None:
+    one = held(base=None, stand_in=4e6, limit=2e6, supplier="")
+    facts = dict(of_type(told(**THROTTLE), one))
+    assert facts["from"] == "no supplier has an answer, so it is unlimited"
+    assert facts["instead"].startswith("4,000,000 bytes/s (4M) (the newcomers' rate)")
+    assert facts["limit"] == "2,000,000 bytes/s (2M), by the factor 0.5"
+    measured = replace(one, is_stand_in_measured=True)
+    assert "(measured when the factor fell)" in dict(of_type(told(**THROTTLE), measured))["instead"]
+
+
+def test_a_supplier_that_fails_for_a_known_client_is_told() -> None:
+    assert "a supplier fails for this client now" in dict(of_type(told(), held(failed=True)))["from"]
+
+
+@pytest.mark.parametrize(
+    ("supplier", "full", "words"),
+    [
+        ("mine", False, "the supplier mine fails for it"),
+        ("", True, "the table is full (clients.max)"),
+        ("", False, "it has sent nothing since the broker's start"),
+    ],
+)
+def test_a_newcomer_is_told_why_it_is_one(supplier: str, full: bool, words: str) -> None:
+    new = held(newcomer=True, supplier=supplier, user="<newcomers>")
+    assert words in dict(common(told(new, table_full=full)))["newcomer"]
+
+
+README_EXAMPLE = told(
+    held(limit=2.5e6, rate=2_471_338.0, delay=412.0),
+    pid="4242", fence_installed=True, **THROTTLE,
+)  # fmt: skip
+
+
+def test_the_readme_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(README_EXAMPLE, PRODUCE) == 0
+    printed = capsys.readouterr().out.strip("\n")
+    assert (
+        f"```console\n$ quotahost explain --client alice/app --type produce\n{printed}\n```"
+        in README.read_text()
+    )
+
+
+# ---- the command ----
+
+
+@pytest.fixture
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A java that answers what is in the file ``answer`` beside it, and writes its arguments to ``asked``."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/java"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\ncat {tmp_path}/answer\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "answer").write_text(LINES)
+    (tmp_path / "package/_jar").mkdir(parents=True)
+    write_jar(tmp_path / "package/_jar/quotahost.jar")
+    monkeypatch.setattr(jars, "files", lambda _: tmp_path / "package")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["explain", *arguments])
+
+
+def asked(java: Path) -> list[str]:
+    return (java / "asked").read_text().splitlines()[-3:]
+
+
+def test_the_answer_is_shown_in_plain_text_and_a_newcomer_ends_with_3(java: Path) -> None:
+    result = run("--user", "alice", "--client-id", "a\tü")
+    assert result.exit_code == 3
+    assert asked(java) == ["", "alice", "a\\u0009\\u00fc"]
+    assert "\nPRODUCE\n" in result.output
+    assert "\nFETCH\n" in result.output
+    assert result.output.strip().endswith("What binds PRODUCE: the factor 0.7: broker 2, volume ü\\.")
+    assert "\x1b" not in result.output
+
+
+def test_one_type_alone_is_shown_and_a_known_client_ends_with_0(java: Path) -> None:
+    result = run("--client", "alice/app", "--type", "produce", "--pid", "42")
+    assert result.exit_code == 0
+    assert asked(java)[0] == "42"
+    assert "FETCH\n" not in result.output
+
+
+def test_a_broker_is_named_by_its_id(java: Path) -> None:
+    run("--client", "alice/app", "--broker-id", "7")
+    assert asked(java)[0] == "broker:7"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "remedy"),
+    [
+        ("error\tnone\t\n", "no broker with quotahost was found", "--pid PID"),
+        ("error\tseveral\tpid 1 (broker 1), pid 2 (broker 2)\n", "pid 1 (broker 1), pid 2 (broker 2)",
+         "choose: --pid PID"),
+        ("error\trefused\tpid 1: denied\n", "can't attach to pid 1: denied", "as the broker's user"),
+        ("error\tno-quotahost\t1\n", "no quotahost runs in process 1", "--pid PID"),
+        ("error\tno-jvm\t1\n", "process 1 is no JVM", "--pid PID"),
+        ("error\tno-jdk\t/opt/jre\n", "the Java in /opt/jre has no module jdk.attach", "set JAVA_HOME to a JDK"),
+        ("error\tolder\t1\n", "isn't of this version", "quotahost install"),
+        ("error\tsomething\todd\n", "the broker can't be asked: odd", "the broker's log"),
+        ("broker\t1\t2\n", "isn't of this version", "quotahost install"),
+        ("", "it said nothing", "set JAVA_HOME to a JDK"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_told_with_a_remedy_and_ends_with_2(
+    java: Path, answer: str, words: str, remedy: str
+) -> None:
+    (java / "answer").write_text(answer)
+    result = run("--client", "alice/app")
+    assert result.exit_code == 2
+    assert words in result.output
+    assert remedy in result.output.partition("-> ")[2]
+
+
+def test_without_java_a_jdk_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(Unanswered, match="there is no java") as problem:
+        explain_ask.java()
+    assert "a JDK, 17 or newer" in problem.value.remedy
+
+
+def test_a_broker_that_is_not_found_is_named_as_it_was_asked_for() -> None:
+    assert str(trouble("none", "", "broker:7")).startswith("no broker 7 with quotahost")
