@@ -97,8 +97,8 @@ final class Fence {
      * Who goes on in every state.
      *
      * @param principals names, without their type
-     * @param anonymousClientIds besides those of Kafka's own clients; they count only if brokersAnonymous
-     * @param brokersAnonymous brokers don't authenticate to each other: ANONYMOUS clients go by client-id
+     * @param anonymousClientIds of clients that may be ANONYMOUS
+     * @param brokersAnonymous brokers don't authenticate to each other: Kafka's own clients inside them are exempt, too
      */
     static void exempt(String[] principals, String[] anonymousClientIds, boolean brokersAnonymous) {
         exempt = new Exempt(Set.copyOf(List.of(principals)), Set.copyOf(List.of(anonymousClientIds)), brokersAnonymous);

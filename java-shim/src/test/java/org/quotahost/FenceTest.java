@@ -99,11 +99,12 @@ class FenceTest {
 
     @Test
     void exemptPrincipalsGoOnUnderAnyClientIdAndOthersDoNot() {
-        Fence.exempt(new String[] {"root", "CN=b,OU=c"}, new String[] {"1"}, false);
+        Fence.exempt(new String[] {"root", "CN=b,OU=c"}, new String[] {"quotahost-1"}, false);
 
         assertEquals(ALLOWED, produce("root", "x"));
         assertEquals(ALLOWED, produce("CN=b,OU=c", ""));
-        assertTurnedBack("alice", "1");
+        assertEquals(ALLOWED, produce("ANONYMOUS", "quotahost-1"), "the plugins' own client alone may be anonymous");
+        assertTurnedBack("alice", "quotahost-1");
         assertTurnedBack("ANONYMOUS", "1");
         assertTurnedBack("ANONYMOUS", "broker-1-fetcher-0");
     }
