@@ -100,7 +100,7 @@ def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
-    assert "broker 1" in cluster.brokers[2].log_text().split("OPEN -> PAUSE", 1)[1].splitlines()[0]
+    assert "broker 1" in cluster.brokers[2].log_text().rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
 
 
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:

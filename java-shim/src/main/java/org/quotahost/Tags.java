@@ -73,7 +73,8 @@ final class Tags extends AbstractMap<String, String> {
 
     /** Works the limit of a type out again after the rule has changed. */
     boolean refresh(int type, LimitRule rule) {
-        return put(type, rule.limit(type, base[type], stand[type], exempt[type]));
+        boolean left = used[type] && holders[type] == 0 && Double.isNaN(base[type]);
+        return put(type, left ? null : rule.limit(type, base[type], stand[type], exempt[type]));
     }
 
     private boolean put(int type, Double limit) {
