@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 
 from harness import (
     Jmx,
@@ -24,6 +25,7 @@ from harness import (
     create_topic,
     eventually,
     fill_topic,
+    kafka_configs,
 )
 from harness.helper import Helper
 from tests.broker.numbers import attempt, end_offset
@@ -160,6 +162,23 @@ def test_the_exempt_write_on_and_others_do_not_and_are_counted(tight: KafkaNode,
     assert attempt(tight.client_config("alice", "a"), "quiet") is None
 
 
+def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_go_on(
+    tight: KafkaNode, full: str
+) -> None:
+    create_topic(tight, "neighbour")
+    own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
+    producer = Producer(tight.client_config("alice", "both") | own)
+    outcomes: dict[str, set[str | None]] = {full: set(), "neighbour": set()}
+
+    def note(error: KafkaError | None, message: Message) -> None:
+        outcomes[str(message.topic())].add(error and error.name())
+
+    for topic in (full, "neighbour") * 3:
+        producer.produce(topic, "one", partition=0, on_delivery=note)
+    assert producer.flush(20) == 0
+    assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "neighbour": {None}}
+
+
 @pytest.mark.parametrize("error", ["POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"])
 def test_who_wants_records_dropped_names_the_error(tight: KafkaNode, full: str, error: str) -> None:
     alter_broker_config(tight, {PREFIX + "topics.reject.error": error})
@@ -184,7 +203,8 @@ def test_thresholds_change_live_and_what_sums_above_the_total_is_refused_and_cha
     for topic in ("one", "two"):
         create_topic(tight, topic)
         assert attempt(tight.client_config("alice", "a"), topic) is None
-    alter_broker_config(tight, {PREFIX + TOTAL: "3M", PREFIX + OWN: "one:1M,absent:500K"})
+    default = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
+    kafka_configs(tight, *default, f"{PREFIX}{TOTAL}=3M,{PREFIX}{OWN}=[one:1M,absent:500K]")
     count = sum(name not in ("one", "absent") for name in metered(tight))
     eventually(lambda: topics(tight, "Share") == pytest.approx(1_500_000 / count))
     with pytest.raises(HelperError, match="3,500,000 bytes/s together, above the 3,000,000"):

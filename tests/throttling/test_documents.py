@@ -68,6 +68,26 @@ def test_v1_a_meters_rate_is_the_mean_of_its_first_5_s_and_then_follows_by_the_m
     assert meter.rate(NOW + 65_000) == pytest.approx(100 / math.e)
 
 
+@pytest.mark.parametrize(("times", "excess", "longest_s"), [(5, 0.1, 15), (10, 0.25, 35), (100, 2, 120)])
+def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_holds_it_for_long(
+    times: int, excess: float, longest_s: int
+) -> None:
+    """Why TopicQuotas.java carries the rate forward between ticks, and gives a topic credit."""
+    meter, expected, step = EwmaMeter(NOW), 1000, 100
+    appended, held, longest = 0, 0, 0
+    for now in range(NOW, NOW + 3600 * SECOND, step):
+        if meter.rate(now) > expected:  # recordQuota(), in a broker that is above its total
+            held += step
+        else:
+            meter.mark(n := times * expected * step // SECOND, now)
+            late = now >= NOW + 600 * SECOND  # what came in at first is forgotten
+            appended, held = appended + n * late, 0
+            continue
+        longest = max(longest, held if now >= NOW + 600 * SECOND else 0)
+    assert appended / 3000 > (1 + excess) * expected
+    assert longest >= longest_s * SECOND
+
+
 @pytest.mark.parametrize("make", [SampledRate, lambda s, w: BurstRate(5, s, w)])
 @pytest.mark.parametrize(("samples", "window_ms"), [(0, 1000), (10, 0), (-1, 1000)])
 def test_no_windows_are_refused(make: Any, samples: int, window_ms: int) -> None:
