@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from harness import Cluster, Jmx, KafkaNode, alter_broker_config, eventually
+from harness import Cluster, KafkaNode, alter_broker_config, eventually
 from harness.certificates import PASSWORD, Identity, identity, truststore
 from harness.ports import free_port
 from harness.proxy import Proxy
@@ -65,7 +65,7 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
 
 
 def publishes_also_in_a_pause(node: KafkaNode) -> None:
-    eventually(lambda: end_offset(node, TOPIC) > 0, timeout=30)
+    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1, timeout=30)
     eventually(lambda: state(node) == OPEN, timeout=30)
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
     eventually(lambda: state(node) == PAUSE)
@@ -73,7 +73,7 @@ def publishes_also_in_a_pause(node: KafkaNode) -> None:
     eventually(
         lambda: end_offset(node, TOPIC) > before + 1, what="snapshots flow while producers are stopped"
     )
-    assert Jmx(node).get("quotahost:type=Connection,name=publish-volumes", "Connected") == 1
+    assert gauge(node, "Connection,name=publish-volumes", "Connected") == 1
     assert gauge(node, "Publication", "Errors") == 0
     assert PASSWORD not in node.log_text()
     assert "PRIVATE KEY" not in node.log_text()
@@ -131,10 +131,10 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
     for proxy in proxies:
         proxy.cut()
     eventually(lambda: state(one) == state(two) == PAUSE, timeout=40, what="each is unknown to the other")
-    assert gauge(one, "Brokers", "Stale") == 1
-    assert Jmx(one).get("quotahost:type=Connection,name=publish-volumes", "Connected") == 0
+    eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
+    assert gauge(one, "Connection,name=publish-volumes", "Connected") == 0
     eventually(lambda: gauge(one, "Publication", "Errors") > 0, timeout=20)
     for proxy in proxies:
         proxy.heal()
     eventually(lambda: state(one) == state(two) == OPEN, timeout=40)
-    assert Jmx(one).get("quotahost:type=Connection,name=publish-volumes", "Connected") == 1
+    assert gauge(one, "Connection,name=publish-volumes", "Connected") == 1

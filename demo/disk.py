@@ -1,0 +1,153 @@
+"""The demo's second half: a disk fills, producers are slowed, stopped, and let go when space is back."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient
+
+from demo.scenario import MEGA, PREFIX, Client
+from harness import Jmx, KafkaNode, ProducerLoad, alter_broker_config, create_topic
+from quotahost.disks import read_disks
+
+SOFT: Final = 100 * MEGA  # above what is used when the disk's part begins
+HARD: Final = 200 * MEGA
+SERVICE: Final = 6 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
+STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
+STEP: Final = 0.5  # seconds
+PAUSED_FOR: Final = 5.0
+AFTER: Final = 8.0
+LONGEST: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look: seconds since the start, bytes consumed, factor, state, bytes/s and bytes so far by user."""
+
+    at: float
+    consumed: int
+    factor: float
+    state: str
+    rates: dict[str, float]
+    totals: dict[str, int]
+    rejections: float
+
+
+@dataclass
+class Story:
+    """What was seen: the samples, the limits in bytes, and the moments of each act."""
+
+    soft: int
+    hard: int
+    samples: list[Sample] = field(default_factory=list)
+    paused_at: float | None = None
+    freed_at: float | None = None
+    open_at: float | None = None
+
+    @property
+    def throttled(self) -> bool:
+        """Whether producers were slowed on the way."""
+        return any(sample.state == "THROTTLE" for sample in self.samples)
+
+    def appended_while_paused(self) -> int:
+        """Bytes of the two that were delivered between half a second after the stop and the freeing."""
+        if self.paused_at is None or self.freed_at is None:
+            return -1
+        held = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
+        return sum(held[-1].totals[user] - held[0].totals[user] for user in ("gold", "bronze")) if held else 0
+
+
+@contextmanager
+def own_file_system(folder: Path, size: str = "2g") -> Iterator[bool]:
+    """A small file system of its own for the broker, where this user may mount one; whether it is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "quotahost-demo", str(folder)]
+    mounted = (
+        shutil.which("mount") is not None
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
+
+
+def play(node: KafkaNode, everyone: list[Client], show: Callable[[Story, str], None]) -> Story:
+    """All acts; ``show`` is called after each look, with what is going on."""
+    producers = [client for client in everyone if client.quota_type == "PRODUCE"]
+    create_topic(node, "filling")
+    service = ProducerLoad(node.client_config("service", "filler"), "filling", rate=SERVICE)
+    now = consumed(node)
+    story = Story(now + SOFT, now + HARD)
+    limits = {"soft": str(story.soft), "hard": str(story.hard)}
+    alter_broker_config(node, {f"{PREFIX}static.storage.{side}": level for side, level in limits.items()})
+    loads = {**{client.user: client.load for client in producers}, "service": service}
+    look = partial(_look, node, story, loads, time.monotonic())
+    with service:
+        _until(
+            lambda: _is(story, "PAUSE"),
+            look,
+            show,
+            story,
+            "the disk fills: above soft all are slowed but the service",
+        )
+        story.paused_at = story.samples[-1].at
+    _for(PAUSED_FOR, look, show, story, "the disk is at its hard limit: the fence turns producers back")
+    admin = AdminClient(node.client_config(client_id="harness"))
+    admin.delete_topics(["filling"])["filling"].result(30)
+    story.freed_at = story.samples[-1].at
+    _until(lambda: _is(story, "OPEN"), look, show, story, "the service's topic is deleted: space comes back")
+    story.open_at = story.samples[-1].at
+    _for(AFTER, look, show, story, "and they go on")
+    return story
+
+
+def consumed(node: KafkaNode) -> int:
+    """Bytes used of the broker's volume."""
+    return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
+
+
+def _look(node: KafkaNode, story: Story, loads: dict[str, Any], began: float) -> None:
+    table = Jmx(node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
+    fence = Jmx(node).query("quotahost:type=Fence")["quotahost:type=Fence"]
+    rates = {user: load.meter.rate_over(1.0) for user, load in loads.items()}
+    totals = {user: load.meter.bytes for user, load in loads.items()}
+    state = STATES[int(table["State"])]
+    at = time.monotonic() - began
+    story.samples.append(
+        Sample(at, consumed(node), table["Factor"], state, rates, totals, fence["Rejections"])
+    )
+
+
+def _is(story: Story, state: str) -> bool:
+    return bool(story.samples) and story.samples[-1].state == state
+
+
+def _until(
+    reached: Callable[[], bool],
+    look: Callable[[], None],
+    show: Callable[[Story, str], None],
+    story: Story,
+    what: str,
+) -> None:
+    end = time.monotonic() + LONGEST
+    while not reached() and time.monotonic() < end:
+        look()
+        show(story, what)
+        time.sleep(STEP)
+
+
+def _for(
+    seconds: float, look: Callable[[], None], show: Callable[[Story, str], None], story: Story, what: str
+) -> None:
+    end = time.monotonic() + seconds
+    _until(lambda: time.monotonic() >= end, look, show, story, what)
