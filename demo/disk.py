@@ -19,8 +19,8 @@ from harness import Jmx, KafkaNode, ProducerLoad, alter_broker_config, create_to
 from quotahost.disks import read_disks
 
 SOFT: Final = 100 * MEGA  # above what is used when the disk's part begins
-HARD: Final = 200 * MEGA
-SERVICE: Final = 6 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
+HARD: Final = 350 * MEGA
+SERVICE: Final = 12 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 STEP: Final = 0.5  # seconds
 PAUSED_FOR: Final = 5.0

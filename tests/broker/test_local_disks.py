@@ -140,7 +140,8 @@ def test_the_policy_forecast_can_be_swapped_in_and_does_not_slow_a_disk_that_doe
     node: KafkaNode, topic: str
 ) -> None:
     now = consumed(node)
-    limits(node, now // 2, now * 2)
+    capacity = read_disks("1", [str(node.data_dirs[0])]).volumes[0].capacity
+    limits(node, now - 50 * MEGA, (now + capacity) // 2)
     eventually(lambda: state(node) == THROTTLE)
     change(node, policy="forecast")
     eventually(lambda: state(node) == OPEN, timeout=60, what="nothing fills the disk")
