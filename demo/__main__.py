@@ -47,14 +47,14 @@ def main() -> int:
             return _report(*_play(node, windows))
 
 
-def _disk(node: KafkaNode, everyone: list[Client]) -> Story:
-    title = "Now the disk: limits are set live, 100 and 350 MB above what is used"
+def _disk(node: KafkaNode) -> Story:
+    title = "Now the disk: limits are set live, 100 and 300 MB above what is used"
     console.print(f"[bold]{title}")
     if not console.is_terminal:
         told: list[str] = []
-        return disk.play(node, everyone, lambda story, what: _tell(story, what, told))
+        return disk.play(node, lambda story, what: _tell(story, what, told))
     with Live(console=console, refresh_per_second=4) as shown:
-        return disk.play(node, everyone, lambda story, what: shown.update(disk_picture.live(story, what)))
+        return disk.play(node, lambda story, what: shown.update(disk_picture.live(story, what)))
 
 
 def _tell(story: Story, what: str, told: list[str]) -> None:
@@ -87,7 +87,7 @@ def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], fl
             phase.change(node)
             found += _phase(phase, node, everyone, windows)
         end = time.monotonic()
-        story = _disk(node, everyone)
+    story = _disk(node)
     return found, everyone, end, story
 
 

@@ -6,20 +6,22 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
-from demo.scenario import MEGA, PREFIX, Client
-from harness import Jmx, KafkaNode, ProducerLoad, alter_broker_config, create_topic
+from demo.scenario import MEGA, PREFIX
+from harness import Jmx, KafkaNode, Load, ProducerLoad, alter_broker_config, create_topic, set_quota
 from quotahost.disks import read_disks
 
 SOFT: Final = 100 * MEGA  # above what is used when the disk's part begins
-HARD: Final = 350 * MEGA
+HARD: Final = 300 * MEGA
+QUOTA: Final = 1 * MEGA  # bytes/s of each of the two that are slowed and stopped
+USERS: Final = ("blue", "green")
 SERVICE: Final = 12 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 STEP: Final = 0.5  # seconds
@@ -62,7 +64,7 @@ class Story:
         if self.paused_at is None or self.freed_at is None:
             return -1
         held = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
-        return sum(held[-1].totals[user] - held[0].totals[user] for user in ("gold", "bronze")) if held else 0
+        return sum(held[-1].totals[user] - held[0].totals[user] for user in USERS) if held else 0
 
 
 @contextmanager
@@ -81,26 +83,44 @@ def own_file_system(folder: Path, size: str = "2g") -> Iterator[bool]:
             subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
 
 
-def play(node: KafkaNode, everyone: list[Client], show: Callable[[Story, str], None]) -> Story:
+def play(node: KafkaNode, show: Callable[[Story, str], None]) -> Story:
     """All acts; ``show`` is called after each look, with what is going on."""
-    producers = [client for client in everyone if client.quota_type == "PRODUCE"]
+    alter_broker_config(node, {PREFIX + "supplier": "client-quotas,static"})
+    for user in USERS:
+        set_quota(node, {"producer_byte_rate": QUOTA}, user=user)
     create_topic(node, "filling")
-    service = ProducerLoad(node.client_config("service", "filler"), "filling", rate=SERVICE)
     now = consumed(node)
     story = Story(now + SOFT, now + HARD)
     limits = {"soft": str(story.soft), "hard": str(story.hard)}
     alter_broker_config(node, {f"{PREFIX}static.storage.{side}": level for side, level in limits.items()})
-    loads = {**{client.user: client.load for client in producers}, "service": service}
-    look = partial(_look, node, story, loads, time.monotonic())
-    with service:
-        _until(
-            lambda: _is(story, "PAUSE"),
-            look,
-            show,
-            story,
-            "the disk fills: above soft all are slowed but the service",
-        )
-        story.paused_at = story.samples[-1].at
+    loads: dict[str, Load] = {
+        user: ProducerLoad(node.client_config(user, "app"), "written") for user in USERS
+    }
+    loads["service"] = ProducerLoad(node.client_config("service", "filler"), "filling", rate=SERVICE)
+    with ExitStack() as stack:
+        for load in loads.values():
+            stack.enter_context(load)
+        look = partial(_look, node, story, loads, time.monotonic())
+        _acts(node, story, loads["service"], look, show)
+    return story
+
+
+def _acts(
+    node: KafkaNode,
+    story: Story,
+    service: Load,
+    look: Callable[[], None],
+    show: Callable[[Story, str], None],
+) -> None:
+    _until(
+        lambda: _is(story, "PAUSE"),
+        look,
+        show,
+        story,
+        "the disk fills: above soft all are slowed but the service",
+    )
+    story.paused_at = story.samples[-1].at
+    service.stop()
     _for(PAUSED_FOR, look, show, story, "the disk is at its hard limit: the fence turns producers back")
     admin = AdminClient(node.client_config(client_id="harness"))
     admin.delete_topics(["filling"])["filling"].result(30)
@@ -108,7 +128,6 @@ def play(node: KafkaNode, everyone: list[Client], show: Callable[[Story, str], N
     _until(lambda: _is(story, "OPEN"), look, show, story, "the service's topic is deleted: space comes back")
     story.open_at = story.samples[-1].at
     _for(AFTER, look, show, story, "and they go on")
-    return story
 
 
 def consumed(node: KafkaNode) -> int:
@@ -116,7 +135,7 @@ def consumed(node: KafkaNode) -> int:
     return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
 
 
-def _look(node: KafkaNode, story: Story, loads: dict[str, Any], began: float) -> None:
+def _look(node: KafkaNode, story: Story, loads: dict[str, Load], began: float) -> None:
     table = Jmx(node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
     fence = Jmx(node).query("quotahost:type=Fence")["quotahost:type=Fence"]
     rates = {user: load.meter.rate_over(1.0) for user, load in loads.items()}

@@ -17,7 +17,7 @@ from rich.text import Text
 from demo.disk import Sample, Story
 
 BAR: Final = 40
-COLOURS: Final = {"gold": "#c79100", "bronze": "#8d5524", "service": "#7f7f7f"}
+COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "service": "#7f7f7f"}
 STYLES: Final = {"OPEN": "green", "THROTTLE": "yellow", "PAUSE": "red"}
 
 
@@ -70,7 +70,7 @@ def draw(story: Story, file: Path) -> None:
     """Write a PNG: above consumption and the limits, below throughput; the state as background."""
     figure, (above, below) = pyplot.subplots(2, figsize=(10, 6), sharex=True, layout="constrained")
     times = [sample.at for sample in story.samples]
-    above.plot(times, [sample.consumed / 1e6 for sample in story.samples], color="#1f77b4", label="consumed")
+    above.plot(times, [sample.consumed / 1e6 for sample in story.samples], color="#333333", label="consumed")
     for level, name, colour in ((story.soft, "soft limit", "#e6a700"), (story.hard, "hard limit", "#c0392b")):
         above.axhline(level / 1e6, color=colour, linestyle="dashed", linewidth=1, label=name)
     for user, colour in COLOURS.items():

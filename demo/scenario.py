@@ -132,7 +132,7 @@ def broker(directory: Path) -> Iterator[KafkaNode]:
         "static.excluded.principal.name.list": "User:service",
         "fence.authorizer": "none",
     }
-    users = {"gold": "g", "bronze": "b", "reader": "r", "service": "s"}
+    users = {name: name for name in ("gold", "bronze", "reader", "blue", "green", "service")}
     named = {PREFIX + name: value for name, value in properties.items()}
     named |= {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
     with KafkaNode(directory, classpath=[JAR], properties=named, users=users) as node:
