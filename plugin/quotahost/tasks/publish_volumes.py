@@ -144,7 +144,8 @@ def is_news(before: Snapshot, now: Snapshot) -> bool:
 def _moved(before: Volume, now: Volume) -> bool:
     if before.capacity != now.capacity or (before.soft, before.hard) != (now.soft, now.hard):
         return True
-    return abs(now.consumed - before.consumed) * _NEWS >= now.capacity or any(
+    change = abs(now.consumed - before.consumed)
+    return (change > 0 and change * _NEWS >= now.capacity) or any(
         (before.consumed >= limit.consumed_at(now.capacity))
         != (now.consumed >= limit.consumed_at(now.capacity))
         for limit in (now.soft, now.hard)
