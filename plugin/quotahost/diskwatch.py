@@ -5,21 +5,36 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from quotahost.api import Context
 from quotahost.disks import Disks, log_dirs, read_disks
 from quotahost.model import ClusterVolumes, Volume
+from quotahost.overrides import Matched, match
+from quotahost.properties import printable
 
 _FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the constructor waits, so that the first read knows the disks
 _CLOSE_WITHIN: Final = 0.5  # seconds
 
 
 class DiskWatch:
-    """The newest look at the disks, renewed every ``volumes.period``, and its age."""
+    """The newest look at the disks, renewed every ``volumes.period``, and its age.
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin to look, and wait a second at most for the first; ``clock`` in seconds, monotonic."""
+    Volumes have the limits of ``static.storage.overrides`` that hold for them.
+    """
+
+    def __init__(
+        self, context: Context, clock: Callable[[], float] = time.monotonic, tells: bool = True
+    ) -> None:
+        """Begin to look, and wait a second at most for the first.
+
+        Args:
+            context: the plugin's.
+            clock: in seconds, monotonic.
+            tells: whether to log overrides that fit no volume; another watch of this broker may do so.
+        """
+        self._tells, self._told = tells, set[str]()
         self._context, self._clock = context, clock
         self._broker = str(context.node_id)
         self._directories = log_dirs(context.broker.properties())
@@ -70,12 +85,33 @@ class DiskWatch:
         self._looked.set()
 
     def _look(self) -> None:
-        disks = read_disks(self._broker, self._directories, self._context.broker.offline_log_dirs())
+        disks = self._with_limits(
+            read_disks(self._broker, self._directories, self._context.broker.offline_log_dirs())
+        )
         before = self._newest[1]
         # The same object while nothing changed: who compares by identity has nothing to do.
         self._newest = (self._clock(), before if disks == before else disks)
         if disks != before:
             self._show(disks, before.volumes if before else ())
+
+    def _with_limits(self, disks: Disks) -> Disks:
+        overrides = self._context.host.static.storage.overrides
+        if not overrides:
+            return disks
+        # An offline directory may be what an override names, or hide the volume that has this name.
+        known = dict.fromkeys(self._directories, "") | dict(disks.places)
+        matched = match(overrides, [volume.name for volume in disks.volumes], known)
+        self._tell(matched, bool(disks.offline))
+        none = (None, None)
+        limits = ((volume, *matched.limits.get(volume.name, none)) for volume in disks.volumes)
+        return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
+
+    def _tell(self, matched: Matched, offline: bool) -> None:
+        problems = [f"{printable(name)} is no volume or log directory" for name in matched.strangers]
+        for problem in [*matched.twice, *([] if offline else problems)]:
+            if self._tells and problem not in self._told:
+                self._context.log.warning("static.storage.overrides: %s", problem)
+            self._told.add(problem)
 
     def _show(self, disks: Disks, before: tuple[Volume, ...]) -> None:
         broker = self._context.broker

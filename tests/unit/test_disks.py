@@ -122,10 +122,12 @@ class Disk:
     def __init__(self) -> None:
         self.answer: Disks | Exception = Disks((Volume("1", "/d", 100, 10),))
         self.looks = 0
+        self.hangs = False
         self.free = threading.Event()
         self.free.set()
 
     def __call__(self, broker: str, directories: Any, given_up: Any = ()) -> Disks:
+        self.hangs = not self.free.is_set()
         self.free.wait()
         self.looks += 1
         if isinstance(self.answer, Exception):
@@ -207,6 +209,7 @@ def test_a_disk_that_hangs_at_the_start_holds_nobody_and_is_waited_for(disk: Dis
 def test_a_thread_in_a_disk_that_hangs_does_not_hold_the_close(disk: Disk, local: Make) -> None:
     source = local()
     disk.free.clear()
+    eventually(lambda: disk.hangs)
     source.close()
     assert any(thread.name == "quotahost-mine-disks" for thread in threading.enumerate()), "it is left behind"
 

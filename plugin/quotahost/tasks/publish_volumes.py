@@ -18,6 +18,7 @@ from quotahost.wire import Snapshot, encode
 
 _NEWS: Final = 1000  # a change of consumption by this part of the capacity is published at once
 _RETRY: Final = 1.0  # seconds
+_LOOK_THEMSELVES: Final = ("local", "snapshots")  # factor sources with a watch of their own
 _FLUSH: Final = 1.0  # seconds
 
 
@@ -33,7 +34,7 @@ class PublishVolumes:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self.period: timedelta = context.host.volumes_period
-        self._watch = DiskWatch(context, clock)
+        self._watch = DiskWatch(context, clock, tells=context.host.factor_source not in _LOOK_THEMSELVES)
         self._connection = Connection(context)
         self._producer: Producer | None = None
         self._started = clock()
