@@ -55,7 +55,7 @@ _READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
 def _source(fields: dict[str, Any]) -> str | None:
     """This broker's own volumes where a limit is set: the least that protects them."""
     static = fields.get("static")
-    return "local" if static and (static.storage.limit("soft") or static.storage.limit("hard")) else None
+    return "local" if static and static.storage.any_limit else None
 
 
 def _policy(fields: dict[str, Any]) -> str | None:

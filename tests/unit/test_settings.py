@@ -28,6 +28,7 @@ LIVE = [
     "static.storage.hard",
     "static.storage.hard.min-free-bytes",
     "static.storage.hard.min-free-percent",
+    "static.storage.overrides",
     "factor.source",
     "factor.interval",
     "policy",
