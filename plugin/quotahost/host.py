@@ -200,7 +200,9 @@ class Host:
         self._settings, self._lineup = settings, new
         self._asked.settings = settings
         self._factor.forget()
-        self._resolver = Resolver(asks(new.suppliers()), self._exemptions, self._guard)
+        self._resolver = Resolver(
+            asks(new.suppliers()), self._exemptions, self._guard, settings.supplier_combine
+        )
         self._shim.configure(settings)
         self._tasks.set(new.tasks())
         if old:

@@ -14,6 +14,7 @@ from quotahost.properties_secrets import property_names
 from quotahost.properties_show import Models, Row, rows, table
 from quotahost.properties_types import (
     Action,
+    Combination,
     Mode,
     Name,
     Names,
@@ -129,6 +130,12 @@ class Settings(Frozen):
         "supplier",
         "Suppliers in the order in which they are asked; the first answer is the client's quota.",
         default="client-quotas,static",
+    )
+    supplier_combine: Combination = declare(
+        "supplier.combine",
+        "`first`: of each quota type the first supplier that has an answer gives the quota; "
+        "`most-constraining`: all are asked, and the smallest rate does, unlimited being the largest.",
+        default="first",
     )
     static: StaticSettings = Field(default_factory=StaticSettings)
     factor_source: Name = declare(
