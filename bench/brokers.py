@@ -143,7 +143,8 @@ def on_disk(cluster: Cluster, topic: str) -> int:
 
 def busy() -> str:
     """A line about the machine for under a table."""
-    return f"Load average {os.getloadavg()[0]:.1f} at the end, {os.cpu_count()} cores, files on {tempfile.gettempdir()}."
+    load = os.getloadavg()[0]
+    return f"Load average {load:.1f} at the end, {os.cpu_count()} cores, files on {tempfile.gettempdir()}."
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
