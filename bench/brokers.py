@@ -12,6 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka.admin import AdminClient
+
 from bench.callback import JAR, strimzi
 from harness import Cluster, HelperError, Jmx, KafkaNode, eventually
 
@@ -48,28 +50,25 @@ def _theirs(min_free: int) -> dict[str, str]:
     }
 
 
-def _ours(min_free: int, soft_free: int | None) -> dict[str, str]:
-    soft = {} if soft_free is None else {"static.storage.soft.min-free-bytes": str(soft_free)}
-    return soft | {
+def _ours(min_free: int | None, soft_free: int | None) -> dict[str, str]:
+    limits = {"hard": min_free, "soft": soft_free}
+    return {
         "class": "org.quotahost.PythonQuotaCallback",
         "python.executable": sys.executable,
         "factor.source": "snapshots",
-        "static.storage.hard.min-free-bytes": str(min_free),
+        **{f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items() if at is not None},
     }
 
 
-def _equip(node: KafkaNode, whose: Whose, min_free: int, soft_free: int | None, more: dict[str, str]) -> None:
-    """The plugin's properties on a node; ``more`` are without the prefix, for either plugin."""
+def _equip(node: KafkaNode, whose: Whose, settings: dict[str, str]) -> None:
+    """The plugin's properties on a node."""
+    settings = {"static.excluded.principal.name.list": "User:filler", **settings}
+    node.properties = _SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in settings.items()}
     if whose is Whose.THEIRS:
-        settings = _theirs(min_free) | {"static.kafka.admin.bootstrap.servers": node.bootstrap}
-    else:
-        settings = _ours(min_free, soft_free)
-    settings |= {"static.excluded.principal.name.list": "User:filler", **more}
-    node.properties = dict(_SPACE_COMES_BACK_SOON)
-    node.properties |= {PREFIX + name: value for name, value in settings.items()}
+        node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
     if whose is Whose.FENCED:
-        node.properties["authorizer.class.name"] = "org.quotahost.QuotaFence"
-        node.properties[PREFIX + "fence.authorizer"] = "none"
+        node.properties |= {"authorizer.class.name": "org.quotahost.QuotaFence"}
+        node.properties |= {PREFIX + "fence.authorizer": "none"}
 
 
 @contextmanager
@@ -90,16 +89,20 @@ def brokers(
     """
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
         cluster = Cluster(Path(folder), count, classpath=[JAR, *map(Path, strimzi())], users=USERS)
-        now = free(Path(folder))
-        soft = None if soft_at is None else now - int(headroom * soft_at)
+        hard = free(Path(folder)) - headroom
+        soft = None if soft_at is None else hard + headroom - int(headroom * soft_at)
         given = {name.replace("_", "."): value for name, value in more.items()}
         for node in cluster.brokers:
-            mine = whose is Whose.THEIRS or node.node_id == 1
-            _equip(node, whose, now - headroom if mine else 0, soft if mine else None, given)
+            limits = (hard, soft) if node.node_id == 1 else (None, None)
+            plugin = _theirs(hard) if whose is Whose.THEIRS else _ours(*limits)
+            _equip(node, whose, plugin | given)
         with cluster:
             # The controllers start with other limits than the brokers know: none may be left in the fallback.
             eventually(lambda: not any(stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
-            yield cluster
+            try:
+                yield cluster
+            finally:
+                cluster.kill()  # what nobody needs any more need not end in order
 
 
 def min_free(node: KafkaNode) -> int:
@@ -127,6 +130,13 @@ def until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> 
             return None
         time.sleep(poll)
     return time.monotonic()
+
+
+def delete(node: KafkaNode, *topics: str) -> None:
+    """Deletes topics; their files go some 100 ms later."""
+    admin = AdminClient(node.client_config(client_id="bench") | {"log_level": 0})
+    for done in admin.delete_topics(list(topics)).values():
+        done.result(30)
 
 
 def on_disk(cluster: Cluster, topic: str) -> int:

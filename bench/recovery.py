@@ -14,7 +14,8 @@ from typing import Any, Final
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.brokers import Whose, brokers, busy, free, min_free, on_disk, stopped, table, until
+from bench.brokers import Whose, brokers, busy, delete, free, min_free, on_disk, stopped, table, until
+from bench.paced import Paced
 from harness import Cluster, Meter, ProducerLoad, create_topic, eventually
 from harness.helper import Helper
 
@@ -22,7 +23,7 @@ HEADROOM: Final = 600_000_000  # bytes; the producers take a tenth of it, the fi
 OVER: Final = 50_000_000  # bytes beyond the limit
 RATE: Final = 3e6  # bytes/s of librdkafka's producer
 PERIOD: Final = 2  # ms between two records of Kafka's own
-QUOTA: Final = "20000000"  # bytes/s, more than the producers need to catch up
+QUOTA: Final = "1250000"  # bytes/s of each broker: a fifth more than the producers use
 STEADY: Final = 5.0  # seconds
 STOPPED: Final = 15.0
 WINDOW: Final = 0.5
@@ -33,12 +34,17 @@ RUNS: Final = {Whose.FENCED: 5, Whose.UNFENCED: 5, Whose.THEIRS: 2}
 
 @dataclass(frozen=True)
 class Recovered:
-    """Seconds from when space was back; None if not within a minute. ``told``: the longest throttle time, s."""
+    """Seconds from when space was back, None if not within a minute.
+
+    ``told`` is the longest throttle time in s that librdkafka was told, ``failed`` how many records it lost,
+    ``appended`` the bytes that both appended between the full stop and the return of space.
+    """
 
     librdkafka: float | None
     java: float | None
     told: float
-    deleting: float
+    failed: int
+    appended: int
 
 
 def runs(whose: Whose, count: int) -> list[Recovered]:
@@ -52,7 +58,7 @@ def _one(cluster: Cluster, number: int) -> Recovered:
     create_topic(node, load_topic, partitions=3)
     _on_broker(cluster, java_topic, 3)
     with ExitStack() as stack:
-        load = stack.enter_context(ProducerLoad(cluster.client_config("app", "load"), load_topic, rate=RATE))
+        load = stack.enter_context(Paced(cluster.client_config("app", "load"), load_topic, RATE))
         java = stack.enter_context(_java(cluster, java_topic))
         time.sleep(2 * STEADY)  # the JVM warms up, too
         began = time.monotonic()
@@ -60,13 +66,18 @@ def _one(cluster: Cluster, number: int) -> Recovered:
         assert all(wanted), "the producers don't produce"
         with filled(cluster, f"filler-{number}") as empty:
             eventually(lambda: all(stopped(each) for each in cluster.brokers), 90, "a full stop")
+            before = _appended(cluster, load_topic, java_topic)
             time.sleep(STOPPED)
-            asked = time.monotonic()
+            appended = _appended(cluster, load_topic, java_topic) - before
             back = empty()
         found = _wait(back, [load.meter, java], wanted)
-        told = load.max_throttle(since=began)
-    AdminClient(node.client_config()).delete_topics([load_topic, java_topic])[load_topic].result(30)
-    return Recovered(found[0], found[1], told, back - asked)
+        told, failed = load.max_throttle(since=began), len(load.errors)
+    delete(node, load_topic, java_topic)
+    return Recovered(found[0], found[1], told, failed, appended)
+
+
+def _appended(cluster: Cluster, *topics: str) -> int:
+    return sum(on_disk(cluster, topic) for topic in topics)
 
 
 def _wait(back: float, meters: list[Meter], wanted: list[float]) -> list[float | None]:
@@ -83,9 +94,9 @@ def _wait(back: float, meters: list[Meter], wanted: list[float]) -> list[float |
 
 def _on_broker(cluster: Cluster, topic: str, broker: int) -> None:
     """A topic of one partition on a broker without a limit, which knows of the full disk from the snapshots."""
-    node = cluster.brokers[0]
-    new = NewTopic(topic, replica_assignment=[[broker]])
-    AdminClient(node.client_config(client_id="harness")).create_topics([new])[topic].result(30)
+    admin = AdminClient(cluster.client_config(client_id="bench") | {"log_level": 4})
+    new = NewTopic(topic, 1, replica_assignment=[[broker]])
+    admin.create_topics([new])[topic].result(30)
 
 
 @contextmanager
@@ -99,7 +110,7 @@ def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
         assert until(lambda: free(node.directory) <= limit - OVER, 60) is not None, "the disk didn't fill"
 
     def empty() -> float:
-        AdminClient(node.client_config(client_id="harness")).delete_topics([topic])[topic].result(30)
+        delete(node, topic)
         back = until(lambda: free(node.directory) > limit, 30)
         assert back is not None, "no space came back"
         return back
@@ -124,7 +135,7 @@ def _java(cluster: Cluster, topic: str) -> Iterator[Meter]:
             stopping.set()
             watcher.join()
             helper.end()
-            done.exception()
+            done.exception(10)
 
 
 def _watch(cluster: Cluster, topic: str, meter: Meter, stopping: threading.Event) -> None:
@@ -158,6 +169,8 @@ def report(found: dict[Whose, list[Recovered]]) -> str:
             _seconds([one.librdkafka for one in each]),
             _seconds([one.java for one in each]),
             f"{max(one.told for one in each):,.1f}",
+            str(sum(one.failed for one in each)),
+            f"{statistics.median(one.appended for one in each) / 1e6:.1f}",
         ]
         for whose, each in found.items()
     ]
