@@ -28,11 +28,19 @@ final class Fence {
     static final LongAdder shadowed = new LongAdder();
     private static final AtomicInteger fences = new AtomicInteger();
     private static volatile Runnable changed = () -> {};
-    private static volatile boolean closed;
+    /** Why requests may be turned back, null while there is no reason: all that an open fence reads. */
+    private static volatile Held held;
     private static volatile boolean shadow;
     private static volatile Exempt exempt = new Exempt(Set.of(), Set.of(), false);
 
     private Fence() {}
+
+    /** All requests of all but the exempt, or those to some topics (null: none). */
+    private record Held(boolean all, TopicsOver topics) {
+        static Held of(boolean all, TopicsOver topics) {
+            return all || topics != null ? new Held(all, topics) : null;
+        }
+    }
 
     /** Who is never turned back; replaced as a whole. */
     private record Exempt(Set<String> principals, Set<String> anonymousClientIds, boolean brokersAnonymous) {
@@ -46,8 +54,14 @@ final class Fence {
     // ---- request threads -------------------------------------------------------------------------------------
 
     /** Whether there may be a reason to turn a request back: all that a request costs while there is none. */
+    static boolean holds() {
+        return held != null;
+    }
+
+    /** Whether all but the exempt are turned back. */
     static boolean closed() {
-        return closed;
+        Held now = held;
+        return now != null && now.all;
     }
 
     /**
@@ -56,8 +70,10 @@ final class Fence {
      */
     static RuntimeException refusal(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
-        if (context.requestType() != PRODUCE || !writes(actions, results)) return null;
+        Held now = held;
+        if (now == null || context.requestType() != PRODUCE || !writes(actions, results)) return null;
         if (exempt.holds(context.principal().getName(), context.clientId())) return null;
+        if (!now.all) return now.topics.refusal(actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
         return shadow ? null : Paused.INSTANCE;
     }
@@ -75,22 +91,37 @@ final class Fence {
     /** From now on produce requests are turned back, but for those of the exempt. */
     static synchronized void close() {
         QuietLog.hush(); // each time: a reload of the log's configuration forgets it
-        if (closed) return;
-        closed = true;
+        if (closed()) return;
+        held = Held.of(true, topics());
         LOG.warn("The fence is closed: produce requests are {}", shadow ? "only counted (mode=shadow)"
                 : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
     }
 
     /** From now on all produce requests go on. */
     static synchronized void open() {
-        if (!closed) return;
-        closed = false;
+        if (!closed()) return;
+        held = Held.of(false, topics());
         LOG.info("The fence is open: produce requests go on");
+    }
+
+    /** From now on requests to these topics are turned back, but for those of the exempt; null for none. */
+    static synchronized void topics(TopicsOver over) {
+        if (over != null) QuietLog.hush();
+        held = Held.of(closed(), over);
+    }
+
+    private static TopicsOver topics() {
+        Held now = held;
+        return now == null ? null : now.topics;
     }
 
     /** In shadow nothing is turned back, only counted. */
     static void shadow(boolean on) {
         shadow = on;
+    }
+
+    static boolean inShadow() {
+        return shadow;
     }
 
     /**

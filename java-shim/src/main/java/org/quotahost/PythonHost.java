@@ -33,6 +33,8 @@ public final class PythonHost {
     private final Lease lease = new Lease(System::nanoTime, table::fallback);
     private final Gauges gauges = new Gauges();
     private final Watch watch = new Watch(lease, table);
+    private final TopicQuotas topicQuotas = new TopicQuotas();
+    private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
     private final Reconfiguration reconfiguration = new Reconfiguration(inbox);
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
     private final LongAdder restarts = new LongAdder();
@@ -119,6 +121,10 @@ public final class PythonHost {
 
     public Inbox inbox() {
         return inbox;
+    }
+
+    public TopicQuotas topicQuotas() {
+        return topicQuotas;
     }
 
     /** Waits for work, and is the sign of life that renews the lease. */
@@ -230,12 +236,14 @@ public final class PythonHost {
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         StandardGauges.add(gauges, table, inbox, lease, restarts::sum);
+        StandardGauges.add(gauges, topicQuotas);
         Fence.onInstall(table::fenceChanged);
         thread = new Thread(null, () -> live(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
         thread.start();
         awaitReady();
         watch.start();
+        topicWatch.start();
         System.setProperty(NODE, config.broker().getOrDefault("node.id", "-1"));
     }
 
@@ -291,6 +299,7 @@ public final class PythonHost {
         closing.countDown();
         inbox.post("closing", List.of());
         watch.close();
+        topicWatch.close();
         try {
             if (thread != null) thread.join(CLOSE_MS);
             if (thread != null && thread.isAlive()) LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);

@@ -13,7 +13,8 @@ import org.slf4j.LoggerFactory;
 /**
  * What Kafka loads as authorizer.class.name: another authorizer, and the fence in front of it. While the state is
  * PAUSE, produce requests of all but the exempt are turned back before anything is appended. Quotas can't do that, as
- * Kafka throttles after the append; but if authorize() throws, KafkaApis answers with that error instead.
+ * Kafka throttles after the append; but if authorize() throws, KafkaApis answers with that error instead. Topic quotas
+ * (TopicQuotas) turn requests to single topics back in the same way.
  *
  * <p>The inner authorizer is asked first, so that who lacks a right hears so. It is named by
  * client.quota.callback.fence.authorizer (InnerAuthorizer); without it it is Kafka's StandardAuthorizer.
@@ -42,7 +43,7 @@ public class QuotaFence extends ForwardingAuthorizer {
     @Override
     public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
         List<AuthorizationResult> results = super.authorize(context, actions);
-        if (Fence.closed()) {
+        if (Fence.holds()) {
             RuntimeException refusal = Fence.refusal(context, actions, results);
             if (refusal != null) throw refusal;
         }

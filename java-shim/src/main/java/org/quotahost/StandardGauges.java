@@ -33,4 +33,15 @@ final class StandardGauges {
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
     }
+
+    static void add(Gauges gauges, TopicQuotas topics) {
+        gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
+        gauges.add("TopicQuotas", "", "Rate", topics::rate);
+        gauges.add("TopicQuotas", "", "Share", topics::share);
+        gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
+        gauges.add("TopicQuotas", "", "Rejections", TopicsOver.rejections::sum);
+        gauges.add("TopicQuotas", "", "Shadowed", TopicsOver.shadowed::sum);
+        gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
+        gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
+    }
 }

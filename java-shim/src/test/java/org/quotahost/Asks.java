@@ -60,6 +60,7 @@ final class Asks {
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.open();
+        Fence.topics(null);
         Fence.shadow(false);
         Fence.exempt(new String[0], new String[0], false);
     }

@@ -1,0 +1,59 @@
+package org.quotahost;
+
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The thread that looks at Kafka's meters for the topic quotas, without Python and on no request's time. */
+final class TopicWatch {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
+    private static final long LOOK_MS = 100, IDLE_MS = 500;
+    /** Where there are so many topics that a look takes long, it uses at most a tenth of a core. */
+    private static final long TIMES_ITS_LENGTH = 9;
+
+    private final TopicQuotas quotas;
+    private final CountDownLatch closed = new CountDownLatch(1);
+    private final Thread thread = new Thread(this::run, "quotahost-topics");
+
+    TopicWatch(TopicQuotas quotas) {
+        this.quotas = quotas;
+        thread.setDaemon(true);
+    }
+
+    void start() {
+        thread.start();
+    }
+
+    void close() {
+        closed.countDown();
+        try {
+            thread.join(1_000);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void run() {
+        try {
+            long pause = IDLE_MS;
+            while (!closed.await(pause, TimeUnit.MILLISECONDS)) pause = quotas.on() ? look() : IDLE_MS;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } finally {
+            quotas.close();
+        }
+    }
+
+    /** Answers how long to wait for the next look, in ms. */
+    private long look() {
+        long before = System.nanoTime();
+        try {
+            quotas.look(before);
+        } catch (RuntimeException e) {
+            LOG.debug("A look at the topics' meters failed", e);
+            quotas.blind("Kafka's meters can't be read (" + e + ")");
+        }
+        return Math.max(LOOK_MS, TIMES_ITS_LENGTH * TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before));
+    }
+}
