@@ -85,7 +85,7 @@ def own_file_system(folder: Path, size: str = "2g") -> Iterator[bool]:
 
 def play(node: KafkaNode, show: Callable[[Story, str], None]) -> Story:
     """All acts; ``show`` is called after each look, with what is going on."""
-    own = dict.fromkeys((f"{PREFIX}plugin.off-peak.{name}" for name in ("produce", "from", "to")))
+    own = dict.fromkeys(f"{PREFIX}plugin.off-peak.{name}" for name in ("produce", "from", "to"))
     alter_broker_config(node, {**own, PREFIX + "supplier": "client-quotas,static"})
     for user in USERS:
         set_quota(node, {"producer_byte_rate": QUOTA}, user=user)

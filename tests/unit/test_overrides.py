@@ -139,7 +139,7 @@ GIVEN = {"volumes__period": "2ms", "static__storage__hard": "90"}
 def disks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Disks]]:
     now = [DISKS]
     monkeypatch.setattr(diskwatch, "read_disks", lambda *_: now[0])
-    yield now
+    return now
 
 
 def broker() -> FakeBroker:
