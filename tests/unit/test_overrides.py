@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -136,7 +135,7 @@ GIVEN = {"volumes__period": "2ms", "static__storage__hard": "90"}
 
 
 @pytest.fixture
-def disks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Disks]]:
+def disks(monkeypatch: pytest.MonkeyPatch) -> list[Disks]:
     now = [DISKS]
     monkeypatch.setattr(diskwatch, "read_disks", lambda *_: now[0])
     return now
