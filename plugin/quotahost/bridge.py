@@ -65,6 +65,17 @@ class JavaShim:
         self._host.configureLease(
             int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)
         )
+        self._configure_topics(settings)
+
+    def _configure_topics(self, settings: Settings) -> None:
+        topics = settings.topics
+        self._host.topicQuotas().configure(
+            math.nan if topics.total is None else topics.total,
+            self._strings([topic for topic, _ in topics.own]),
+            self._doubles([rate for _, rate in topics.own]),
+            self._strings([settings.snapshots_topic]),
+            topics.reject_error,
+        )
 
     def take(self, timeout: float) -> Batch:
         return _batch(self._host.take(int(timeout * _MILLIS)))

@@ -112,6 +112,58 @@ CATALOGUE: Final = (
         Kind.COUNTER,
         "Produce requests that it would have turned back, but for mode=shadow.",
     ),
+    Described(
+        "TopicQuotas",
+        "Threshold",
+        "topic_quotas_threshold_bytes",
+        Kind.GAUGE,
+        "Bytes/s that this broker is expected to take in; 0 without topic quotas.",
+    ),
+    Described(
+        "TopicQuotas",
+        "Rate",
+        "topic_quotas_rate_bytes",
+        Kind.GAUGE,
+        "Bytes/s that it takes in, by Kafka's one-minute rate carried forward; 0 without topic quotas.",
+    ),
+    Described(
+        "TopicQuotas",
+        "Share",
+        "topic_quotas_share_bytes",
+        Kind.GAUGE,
+        "Bytes/s expected of each topic without a threshold of its own.",
+    ),
+    Described(
+        "TopicQuotas", "Over", "topic_quotas_over", Kind.GAUGE, "Topics that producers are turned back from."
+    ),
+    Described(
+        "TopicQuotas",
+        "Rejections",
+        "topic_quotas_rejections",
+        Kind.COUNTER,
+        "Produce requests turned back by topic quotas.",
+    ),
+    Described(
+        "TopicQuotas",
+        "Shadowed",
+        "topic_quotas_shadowed",
+        Kind.COUNTER,
+        "Produce requests that they would have turned back, but for mode=shadow.",
+    ),
+    Described(
+        "TopicQuotas",
+        "Failed",
+        "failed_appends",
+        Kind.COUNTER,
+        "Appends that failed for any other reason (Kafka's FailedProduceRequestsPerSec).",
+    ),
+    Described(
+        "TopicQuotas",
+        "FailedBytes",
+        "failed_appends_bytes",
+        Kind.COUNTER,
+        "Bytes of records that were too large (Kafka's BytesRejectedPerSec).",
+    ),
     Described("Inbox", "Depth", "inbox_depth", Kind.GAUGE, "New clients that wait for the host."),
     Described(
         "Inbox",

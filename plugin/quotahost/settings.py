@@ -26,6 +26,7 @@ from quotahost.properties_types import (
     Text,
 )
 from quotahost.settings_storage import StorageSettings
+from quotahost.settings_topics import TopicSettings
 from quotahost.strimzi_names import live_names
 from quotahost.units import (
     BytesLimit,
@@ -187,6 +188,7 @@ class Settings(Frozen):
         told="",
     )
     newcomers: NewcomerSettings = Field(default_factory=NewcomerSettings)
+    topics: TopicSettings = Field(default_factory=TopicSettings)
     clients_max: Count = declare(
         "clients.max", "How many clients have a place in the table.", default="50000", live=False
     )

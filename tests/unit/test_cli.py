@@ -474,6 +474,8 @@ def test_listeners_on_which_everybody_is_anonymous(
 
 # ---- what is weak ----
 
+TOTAL = "topics.total.bytes.in.per.sec.threshold"
+
 
 @pytest.mark.parametrize(
     ("properties", "words"),
@@ -495,6 +497,12 @@ def test_listeners_on_which_everybody_is_anonymous(
         (f"{PREFIX}mode=shadow", "nothing is enforced"),
         (f"{PREFIX}supplier=static", "nobody is throttled"),
         (f"{PREFIX}supplier=mine\n{PREFIX}static.fetch=1M", "the supplier static is not named"),
+        (f"{PREFIX}{TOTAL}=10M", "the broker's authorizer is not the fence"),
+        (
+            f"{PREFIX}{TOTAL}=10M\n{PREFIX}{TOTAL.replace('total.', '')}=a:4M,b:6M\n"
+            "authorizer.class.name=org.quotahost.QuotaFence",
+            "topics without one take nothing in",
+        ),
     ],
 )
 def test_each_weakness_is_told_once_with_a_remedy(tmp_path: Path, properties: str, words: str) -> None:

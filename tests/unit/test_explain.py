@@ -42,6 +42,7 @@ def told(*of: Held, **changes: Any) -> Told:
         "pid": "42", "node": "1", "client": Client("alice", "app"), "shadow": False, "state": State.OPEN,
         "factor": 1.0, "limit_factor": 1.0, "cause": "", "factored": frozenset({"PRODUCE"}),
         "fence_installed": False, "fence_closed": False, "fence_passes": False, "table_full": False,
+        "topics_threshold": 0.0, "topics_rate": 0.0, "topics_over": (),
         "held": of or (held(),),
     }  # fmt: skip
     return Told(**(facts | changes))
@@ -60,6 +61,7 @@ LINES = (
     "state\tmode\tenforce\nstate\tstate\tTHROTTLE\nstate\tfactor\t0.5\nstate\tlimit-factor\t0.7\n"
     "state\tcause\tbroker 2, volume \\u00fc\\\\\nstate\tfallback\tfalse\nstate\tfactor-types\tFETCH,PRODUCE\n"
     "state\tfence-installed\ttrue\nstate\tfence-closed\tfalse\nstate\tfence-passes\tfalse\n"
+    "state\ttopics-threshold\t3000.0\nstate\ttopics-rate\t3100.5\nstate\ttopics-over\ta,b.c\n"
     "state\tclients\t3\nstate\tclients-max\t3\n"
     "quota\tPRODUCE\talice\ta\\tb\tNaN\t3000.0\tknown\t\tfalse\t6000.0\tfalse\tmeasured\tfalse\t2950.0\tNaN\n"
     "quota\tFETCH\t<newcomers>\t\t100.0\tnull\tnewcomer\tmine\tfalse\tNaN\tfalse\t\ttrue\tNaN\tNaN\n"
@@ -73,6 +75,7 @@ def test_javas_lines_become_values() -> None:
     assert answer.cause == "broker 2, volume ü\\"
     assert answer.factored == {"PRODUCE", "FETCH"}
     assert (answer.fence_installed, answer.fence_closed, answer.table_full) == (True, False, True)
+    assert (answer.topics_threshold, answer.topics_rate, answer.topics_over) == (3000, 3100.5, ("a", "b.c"))
     produce, fetch = answer.held
     assert produce == held(
         client_id="a\tb", base=None, limit=3000.0, supplier="", stand_in=6000.0, is_stand_in_measured=True,
@@ -339,3 +342,17 @@ def test_without_java_a_jdk_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_a_broker_that_is_not_found_is_named_as_it_was_asked_for() -> None:
     assert str(trouble("none", "", "broker:7")).startswith("no broker 7 with quotahost")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "3,000,000 bytes/s (3M) come in where 2,000,000 bytes/s (2M) are expected; turned back: a, b.c"),
+        ({"fence_passes": True}, "passed by this client alone: a, b.c"),
+        ({"topics_over": ()}, "no topic is over its own threshold"),
+    ],
+)
+def test_topic_quotas_and_the_topics_that_are_over_are_told(changes: dict[str, Any], words: str) -> None:
+    topics = {"topics_threshold": 2e6, "topics_rate": 3_000_000.4, "topics_over": ("a", "b.c")}
+    assert words in dict(common(told(**(topics | changes))))["topics"]
+    assert "topics" not in dict(common(told()))

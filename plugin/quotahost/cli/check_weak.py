@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
@@ -25,7 +26,7 @@ def check_weak(settings: Settings, broker: BrokerFile) -> Section:
     """All weaknesses of these settings in this broker, each with its remedy."""
     section = Section("Weak")
     checks = (_listeners(settings, broker), _memory(settings), _quotas(settings), _disks(settings))
-    for check in (*checks, protection(settings, broker)):
+    for check in (*checks, protection(settings, broker), _topics(settings, broker)):
         for text, remedy in check:
             section.add(Level.WEAK, text, remedy)
     if not section.findings:
@@ -109,4 +110,21 @@ def _disks(settings: Settings) -> Iterator[_Weakness]:
         yield (
             "validity is not above twice factor.interval: one late read, and the fallback holds",
             (f"a longer {PREFIX}validity"),
+        )
+
+
+def _topics(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    topics = settings.topics
+    if topics.total is None:
+        return
+    if not broker.get("authorizer.class.name").endswith("QuotaFence"):
+        yield (
+            "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
+            "authorizer.class.name=org.quotahost.QuotaFence",
+        )
+    if math.fsum(rate for _, rate in topics.own) >= topics.total:
+        yield (
+            "the topics' thresholds leave nothing: while the broker is over its total, topics without one take "
+            "nothing in",
+            f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold",
         )

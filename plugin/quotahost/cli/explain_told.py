@@ -58,6 +58,9 @@ class Told:
         factor: what the host aims at; ``limit_factor`` is what limits are multiplied by now.
         factored: the quota types on which it acts.
         fence_passes: whether the client goes on while the fence is closed.
+        topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
+        topics_rate: bytes/s that it does take in.
+        topics_over: the topics that producers are turned back from now.
     """
 
     pid: str
@@ -72,6 +75,9 @@ class Told:
     fence_installed: bool
     fence_closed: bool
     fence_passes: bool
+    topics_threshold: float
+    topics_rate: float
+    topics_over: tuple[str, ...]
     table_full: bool
     held: tuple[Held, ...]
 
@@ -111,6 +117,9 @@ def parse(lines: Iterable[str], client: Client) -> Told:
         fence_installed=told["fence-installed"] == "true",
         fence_closed=told["fence-closed"] == "true",
         fence_passes=told["fence-passes"] == "true",
+        topics_threshold=float(told["topics-threshold"]),
+        topics_rate=float(told["topics-rate"]),
+        topics_over=tuple(filter(None, told["topics-over"].split(","))),
         table_full=int(told["clients"]) >= int(told["clients-max"]),
         held=tuple(_held(row[1:]) for row in rows if row[0] == "quota"),
     )

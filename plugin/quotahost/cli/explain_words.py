@@ -41,7 +41,10 @@ def common(told: Told) -> Facts:
     ]
     if told.cause:
         facts.append(("cause", printable(told.cause)))
-    facts += [("fence", _fence(told)), ("mode", "shadow: nothing is enforced" if told.shadow else "enforce")]
+    facts.append(("fence", _fence(told)))
+    if told.topics_threshold:
+        facts.append(("topics", _topics(told)))
+    facts.append(("mode", "shadow: nothing is enforced" if told.shadow else "enforce"))
     if newcomer := next((held for held in told.held if held.newcomer), None):
         facts.append(("newcomer", _newcomer(told, newcomer)))
     return facts
@@ -89,6 +92,15 @@ def _fence(told: Told) -> str:
     if told.fence_passes:
         return ("closed" if told.fence_closed else "open") + "; this client passes it in every state"
     return "closed: this client's produce requests are turned back" if told.fence_closed else "open"
+
+
+def _topics(told: Told) -> str:
+    show = BYTES_PER_SECOND.show
+    text = f"{show(round(told.topics_rate))} come in where {show(told.topics_threshold)} are expected; "
+    if not told.topics_over:
+        return text + "no topic is over its own threshold meanwhile"
+    verb = "passed by this client alone" if told.fence_passes else "turned back"
+    return f"{text}{verb}: {', '.join(map(printable, told.topics_over))}"
 
 
 def _newcomer(told: Told, held: Held) -> str:

@@ -235,8 +235,7 @@ public final class PythonHost {
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
-        StandardGauges.add(gauges, table, inbox, lease, restarts::sum);
-        StandardGauges.add(gauges, topicQuotas);
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, restarts::sum);
         Fence.onInstall(table::fenceChanged);
         thread = new Thread(null, () -> live(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);

@@ -6,7 +6,7 @@ import java.util.function.DoubleSupplier;
 final class StandardGauges {
     private StandardGauges() {}
 
-    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, DoubleSupplier restarts) {
+    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
         QuotaTable.Counters counters = table.counters;
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
@@ -25,16 +25,17 @@ final class StandardGauges {
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
         gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
         gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
-        gauges.operation("QuotaTable", "explain", args -> TableState.lines(table, lease, args[0], args[1]));
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
         gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
+        gauges.operation("QuotaTable", "explain", args -> TableState.lines(table, lease, topics, args[0], args[1]));
+        add(gauges, topics);
     }
 
-    static void add(Gauges gauges, TopicQuotas topics) {
+    private static void add(Gauges gauges, TopicQuotas topics) {
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);

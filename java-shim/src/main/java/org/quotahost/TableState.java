@@ -15,8 +15,8 @@ final class TableState {
         return factor >= 1 ? State.OPEN : factor > 0 ? State.THROTTLE : State.PAUSE;
     }
 
-    /** Factor aimed at and acted on, their cause, the mode, and the fence, also for this one client. */
-    static String[] lines(QuotaTable table, Lease lease, String principal, String clientId) {
+    /** Factor aimed at and acted on, their cause, the mode, the fence, also for this one client, and the topics. */
+    static String[] lines(QuotaTable table, Lease lease, TopicQuotas topics, String principal, String clientId) {
         LimitRule rule = table.rule();
         double factor = table.factorInForce();
         boolean fallback = lease.expired();
@@ -31,6 +31,9 @@ final class TableState {
                 List.of("fence-installed", Fence.installed()),
                 List.of("fence-closed", Fence.closed()),
                 List.of("fence-passes", Fence.passes(principal, clientId)),
+                List.of("topics-threshold", topics.threshold()),
+                List.of("topics-rate", topics.rate()),
+                List.of("topics-over", String.join(",", topics.over())),
                 List.of("clients", table.size()),
                 List.of("clients-max", table.clientsMax())
         ).map(pair -> Escape.fields(pair.toArray())).toArray(String[]::new);

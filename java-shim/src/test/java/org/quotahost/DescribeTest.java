@@ -35,7 +35,7 @@ class DescribeTest {
     }
 
     private static Map<String, String> state(QuotaTable table, Lease lease) {
-        return Arrays.stream(TableState.lines(table, lease, "alice", "app")).map(line -> line.split("\t", -1))
+        return Arrays.stream(TableState.lines(table, lease, new TopicQuotas(), "alice", "app")).map(line -> line.split("\t", -1))
                 .collect(Collectors.toMap(line -> line[0], line -> line[1]));
     }
 
@@ -136,7 +136,7 @@ class DescribeTest {
             var told = state(table, lease);
             assertEquals("true true false", String.join(" ", told.get("fence-installed"), told.get("fence-closed"), told.get("fence-passes")));
             assertEquals("1.0", told.get("limit-factor"), "the limits stay where they were");
-            assertEquals("fence-passes\ttrue", TableState.lines(table, lease, "root", "x")[9]);
+            assertEquals("fence-passes\ttrue", TableState.lines(table, lease, new TopicQuotas(), "root", "x")[9]);
         } finally {
             Fence.uninstall();
             table.exempt(new String[0], new String[0], false);

@@ -79,7 +79,7 @@ class GaugesTest {
     void theStandardOnesShowTheTableTheInboxAndTheLease() throws Exception {
         Inbox inbox = new Inbox();
         QuotaTable table = Tables.table(inbox, 3, 3_600);
-        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table::fallback), () -> 0);
+        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table::fallback), new TopicQuotas(), () -> 0);
         inbox.ask("alice", "a");
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         table.factor(0.5);
@@ -92,6 +92,6 @@ class GaugesTest {
         assertEquals(1.0, server.getAttribute(name, "Resolved"));
         assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
         Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
-        assertEquals(Set.of("QuotaTable", "Fence", "Inbox", "Lease", "Host"), types);
+        assertEquals(Set.of("QuotaTable", "Fence", "TopicQuotas", "Inbox", "Lease", "Host"), types);
     }
 }
