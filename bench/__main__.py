@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, newclients, recovery, stop
+from bench import broker, callback, latency, newclients, publishing, recovery, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda given: callback.report(callback.run()),
@@ -14,6 +14,9 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "broker": lambda given: broker.pairs(given.pairs),
     "flood": lambda given: broker.flood(given.clients),
     "stop": lambda given: stop.main(),
+    "latency": lambda given: latency.main(given.runs),
+    "publishing": lambda given: publishing.main(),
+    "throttle": lambda given: throttle.main(),
     "recovery": lambda given: recovery.main(given.runs),
 }
 
@@ -24,7 +27,7 @@ def main() -> None:
     parser.add_argument("which", nargs="*", choices=[*RUNS, []], default=list(RUNS))
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--clients", type=int, default=1_000_000, help="of the flood")
-    parser.add_argument("--runs", type=int, help="of recovery, of each plugin")
+    parser.add_argument("--runs", type=int, help="of recovery and latency, of each plugin")
     given = parser.parse_args()
     for name in given.which:
         print(f"\n## {name}\n\n{RUNS[name](given)}", flush=True)

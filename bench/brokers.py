@@ -21,7 +21,7 @@ PREFIX: Final = "client.quota.callback."
 USERS: Final = {"app": "a", "filler": "f"}  # the filler is excluded, so that it can fill any disk
 PAUSE: Final = 2
 CHECK_INTERVAL: Final = 2  # seconds; Strimzi's default is 60, and 1 turns the check off
-_SPACE_COMES_BACK_SOON: Final = {
+SPACE_COMES_BACK_SOON: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "1000",
@@ -63,7 +63,7 @@ def _ours(min_free: int | None, soft_free: int | None) -> dict[str, str]:
 def _equip(node: KafkaNode, whose: Whose, settings: dict[str, str]) -> None:
     """The plugin's properties on a node."""
     settings = {"static.excluded.principal.name.list": "User:filler", **settings}
-    node.properties = _SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in settings.items()}
+    node.properties = SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in settings.items()}
     if whose is Whose.THEIRS:
         node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
     if whose is Whose.FENCED:
