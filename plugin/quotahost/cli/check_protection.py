@@ -55,9 +55,10 @@ def _fence(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
 
 
 def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
-    if settings.factor_source is None and broker.get("process.roles") != "controller":
+    idle = settings.factor_source is None and settings.topics.total is None
+    if idle and broker.get("process.roles") != "controller":
         yield (
-            "the fence stands, but without a factor source there is no PAUSE that it could hold",
+            "the fence stands, but without a factor source or topic quotas there is nothing that it could hold",
             f"set {PREFIX}factor.source, or take the fence out of {_AUTHORIZER}",
         )
     acls = [name for name in _OF_ACLS if broker.get(name)]
