@@ -30,15 +30,15 @@ class Kafka:
 
     def __init__(self) -> None:
         self.sent: list[Snapshot] = []
-        self.made: list[tuple[str, int, bool]] = []
+        self.made: list[tuple[str, int, bool, bool]] = []
         self.waiting: list[Callable[..., None]] = []
         self.down = False
         self.delivers: Any = None  # an error; ... for never
 
-    def ensure(self, config: Any, topic: str, brokers: int, patient: bool) -> None:
+    def ensure(self, config: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
         if self.down:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-        self.made.append((topic, brokers, patient))
+        self.made.append((topic, brokers, patient, gathering))
 
     def producer(self, config: Any) -> Kafka:
         return self
@@ -106,7 +106,7 @@ def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
     assert snapshot.volumes == (SMALL,)
     assert world.run(4.75) == 0
     assert world.run(0.5) == 1
-    assert world.kafka.made == [("__quotahost_snapshots", 2, True)], "the topic is looked at once"
+    assert world.kafka.made == [("__quotahost_snapshots", 2, True, True)], "the topic is looked at once"
 
 
 @pytest.mark.parametrize(("consumed", "sent"), [(100_999, 0), (101_000, 1), (99_000, 1)])
@@ -198,6 +198,19 @@ def test_while_the_broker_starts_failures_are_no_news_for_startup_grace(
     world.kafka.down = False
     assert world.run(2) == 1
     assert world.kafka.made[0][2] is False, "brokers that are down are waited for no more"
+
+
+def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(
+    world: World,
+) -> None:
+    world.broker.brokers = TimeoutError("no answer")
+    world.run(7)
+    world.broker.brokers = {1: False}
+    world.kafka.delivers = DOWN  # so that the topic is looked up again and again
+    world.run(10)
+    gathering = [each[3] for each in world.kafka.made]
+    assert gathering == sorted(gathering, reverse=True), "first it waits, then no more"
+    assert set(gathering) == {True, False}
 
 
 def test_it_is_patient_while_the_cluster_does_not_tell_its_brokers(world: World) -> None:

@@ -19,6 +19,7 @@ from quotahost.wire import Snapshot, encode
 _NEWS: Final = 1000  # a change of consumption by this part of the capacity is published at once
 _RETRY: Final = 1.0  # seconds
 _LOOK_THEMSELVES: Final = ("local", "snapshots")  # factor sources with a watch of their own
+_GATHERS: Final = 5.0  # seconds in which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
 
 
@@ -38,6 +39,7 @@ class PublishVolumes:
         self._connection = Connection(context)
         self._producer: Producer | None = None
         self._started = clock()
+        self._answered: float | None = None
         self._due = clock()
         self._published: Snapshot | None = None
         self._in_flight = False
@@ -93,10 +95,12 @@ class PublishVolumes:
     def _connected(self) -> Producer:
         if self._producer is None:
             host = self._context.host
-            brokers = len(self._context.broker.registered())
-            patient = self._clock() - self._started < host.startup_grace.total_seconds()
+            brokers, now = len(self._context.broker.registered()), self._clock()
+            self._answered = now if self._answered is None else self._answered
+            patient = now - self._started < host.startup_grace.total_seconds()
+            gathering = patient and now - self._answered < _GATHERS
             config = client_config(self._context)
-            ensure_compacted(config, host.snapshots_topic, brokers, patient)
+            ensure_compacted(config, host.snapshots_topic, brokers, patient, gathering)
             self._producer = Producer(config | _PRODUCER)
         return self._producer
 
