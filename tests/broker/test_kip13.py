@@ -27,6 +27,7 @@ from harness import (
     enforced_quotas,
     eventually,
     introduce,
+    kafka_configs,
     set_quota,
 )
 from harness.raw import Exchange, RawClient, now_ms, throttle_ms
@@ -182,7 +183,8 @@ def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(n
     ):
         alter_broker_config(node, {name: "live:much"})
     assert answer(node, ANYONE, "live")["limit"] == "50000.0"
-    alter_broker_config(node, {name: "live:70K"})
+    brokers = ("--alter", "--entity-type", "brokers", "--entity-default")
+    kafka_configs(node, *brokers, "--add-config", rf"{name}=[live:70K,ns\:app:60K]")
     try:
         eventually(lambda: answer(node, ANYONE, "live")["limit"] == "70000.0")
         with RawClient(node, "live") as client:
