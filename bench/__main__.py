@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, latency, newclients, publishing, recovery, stop, throttle
+from bench import broker, callback, latency, newclients, picture, publishing, recovery, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda given: callback.report(callback.run()),
@@ -16,6 +16,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "stop": lambda given: stop.main(),
     "latency": lambda given: latency.main(given.runs),
     "publishing": lambda given: publishing.main(),
+    "picture": lambda given: picture.main(),
     "throttle": lambda given: throttle.main(),
     "recovery": lambda given: recovery.main(given.runs),
 }

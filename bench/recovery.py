@@ -155,13 +155,8 @@ def _seconds(found: list[float | None]) -> str:
 
 def report(found: dict[Whose, list[Recovered]]) -> str:
     """A Markdown table."""
-    heads = [
-        "median / longest, s",
-        "runs",
-        "librdkafka",
-        "Kafka's own producer",
-        "longest throttle time told, s",
-    ]
+    heads = ["median / longest, s", "runs", "librdkafka", "Kafka's own producer"]
+    heads += ["longest throttle time told, s", "records lost", f"MB appended in the {STOPPED:.0f} s"]
     rows = [
         [
             whose,
