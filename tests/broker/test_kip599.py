@@ -87,39 +87,6 @@ def charged(
     return taken - 1e-6, taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
 
 
-def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(
-    cluster: Cluster,
-) -> None:
-    met(cluster, "strict")
-    assert answer(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)
-    early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
-
-    begin = now_ms()
-    outcome = ask(cluster, "strict", "create", KIP_599)
-    end = now_ms()
-    assert outcome == dict.fromkeys(KIP_599), "the last of the seven finds 20 tokens, and may take 80"
-    assert early.admit(sum(KIP_599.values()), begin)
-    assert late.admit(sum(KIP_599.values()), end)
-
-    asked = now_ms()
-    refusal = ask(cluster, "strict", "create", {"eighth": 1})["eighth"]
-    assert refusal is not None
-    assert refusal.error == "ThrottlingQuotaExceededException"
-    assert early.throttle_ms(now_ms()) - 2 <= refusal.throttle_ms <= late.throttle_ms(asked) + 2
-
-    shown = bean(controller(cluster), "kafka.server:type=ControllerMutation,client-id=strict")
-    assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)
-    assert shown["tokens"] < 0
-    shown_rate = SampledRate(
-        2, 30_000
-    )  # Kafka's metrics.num.samples and .sample.window.ms: not the quota's windows
-    shown_rate.record(sum(KIP_599.values()), begin)
-    assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
-
-    eventually(lambda: ask(cluster, "strict", "create", {"eighth": 1}) == {"eighth": None}, timeout=30)
-    assert now_ms() >= begin + 12_000
-
-
 def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluster) -> None:
     met(cluster, "ledger")
     for kind, topics, expected in (
@@ -183,3 +150,39 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
         forwarded = throttle_ms(client.create_topics({"forwarded": 5}).answer, first=True)
     shown = bean(cluster.brokers[0], f"kafka.server:type=Request,user={ANYONE},{ours}")
     assert shown["throttle-time"] == forwarded
+
+
+def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(
+    cluster: Cluster,
+) -> None:
+    # The last test: the broker's metadata thread, which client quotas pass too, makes 560 logs after this.
+    met(cluster, "strict")
+    assert answer(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)
+    early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
+
+    begin = now_ms()
+    outcome = ask(cluster, "strict", "create", KIP_599)
+    end = now_ms()
+    assert outcome == dict.fromkeys(KIP_599), "the last of the seven finds 20 tokens, and may take 80"
+    assert early.admit(sum(KIP_599.values()), begin)
+    assert late.admit(sum(KIP_599.values()), end)
+
+    asked = now_ms()
+    refusal = ask(cluster, "strict", "create", {"eighth": 1})["eighth"]
+    assert refusal is not None
+    assert refusal.error == "ThrottlingQuotaExceededException"
+    assert early.throttle_ms(now_ms()) - 2 <= refusal.throttle_ms <= late.throttle_ms(asked) + 2
+
+    shown = bean(controller(cluster), "kafka.server:type=ControllerMutation,client-id=strict")
+    assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)
+    assert shown["tokens"] < 0
+    shown_rate = SampledRate(
+        2, 30_000
+    )  # Kafka's metrics.num.samples and .sample.window.ms: not the quota's windows
+    shown_rate.record(sum(KIP_599.values()), begin)
+    assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
+
+    eventually(
+        lambda: ask(cluster, "strict", "create", {"eighth": 1}) == {"eighth": None}, timeout=60, poll=0.5
+    )
+    assert now_ms() >= begin + 12_000
