@@ -114,7 +114,7 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
 
 
 def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_live(cluster: Cluster) -> None:
-    directory = cluster.brokers[0].properties["log.dirs"]
+    directory = cluster.brokers[0].data_dirs[0]
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard=1"}, broker=1)
     all_are(cluster, PAUSE)
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard.min-free-bytes=1"}, broker=1)

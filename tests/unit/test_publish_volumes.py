@@ -156,7 +156,7 @@ def test_of_disks_that_hang_nothing_is_published_so_that_the_broker_is_missed(
 ) -> None:
     world.run()
     world.hangs = True
-    assert world.run(5.25) == 1, "a look that is not older than a period is published"
+    assert world.run(30) == 6, "for half of validity it may just be slow"
     assert world.run(60) == 0
     assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
         "the disks don't answer; nothing is published until they do"

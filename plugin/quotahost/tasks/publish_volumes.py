@@ -28,7 +28,7 @@ class PublishVolumes:
 
     News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
     or a log directory that went offline (proposal 035, "The data source"). Of disks that answer no more nothing is
-    published, so that the others miss this broker after ``validity``.
+    published after half of ``validity``, so that the others miss this broker.
     """
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
@@ -75,7 +75,7 @@ class PublishVolumes:
         """The newest look at the disks; None where it is too old to be published as news of now."""
         host = self._context.host
         age, disks = self._watch.read()
-        silent = age > (host.snapshots_period + host.volumes_period).total_seconds()
+        silent = age > max(host.validity / 2, host.snapshots_period + host.volumes_period).total_seconds()
         if silent and not self._told_silence:
             self._context.log.warning("the disks don't answer; nothing is published until they do")
         self._told_silence = silent
