@@ -31,8 +31,8 @@ class JavaShim:
         self._strings: Any = jpype.JArray(jpype.JString)
         self._ints: Any = jpype.JArray(jpype.JInt)
         self._doubles: Any = jpype.JArray(jpype.JDouble)
-        # JPype makes a Python class of each Java class on its first use. Here, once, on the host thread: two threads that
-        # do it at a time, or one that does while the JVM shuts down, would crash the broker.
+        # JPype makes a Python class of each Java class on its first use. Here, once, on the host thread: two
+        # threads that do it at a time, or one that does while the JVM shuts down, would crash the broker.
         self._admin: Any = self._host.admin()
         self._gauges: Any = self._host.pluginGauges()
         self._topics: Any = self._host.topicQuotas()

@@ -132,9 +132,9 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
         proxy.cut()
     eventually(lambda: state(one) == state(two) == PAUSE, timeout=40, what="each is unknown to the other")
     eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
-    assert gauge(one, "Connection,name=publish-volumes", "Connected") == 0
+    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 0)
     eventually(lambda: gauge(one, "Publication", "Errors") > 0, timeout=20)
     for proxy in proxies:
         proxy.heal()
     eventually(lambda: state(one) == state(two) == OPEN, timeout=40)
-    assert gauge(one, "Connection,name=publish-volumes", "Connected") == 1
+    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 1)
