@@ -20,7 +20,7 @@ from quotahost.disks import read_disks
 
 SOFT: Final = 100 * MEGA  # above what is used when the disk's part begins
 HARD: Final = 300 * MEGA
-QUOTA: Final = 1 * MEGA  # bytes/s of each of the two that are slowed and stopped
+QUOTA: Final = 2 * MEGA  # bytes/s of each of the two that are slowed and stopped
 USERS: Final = ("blue", "green")
 SERVICE: Final = 12 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
@@ -94,8 +94,9 @@ def play(node: KafkaNode, show: Callable[[Story, str], None]) -> Story:
     story = Story(now + SOFT, now + HARD)
     limits = {"soft": str(story.soft), "hard": str(story.hard)}
     alter_broker_config(node, {f"{PREFIX}static.storage.{side}": level for side, level in limits.items()})
+    # Just below their quota: who has more to send gets it in bursts, a quota window's worth at a time.
     loads: dict[str, Load] = {
-        user: ProducerLoad(node.client_config(user, "app"), "written") for user in USERS
+        user: ProducerLoad(node.client_config(user, "app"), "written", rate=0.95 * QUOTA) for user in USERS
     }
     loads["service"] = ProducerLoad(node.client_config("service", "filler"), "filling", rate=SERVICE)
     with ExitStack() as stack:
