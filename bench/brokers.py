@@ -86,10 +86,17 @@ def brokers(
         headroom: bytes.
         soft_at: the soft limit, as a share of the headroom; Strimzi's plugin has none.
         more: further properties, without prefix, ``_`` for ``.``.
+
+    Raises:
+        ValueError: there is less free than that.
     """
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
         cluster = Cluster(Path(folder), count, classpath=[JAR, *map(Path, strimzi())], users=USERS)
         hard = free(Path(folder)) - headroom
+        if hard <= 0:
+            raise ValueError(
+                f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store"
+            )
         soft = None if soft_at is None else hard + headroom - int(headroom * soft_at)
         given = {name.replace("_", "."): value for name, value in more.items()}
         for node in cluster.brokers:

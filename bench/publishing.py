@@ -31,7 +31,7 @@ MANY: Final = 1_000  # brokers
 VOLUMES: Final = 20  # of each
 PERIOD: Final = 5.0  # seconds: snapshots.period
 WATCHED: Final = 60.0
-ROOM: Final = 10**10  # bytes of headroom: nothing is to be stopped here
+ROOM: Final = 10**9  # bytes of headroom: nothing is to be stopped here
 TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -137,7 +137,11 @@ def small_cluster() -> tuple[int, float, float, float]:
         share = cpu_share(cluster.brokers[0])
         values, grown = _values(cluster)[records:], on_disk(cluster, TOPIC) - written
         count = len(values)
-        return count, sum(map(len, values)) / count, grown / len(cluster.brokers) / count, share
+        return count, sum(map(len, values)) / count, grown / _replicas(cluster) / count, share
+
+
+def _replicas(cluster: Cluster) -> int:
+    return sum((node.data_dirs[0] / f"{TOPIC}-0").exists() for node in cluster.brokers)
 
 
 def _values(cluster: Cluster) -> list[bytes]:
