@@ -1,7 +1,7 @@
 """Topic quotas on a real broker ("Broker side quota (V1)"): who is held, who isn't, and that nothing is lost.
 
-An on-off control: a greedy topic is let in and turned back in turns of a few seconds. What counts is the mean, here over
-60 s, the span of Kafka's own meter and some twenty turns; by the broker's count of bytes appended.
+An on-off control: a greedy topic is let in and turned back in turns of a few seconds. What counts is the mean, here
+over 60 s, the span of Kafka's own meter and some twenty turns; by the broker's count of bytes appended.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Final
 import pytest
 
 from harness import (
+    HelperError,
     Jmx,
     KafkaNode,
     ProducerLoad,
     StartFailed,
-    HelperError,
     alter_broker_config,
     create_topic,
     eventually,
@@ -81,8 +81,8 @@ def test_a_greedy_topic_is_held_at_its_share_the_others_keep_their_rates_and_not
         time.sleep(40)  # what came in at first, before a minute's mean could know, is owed for 30 s
         rates = measured(node, PERIOD)
         assert rates["greedy"] == pytest.approx(SHARE, rel=0.1)
-        assert rates["important"] == pytest.approx(OFFERS["important"], rel=0.01)
-        assert rates["modest"] == pytest.approx(OFFERS["modest"], rel=0.01)
+        assert rates["important"] == pytest.approx(OFFERS["important"], rel=0.05)
+        assert rates["modest"] == pytest.approx(OFFERS["modest"], rel=0.05)
         assert topics(node, "Rate") == pytest.approx(3_000_000, rel=0.05)
         alter_broker_config(node, {PREFIX + TOTAL: "1G"})
         assert {topic: load.drain(60) for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
@@ -142,7 +142,8 @@ def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     create_topic(tight, name)
     fill_topic(tight.client_config("root", "filler"), name, 1_000_000)
     alter_broker_config(tight, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
-    eventually(lambda: name in over(tight), 30)
+    eventually(lambda: attempt(tight.client_config("alice", "a"), name) == "NOT_ENOUGH_REPLICAS", 30)
+    assert name in over(tight)
     yield name
     alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + "mode"), None))
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None, 30)
@@ -169,8 +170,11 @@ def test_who_wants_records_dropped_names_the_error(tight: KafkaNode, full: str, 
 
 def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: str) -> None:
     alter_broker_config(tight, {PREFIX + "mode": "shadow"})
-    eventually(lambda: attempt(tight.client_config("alice", "a"), full) is None, 20)
-    eventually(lambda: topics(tight, "Shadowed") > 0, 20)
+    alice = tight.client_config("alice", "a")
+    eventually(lambda: attempt(alice, full) is None, 20)
+    before = topics(tight, "Rejections")
+    assert eventually(lambda: attempt(alice, full) is None and topics(tight, "Shadowed"), 20)
+    assert topics(tight, "Rejections") == before
 
 
 def test_thresholds_change_live_and_what_sums_above_the_total_is_refused_and_changes_nothing(
@@ -184,7 +188,7 @@ def test_thresholds_change_live_and_what_sums_above_the_total_is_refused_and_cha
     eventually(lambda: topics(tight, "Share") == pytest.approx(1_500_000 / count))
     with pytest.raises(HelperError, match="3,500,000 bytes/s together, above the 3,000,000"):
         alter_broker_config(tight, {PREFIX + OWN: "one:3M,absent:500K"})
-    with pytest.raises(HelperError, match="set topics.total"):
+    with pytest.raises(HelperError, match=r"set topics\.total"):
         alter_broker_config(tight, {PREFIX + TOTAL: "unlimited"})
     assert topics(tight, "Threshold") == 3_000_000
     assert topics(tight, "Share") == pytest.approx(1_500_000 / count)

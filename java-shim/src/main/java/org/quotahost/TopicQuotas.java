@@ -74,6 +74,11 @@ public final class TopicQuotas {
         hand(totalRate > now.thresholds.total() ? over : Map.of(), now);
     }
 
+    /** Whether it comes in at close to what is expected in all. */
+    boolean near() {
+        return totalRate > 0.9 * threshold();
+    }
+
     /** What can't be measured is not turned back. */
     void blind(String why) {
         if (!blind && Fence.installed()) LOG.error("{}: until it can be, no topic quota holds", why);
