@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def _disk(node: KafkaNode) -> Story:
-    title = "Now the disk: limits are set live, 100 and 300 MB above what is used"
+    title = "Now the disk: limits are set live, 80 and 240 MB above what is used"
     console.print(f"[bold]{title}")
     if not console.is_terminal:
         told: list[str] = []

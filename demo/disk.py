@@ -18,15 +18,15 @@ from demo.scenario import MEGA, PREFIX
 from harness import Jmx, KafkaNode, Load, ProducerLoad, alter_broker_config, create_topic, set_quota
 from quotahost.disks import read_disks
 
-SOFT: Final = 100 * MEGA  # above what is used when the disk's part begins
-HARD: Final = 300 * MEGA
+SOFT: Final = 80 * MEGA  # above what is used when the disk's part begins
+HARD: Final = 240 * MEGA
 QUOTA: Final = 2 * MEGA  # bytes/s of each of the two that are slowed and stopped
 USERS: Final = ("blue", "green")
 SERVICE: Final = 12 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 STEP: Final = 0.5  # seconds
 PAUSED_FOR: Final = 5.0
-AFTER: Final = 8.0
+AFTER: Final = 6.0
 LONGEST: Final = 60.0
 
 
