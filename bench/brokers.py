@@ -119,7 +119,12 @@ def min_free(node: KafkaNode) -> int:
 
 
 def stopped(node: KafkaNode) -> bool:
-    """Whether a node's plugin says that producers are stopped: PAUSE, or Strimzi's throttle factor 0."""
+    """Whether a node's plugin says that producers are stopped: PAUSE, or Strimzi's throttle factor 0.
+
+    Raises:
+        RuntimeError: the node has ended, which would look like the fullest stop of all.
+    """
+    alive(node)
     try:
         if "strimzi" in node.properties[PREFIX + "class"]:
             found = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
@@ -127,6 +132,15 @@ def stopped(node: KafkaNode) -> bool:
         return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == PAUSE
     except HelperError:  # not registered yet
         return True
+
+
+def alive(*nodes: KafkaNode) -> None:
+    """Raises RuntimeError if one of them has ended: nothing measured since counts."""
+    for node in nodes:
+        if not node.running:
+            raise RuntimeError(
+                f"broker {node.node_id} has ended with exit code {node.exit_code}; nothing counts"
+            )
 
 
 def until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:

@@ -60,7 +60,7 @@ def _watch(course: Course, node: KafkaNode, meter: Meter) -> None:
         if now > DELETED_AT and not deleted:
             delete(node, "old")
             deleted = True
-        if course.stopped_at is None and stopped(node):
+        if stopped(node) and course.stopped_at is None:
             course.stopped_at = now
         course.seconds.append(now)
         course.used.append(full - free(node.directory))

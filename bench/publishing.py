@@ -16,7 +16,7 @@ from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from bench.brokers import Whose, brokers, busy, on_disk, table
+from bench.brokers import Whose, alive, brokers, busy, on_disk, table
 from harness import Cluster, KafkaNode
 from quotahost import wire
 from quotahost.api import Context
@@ -126,6 +126,7 @@ def cpu_share(node: KafkaNode, seconds: float = WATCHED) -> float:
     """Of one core, over so many seconds from now."""
     began, used = time.monotonic(), cpu(node)
     time.sleep(seconds)
+    alive(node)
     return (cpu(node) - used) / (time.monotonic() - began)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.brokers import Whose, brokers, busy, delete, free, min_free, on_disk, stopped, table, until
+from bench.brokers import Whose, alive, brokers, busy, delete, free, min_free, on_disk, stopped, table, until
 from bench.paced import Paced
 from harness import Cluster, Meter, ProducerLoad, create_topic, eventually
 from harness.helper import Helper
@@ -71,6 +71,7 @@ def _one(cluster: Cluster, number: int) -> Recovered:
             appended = _appended(cluster, load_topic, java_topic) - before
             back = empty()
         found = _wait(back, [load.meter, java], wanted)
+        alive(*cluster.brokers)
         told, failed = load.max_throttle(since=began), len(load.errors)
     delete(node, load_topic, java_topic)
     return Recovered(found[0], found[1], told, failed, appended)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from bench.brokers import Whose, brokers, busy, free, min_free, on_disk, stopped, table, until
-from harness import ProducerLoad, create_topic, eventually
+from harness import ProducerLoad, create_topic, eventually, fill_topic
 
 HEADROOM: Final = 400_000_000  # bytes
 BATCH: Final = 900_000  # bytes: one record, one connection
@@ -38,7 +38,7 @@ def run(whose: Whose, after: float = AFTER) -> Stopped:
     """One broker, whose disk these clients fill themselves."""
     with brokers(whose, 1, HEADROOM) as cluster, ExitStack() as stack:
         (node,) = cluster.brokers
-        for topic in ("again", "steady"):
+        for topic in ("again", "steady", "exempt"):
             create_topic(node, topic)
         stack.enter_context(reconnecting(node.client_config(client_id="again"), "again"))
         stack.enter_context(ProducerLoad(node.client_config("app", "steady"), "steady", rate=RATE))
@@ -50,6 +50,10 @@ def run(whose: Whose, after: float = AFTER) -> Stopped:
         seconds = time.monotonic() - crossed
         again, steady, everything = (on_disk(cluster, topic) for topic in ("again", "steady", "*"))
         time.sleep(after)
+        assert stopped(node), "it has let go meanwhile"
+        fill_topic(
+            node.client_config("filler", "filler"), "exempt", 10_000
+        )  # it still serves, the exempt only
         return Stopped(
             seconds,
             everything - at_limit,

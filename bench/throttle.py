@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.brokers import PREFIX, SPACE_COMES_BACK_SOON, busy, free, table
+from bench.brokers import PREFIX, SPACE_COMES_BACK_SOON, alive, busy, free, table
 from bench.callback import JAR, strimzi
 from harness import (
     KAFKA_WINDOW,
@@ -63,11 +63,12 @@ def _node(folder: str, plugin: dict[str, str]) -> KafkaNode:
     return KafkaNode(Path(folder), classpath=[JAR, *map(Path, strimzi())], properties=properties, probe=True)
 
 
-def _watch(load: ProducerLoad) -> Rates:
+def _watch(node: KafkaNode, load: ProducerLoad) -> Rates:
     """Over the windows after the first from now."""
     start = time.monotonic() + KAFKA_WINDOW
     end = start + WINDOWS * KAFKA_WINDOW
     time.sleep(end - time.monotonic())
+    alive(node)
     return rates(load.meter, start, end)
 
 
@@ -81,9 +82,9 @@ def factors() -> str:
             for factor in FACTORS:
                 alter_broker_config(node, {PREFIX + "plugin.fixed.factor": str(factor)})
                 eventually(lambda f=factor: _bound(node) == f * BASE, 120, "the factor in force")  # type: ignore[misc]
-                rows.append(_row(f"quotahost, factor {factor}", factor * BASE, _watch(load)))
+                rows.append(_row(f"quotahost, factor {factor}", factor * BASE, _watch(node, load)))
     with tempfile.TemporaryDirectory() as folder, _node(folder, THEIRS) as node, _eager(node) as load:
-        rows.append(_row("Strimzi's plugin, its quota set to half", BASE / 2, _watch(load)))
+        rows.append(_row("Strimzi's plugin, its quota set to half", BASE / 2, _watch(node, load)))
     return table(heads, rows)
 
 
