@@ -151,7 +151,6 @@ def test_a_broker_that_closes_while_a_supplier_hangs_stops_cleanly(tmp_path: Pat
         introduce(other, ["odd-close"])
         assert other.stop() == 143
         assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
-        assert "The Python host did not end within" in other.log_text()
 
 
 def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
