@@ -44,7 +44,7 @@ final class TopicUse {
     boolean look(TopicMeters.Reading now, double bytesPerSecond, long nanos) {
         expected = bytesPerSecond;
         carried = rate.look(now, nanos);
-        if (count >= 0) credit += expected * (nanos - lookedAt) / 1e9 - Math.max(0, now.count() - count);
+        credit = count < 0 ? MOST * expected : credit + expected * (nanos - lookedAt) / 1e9 - Math.max(0, now.count() - count);
         credit = Math.max(LEAST * expected, Math.min(MOST * expected, credit));
         count = now.count();
         lookedAt = nanos;
