@@ -13,32 +13,60 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
-from demo import scenario
+from demo import disk, disk_picture, scenario
+from demo.disk import Story
 from demo.picture import draw
 from demo.scenario import Client, Phase, Result
 from demo.table import live, mega, summary
 from harness import KAFKA_WINDOW, KafkaNode
 
 PICTURE: Final = scenario.ROOT / "build/demo/rates.png"
+DISK: Final = scenario.ROOT / "build/demo/disk.png"
 console = Console()
 
 
 def main() -> int:
     """All of it; leaves nothing running and no folder behind."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--windows", type=int, default=2, help="quota windows (11 s) to measure a phase over")
+    parser.add_argument("--windows", type=int, default=1, help="quota windows (11 s) to measure a phase over")
     windows = parser.parse_args().windows
     _check()
     console.print("[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends it at any time.")
     scenario.install_example()
-    with tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
+        disk.own_file_system(Path(folder) / "disk") as mounted,
+    ):
+        console.print(f"the broker's data is on {'a small file system of its own' if mounted else folder}")
         console.print("a single-node KRaft broker starts with quotahost.jar and one property ...")
         began = time.monotonic()
-        with scenario.broker(Path(folder) / "node") as node:
+        with scenario.broker(Path(folder) / "disk/node") as node:
             console.print(
                 f"broker at {node.bootstrap}, Python inside, up in {time.monotonic() - began:.1f} s"
             )
             return _report(*_play(node, windows))
+
+
+def _disk(node: KafkaNode) -> Story:
+    title = "Now the disk: limits are set live, 80 and 240 MB above what is used"
+    console.print(f"[bold]{title}")
+    if not console.is_terminal:
+        told: list[str] = []
+        return disk.play(node, lambda story, what: _tell(story, what, told))
+    with Live(console=console, refresh_per_second=4) as shown:
+        return disk.play(node, lambda story, what: shown.update(disk_picture.live(story, what)))
+
+
+def _tell(story: Story, what: str, told: list[str]) -> None:
+    if what not in told:
+        told.append(what)
+        console.print(what)
+    if len(story.samples) % 10 == 0:
+        sample = story.samples[-1]
+        rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
+        console.print(
+            f"  {sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} {sample.state}: {rates}"
+        )
 
 
 def _check() -> None:
@@ -49,7 +77,7 @@ def _check() -> None:
         sys.exit(f"{scenario.JAR} is missing: run 'make build'")
 
 
-def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client]]:
+def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], float, Story]:
     found: list[Result] = []
     first, *others = scenario.PHASES
     first.change(node)
@@ -58,7 +86,9 @@ def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client]]:
         for phase in others:
             phase.change(node)
             found += _phase(phase, node, everyone, windows)
-    return found, everyone
+        end = time.monotonic()
+    story = _disk(node)
+    return found, everyone, end, story
 
 
 def _phase(phase: Phase, node: KafkaNode, everyone: list[Client], windows: int) -> list[Result]:
@@ -78,15 +108,20 @@ def _phase(phase: Phase, node: KafkaNode, everyone: list[Client], windows: int) 
     return scenario.results(phase, since, windows, everyone)
 
 
-def _report(found: list[Result], everyone: list[Client]) -> int:
-    draw(everyone, time.monotonic(), PICTURE)
+def _report(found: list[Result], everyone: list[Client], end: float, story: Story) -> int:
+    draw(everyone, end, PICTURE)
+    disk_picture.draw(story, DISK)
     console.print(summary(found))
     missed = [result for result in found if not result.met]
-    console.print(f"the rates over time: {PICTURE}")
+    console.print("A disk never fills:")
+    lines = disk_picture.lines(story)
+    for line, good in lines:
+        console.print(f"  [{'green' if good else 'red'}]{line}")
+    console.print(f"the rates over time: {PICTURE}; the disk: {DISK}")
     console.print(
         "[bold green]All rates met their quotas." if not missed else "[bold red]A rate missed its quota."
     )
-    return 1 if missed else 0
+    return 1 if missed or not all(good for _, good in lines) else 0
 
 
 if __name__ == "__main__":

@@ -128,9 +128,13 @@ def broker(directory: Path) -> Iterator[KafkaNode]:
         "class": "org.quotahost.PythonQuotaCallback",
         "python.executable": sys.executable,
         "static.fetch": "3M",
+        "static.scope": "client",
+        "static.excluded.principal.name.list": "User:service",
+        "fence.authorizer": "none",
     }
-    users = {"gold": "g", "bronze": "b", "reader": "r"}
+    users = {name: name for name in ("gold", "bronze", "reader", "blue", "green", "service")}
     named = {PREFIX + name: value for name, value in properties.items()}
+    named |= {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
     with KafkaNode(directory, classpath=[JAR], properties=named, users=users) as node:
         for topic in ("written", "read"):
             create_topic(node, topic)

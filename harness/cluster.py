@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from harness.node import KafkaNode
 from harness.settings import new_cluster_id
+
+_PATIENCE: Final = 45.0  # seconds
 
 
 class Cluster:
@@ -77,11 +80,18 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Ends the nodes that run: all brokers, then controllers, which brokers need to end in order."""
+        """Ends the nodes that run: all brokers, then controllers, which brokers need to end in order.
+
+        Of nodes that are both, the last may wait in vain for a quorum that is gone: after a while it is killed.
+        """
         for group in (self.brokers, self.controllers):
             running = [node for node in group if node.running]
             with ThreadPoolExecutor(max(1, len(running))) as pool:
-                list(pool.map(KafkaNode.stop, running))
+                list(pool.map(self._stop, running))
+
+    def _stop(self, node: KafkaNode) -> None:
+        with suppress(TimeoutError) if not self.controllers else nullcontext():
+            node.stop(_PATIENCE)
 
     def kill(self) -> None:
         """Ends the nodes with SIGKILL."""

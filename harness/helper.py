@@ -42,7 +42,7 @@ class Helper:
             try:
                 answer = self._exchange(request.encode(), timeout)
             except BaseException:  # an answer that comes later must not meet another question
-                self._end()
+                self.end()
                 raise
         if "error" in answer:
             raise HelperError(f"{command}: {answer['error']}")
@@ -70,10 +70,11 @@ class Helper:
         pipe = subprocess.PIPE
         return start_guarded(command, cwd=Path(tempfile.gettempdir()), stdin=pipe, stdout=pipe)
 
-    def _end(self) -> None:
-        if self._process is not None:
-            kill_group(self._process)
-            self._process = None
+    def end(self) -> None:
+        """Ends the JVM; a question under way in another thread raises HelperError."""
+        process, self._process = self._process, None
+        if process is not None:
+            kill_group(process)
 
 
 _helpers: dict[str, Helper] = {}

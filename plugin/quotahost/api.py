@@ -109,6 +109,8 @@ class QuotaSupplier(Protocol):
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of this client, or None: the next supplier in the list is asked.
 
+        Whether all are asked, and the smallest rate counts, is for ``supplier.combine`` to say.
+
         Called once for each quota type when a client is first seen, and again after
         ``answers_changed``. If no supplier has an answer the client is unlimited.
         """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import jpype
@@ -30,6 +31,14 @@ class JavaShim:
         self._strings: Any = jpype.JArray(jpype.JString)
         self._ints: Any = jpype.JArray(jpype.JInt)
         self._doubles: Any = jpype.JArray(jpype.JDouble)
+        # JPype makes a Python class of each Java class on its first use. Here, once, on the host thread: two
+        # threads that do it at a time, or one that does while the JVM shuts down, would crash the broker.
+        self._admin: Any = self._host.admin()
+        self._gauges: Any = self._host.pluginGauges()
+        self._topics: Any = self._host.topicQuotas()
+        self._thread: Any = jpype.JClass("java.lang.Thread")
+        for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
+            jpype.JClass(f"java.lang.{name}")
 
     def properties(self) -> dict[str, str]:
         return _pairs(self._host.properties())
@@ -69,7 +78,7 @@ class JavaShim:
 
     def _configure_topics(self, settings: Settings) -> None:
         topics = settings.topics
-        self._host.topicQuotas().configure(
+        self._topics.configure(
             math.nan if topics.total is None else topics.total,
             self._strings([topic for topic, _ in topics.own]),
             self._doubles([rate for _, rate in topics.own]),
@@ -104,18 +113,18 @@ class JavaShim:
         return bool(self._table.fenceInstalled())
 
     def client_config(self) -> dict[str, str]:
-        return _pairs(self._host.clientConfig())
+        return _pairs(_answered(self._host.clientConfig()))
 
     def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
         flat = [text for pair in config.items() for text in pair]
-        return _pairs(self._host.librdkafka(self._strings(flat)))
+        return _pairs(_answered(self._host.librdkafka(self._strings(flat))))
 
     def registered(self) -> dict[int, bool]:
-        rows = (str(row).split("\t") for row in self._host.admin().brokers())
+        rows = (str(row).split("\t") for row in _answered(self._admin.brokers()))
         return {int(broker): fenced == "1" for broker, fenced in rows}
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        rows = (str(row).split("\t") for row in self._host.admin().logDirs(self._ints(list(brokers))))
+        rows = (str(row).split("\t") for row in _answered(self._admin.logDirs(self._ints(list(brokers)))))
         return [
             LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows
         ]
@@ -124,13 +133,13 @@ class JavaShim:
         return tuple(str(path) for path in self._host.offlineLogDirs())
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self._host.pluginGauges().set(type, name, attribute, value)
+        self._gauges.set(type, name, attribute, value)
 
     def count(self, type: str, name: str, attribute: str, by: float) -> None:
-        self._host.pluginGauges().add(type, name, attribute, by)
+        self._gauges.add(type, name, attribute, by)
 
     def forget(self, type: str, name: str) -> None:
-        self._host.pluginGauges().remove(type, name)
+        self._gauges.remove(type, name)
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         self._host.verdict(ticket, problem)
@@ -157,7 +166,8 @@ class JavaShim:
         return (int(number) + 1) * int(size) * _MILLIS
 
     def detach(self) -> None:
-        jpype.java.lang.Thread.detach()
+        with suppress(RuntimeError):  # the JVM is gone, and the thread's place there with it
+            self._thread.detach()
 
 
 def serve() -> None:
@@ -170,6 +180,18 @@ def serve() -> None:
 def _pairs(flat: Any) -> dict[str, str]:
     texts = [str(text) for text in flat]
     return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _answered(lines: Any) -> list[str]:
+    """What org.quotahost.Guarded answers, without its first line.
+
+    Raises:
+        ConnectionError: that says what went wrong.
+    """
+    problem, *rest = (str(line) for line in lines)
+    if problem:
+        raise ConnectionError(problem)
+    return rest
 
 
 def _size(text: str) -> int | None:

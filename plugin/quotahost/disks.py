@@ -16,10 +16,17 @@ _DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The volumes of one broker as they are now, and its log directories that can't be read, with the reason."""
+    """The volumes of one broker as they are now.
+
+    Attributes:
+        volumes: its file stores.
+        offline: its log directories that can't be read, each with the reason.
+        places: every log directory that can be read, and the name of its volume.
+    """
 
     volumes: tuple[Volume, ...]
     offline: tuple[str, ...] = ()
+    places: tuple[tuple[str, str], ...] = ()
 
 
 def log_dirs(broker: Mapping[str, str]) -> tuple[str, ...]:
@@ -40,6 +47,7 @@ def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] 
         given_up: those that Kafka itself holds for offline.
     """
     stores: dict[int, str] = {}
+    devices: dict[str, int] = {}
     offline = [f"{name}: taken offline by Kafka" for name in given_up]
     lost = set(given_up)
     for directory in directories:
@@ -49,6 +57,7 @@ def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] 
             device = Path(directory).stat().st_dev
             os.scandir(directory).close()  # a broken disk often still answers stat() from memory
             stores.setdefault(device, directory)
+            devices[directory] = device
         except OSError as error:
             offline.append(f"{directory}: {error.strerror or error}")
     names = _names(stores)
@@ -58,7 +67,9 @@ def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] 
             volumes.append(_volume(broker, names[device], directory))
         except OSError as error:
             offline.append(f"{directory}: {error.strerror or error}")
-    return Disks(tuple(volumes), tuple(offline))
+    told = {volume.name for volume in volumes}
+    places = ((directory, names[at]) for directory, at in devices.items() if names[at] in told)
+    return Disks(tuple(volumes), tuple(offline), tuple(places))
 
 
 def _volume(broker: str, name: str, directory: str) -> Volume:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from quotahost.guard import Failed, Guard
 from quotahost.lineup import Lineup
-from quotahost.model import ClusterVolumes, Factor, State, Volume
+from quotahost.model import ClusterVolumes, Factor, State
 from quotahost.settings import Settings
 from quotahost.shim import Shim
+from quotahost.smallest import Smallest
 
 log = logging.getLogger("quotahost.factor")
 
 STEP: Final = 0.01  # a smaller change isn't worth the scan of all sensors that Kafka answers it with,
 SHARE: Final = 0.1  # unless it is a tenth of the factor: near the hard limit small steps are large ones
 _OPEN: Final = Factor(1.0)
+_LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,16 @@ class FactorLoop:
             return
         self._due = now + settings.factor_interval.total_seconds()
         if lineup.factor_source() is None:
-            self._publish(_OPEN)
+            self._nothing_to_know(now)
             return
         read = self._read(lineup, settings)
         self._publish(self._decide(read, now, settings))
+
+    def _nothing_to_know(self, now: float) -> None:
+        """A source that comes later starts then, and is waited for from then on."""
+        self._started, self._known_at = now, None
+        self._lack(False)
+        self._publish(_OPEN)
 
     # ---- what holds ----
 
@@ -80,7 +88,7 @@ class FactorLoop:
             self._lack(False)
             return read.factor
         since = self._started if self._known_at is None else self._known_at
-        if now - since <= read.patience:
+        if read.patience and now - since <= read.patience:
             self._lack(False)
             held = self._at_start(read, settings) if self._known_at is None else self._known
             return _smaller(read.factor, held)
@@ -106,43 +114,38 @@ class FactorLoop:
         source = lineup.factor_source()
         assert source is not None
         name, plugin = source
-        told = self._guard.call(name, "read()", "its last factor holds for validity", plugin.read)
+        told = self._guard.call(name, "read()", _LAST_FACTOR_HOLDS, plugin.read)
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if self._known_at is None else validity
         if isinstance(told, ClusterVolumes):
-            factor = self._judge(told, lineup)
-            if factor is None:
-                return _Read(_OPEN, "the policy fails", patience)
-            unknown = "; ".join(told.unknown[:3]) + (" ..." if len(told.unknown) > 3 else "")
-            if unknown:
-                return _Read(factor, unknown)
-            return _Read(factor, told.waiting, grace)
+            factor, failed = self._judge(told, lineup)
+            if told.unknown:
+                return _Read(factor, "; ".join(told.unknown[:3]) + (" ..." if len(told.unknown) > 3 else ""))
+            return _Read(factor, failed or told.waiting, patience if failed else grace)
         if isinstance(told, Factor):
             return _Read(told)
         if told is not None and not isinstance(told, Failed):
             problem = TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {told!r}")
-            self._guard.report(name, "read()", "its last factor holds for validity", problem)
+            self._guard.report(name, "read()", _LAST_FACTOR_HOLDS, problem)
         return _Read(_OPEN, f"factor source {name} doesn't know", patience)
 
-    def _judge(self, told: ClusterVolumes, lineup: Lineup) -> Factor | None:
-        """The smallest factor of all volumes; None if the policy fails."""
+    def _judge(self, told: ClusterVolumes, lineup: Lineup) -> tuple[Factor, str]:
+        """The smallest factor of all volumes, and "" or that the policy fails for some of them."""
         policy = lineup.policy()
         if policy is None:
-            return _OPEN
+            return _OPEN, ""
         name, plugin = policy
         if told is self._told and not getattr(plugin, "depends_on_time", False):
-            return self._judged
+            return self._judged, ""
+        smallest = Smallest(plugin)
         answer = self._guard.call(
-            name,
-            "quota_factor()",
-            "the last factor holds for validity",
-            lambda: min((_of(plugin, v) for v in told.volumes), key=lambda f: f.value, default=_OPEN),
+            name, "quota_factor()", _LAST_FACTOR_HOLDS, lambda: smallest.judge(told.volumes)
         )
         if isinstance(answer, Failed):
             self._told = None
-            return None
-        self._told, self._judged = told, answer
-        return answer
+            return smallest.factor(), f"the policy {name} fails"
+        self._told, self._judged = told, smallest.factor()
+        return self._judged, ""
 
     def forget(self) -> None:
         """The plugins or their settings have changed: judge anew."""
@@ -172,6 +175,7 @@ class FactorLoop:
         if reason != self._factor.reason:
             self._factor = Factor(self._factor.value, reason)
             self._shim.set_factor(self._factor.value, reason)
+            self._show(self._factor)
 
     def _show(self, factor: Factor) -> None:
         """The cause stands in the metrics while the factor is below 1."""
@@ -180,10 +184,6 @@ class FactorLoop:
         self._cause = factor.reason if factor.value < 1 else ""
         if self._cause:
             self._shim.gauge("Cause", self._cause, "Factor", factor.value)
-
-
-def _of(policy: Any, volume: Volume) -> Factor:
-    return Factor(policy.quota_factor(volume), f"broker {volume.broker}, volume {volume.name}")
 
 
 def _smaller(one: Factor, other: Factor) -> Factor:

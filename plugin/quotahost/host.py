@@ -15,6 +15,7 @@ from quotahost.discovery import PluginError
 from quotahost.events import client_quota, cluster, properties
 from quotahost.exemptions import Exemptions
 from quotahost.factorloop import FactorLoop
+from quotahost.fencecheck import FenceCheck
 from quotahost.guard import Guard
 from quotahost.hostbroker import HostBroker
 from quotahost.lineup import Lineup, Member
@@ -43,6 +44,7 @@ class Host:
         self._changes = Changes()
         self._tasks = TaskRunner(self._guard, shim.detach)
         self._factor = FactorLoop(shim, self._guard, clock)
+        self._fence = FenceCheck(shim, clock)
         self._client_quotas: dict[tuple[QuotaType, QuotaEntity], ClientQuotaChange] = {}
         self._cluster: Cluster | None = None
         self._retry_at: float | None = None
@@ -84,6 +86,7 @@ class Host:
             self._ask_again()
             self._resolve(batch)
             self._factor.step(self._lineup, self._settings)
+            self._fence.step(self._lineup.factor_source() is not None, self._settings)
 
     def _resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -200,7 +203,9 @@ class Host:
         self._settings, self._lineup = settings, new
         self._asked.settings = settings
         self._factor.forget()
-        self._resolver = Resolver(asks(new.suppliers()), self._exemptions, self._guard)
+        self._resolver = Resolver(
+            asks(new.suppliers()), self._exemptions, self._guard, settings.supplier_combine
+        )
         self._shim.configure(settings)
         self._tasks.set(new.tasks())
         if old:

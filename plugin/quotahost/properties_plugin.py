@@ -15,7 +15,7 @@ _CUSTOM = ("value_error", "assertion_error")  # texts of the plugin's own, which
 
 
 def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] | None) -> BaseModel | None:
-    """The model of one plugin's own properties (kebab-case), None if the plugin has no model.
+    """The model of one plugin's own properties (by property_names), None if the plugin has no model.
 
     Raises:
         SettingsError: unknown or wrong properties, all told at once; secrets are not told.

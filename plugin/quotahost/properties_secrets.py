@@ -11,8 +11,16 @@ from quotahost.properties import is_secret
 
 
 def property_names(model: type[BaseModel] | None) -> dict[str, str]:
-    """From a property's name (kebab-case) to the model's field (snake_case); ``from`` is ``from_`` there."""
-    return {field.rstrip("_").replace("_", "-"): field for field in (model.model_fields if model else ())}
+    """From a property's name (kebab-case) to the model's field (snake_case); ``from`` is ``from_`` there.
+
+    A field whose alias holds a dot has that name: so a plugin can have names with dots (``quota.producer.default``).
+    """
+    fields = model.model_fields if model else {}
+    return {_property_name(field, info.validation_alias): field for field, info in fields.items()}
+
+
+def _property_name(field: str, alias: object) -> str:
+    return alias if isinstance(alias, str) and "." in alias else field.rstrip("_").replace("_", "-")
 
 
 def secret_fields(model: type[BaseModel] | None) -> set[str]:

@@ -97,6 +97,11 @@ QuotaTypes = Annotated[
     Unit("quota types, comma-separated", _listed(", ")),
 ]
 Action = Annotated[Literal[State.PAUSE, State.OPEN], _one_of("PAUSE", "OPEN"), Unit("PAUSE, OPEN", str)]
+Combination = Annotated[
+    Literal["first", "most-constraining"],
+    _one_of("first", "most-constraining"),
+    Unit("first, most-constraining", str),
+]
 Mode = Annotated[Literal["enforce", "shadow"], _one_of("enforce", "shadow"), Unit("enforce, shadow", str)]
 Sharing = Annotated[
     Literal["client", "user", "client-id", "broker"],

@@ -1,9 +1,14 @@
-"""From clients to answers: exemptions first, then the suppliers in their order; the first answer counts."""
+"""From clients to answers: exemptions first, then the suppliers in their order.
+
+The first answer counts or, with ``supplier.combine=most-constraining``, the smallest rate of all answers: unlimited is
+the largest, and of equal ones the first counts. Rates are compared as numbers, whoever shares them.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from quotahost.exemptions import Exemptions, Reason
@@ -23,8 +28,11 @@ _EXEMPT_RATES: Final = [_UNLIMITED] * len(QUOTA_TYPES)
 class Resolver:
     """Asks the suppliers. A supplier that fails makes its client a newcomer, or keeps its last quota."""
 
-    def __init__(self, suppliers: Mapping[str, Ask], exemptions: Exemptions, guard: Guard) -> None:
-        """Suppliers by name, in the order in which they are asked."""
+    def __init__(
+        self, suppliers: Mapping[str, Ask], exemptions: Exemptions, guard: Guard, combine: str = "first"
+    ) -> None:
+        """Suppliers by name, in the order in which they are asked; ``combine`` as ``supplier.combine``."""
+        self._asks_all = combine == "most-constraining"
         self._suppliers = tuple((at, name, ask) for at, (name, ask) in enumerate(suppliers.items()))
         self._names = (*suppliers, *Reason)
         self._exempt_sources = {
@@ -35,8 +43,9 @@ class Resolver:
 
     def answers(self, clients: Sequence[Client]) -> Answers:
         """A scope code, a rate and who gave it, for each client and quota type."""
-        answers = Answers(suppliers=self._names)
+        answers = Answers()
         groups: dict[str, int] = {}
+        told: dict[str, int] = {}
         for client in clients:
             if reason := self._exempt.reason(client):
                 answers.sources.extend(self._exempt_sources[reason])
@@ -44,38 +53,54 @@ class Resolver:
                 answers.rates.extend(_EXEMPT_RATES)
                 continue
             for quota_type in QUOTA_TYPES:
-                code, rate, source = self._one(client, quota_type, groups)
+                code, rate, source = self._one(client, quota_type, groups, told)
                 answers.codes.append(code)
                 answers.rates.append(rate)
                 answers.sources.append(source)
         answers.groups.extend(groups)
+        answers.suppliers = (*self._names, *told)
         return answers
 
-    def _one(self, client: Client, quota_type: QuotaType, groups: dict[str, int]) -> tuple[int, float, int]:
+    def _one(
+        self, client: Client, quota_type: QuotaType, groups: dict[str, int], told: dict[str, int]
+    ) -> tuple[int, float, int]:
+        given: list[tuple[float, int, Quota]] = []
         for at, name, ask in self._suppliers:
             try:
                 quota = ask(client, quota_type)
                 if quota is None:
                     continue
-                return *_coded(quota, groups), at
+                rate = _rate(quota)
+                if not self._asks_all:
+                    return _scope_code(quota.scope, groups), rate, at
             except BaseException as error:  # see quotahost.guard
                 self._guard.report(
                     name, "quota()", "its clients keep their last quota or stay newcomers", error
                 )
                 return NEWCOMER, _UNLIMITED, at
-        return _NO_ANSWER
+            given.append((math.inf if math.isnan(rate) else rate, at, quota))
+        return self._smallest(given, groups, told) if given else _NO_ANSWER
+
+    def _smallest(
+        self, given: list[tuple[float, int, Quota]], groups: dict[str, int], told: dict[str, int]
+    ) -> tuple[int, float, int]:
+        """The source is told with what the others would have given: tab-separated, for ``quotahost explain``."""
+        _, at, quota = min(given, key=itemgetter(0))  # the first of several
+        others = [f"{self._names[a]}={rate}" for rate, a, _ in given if a != at]
+        source = "\t".join([self._names[at], *others])
+        number = told.setdefault(source, len(self._names) + len(told)) if others else at
+        return _scope_code(quota.scope, groups), _rate(quota), number
 
 
-def _coded(quota: Quota, groups: dict[str, int]) -> tuple[int, float]:
+def _rate(quota: Quota) -> float:
     if not isinstance(quota, Quota):
         raise TypeError(f"a supplier must answer a Quota or None, not {quota!r}")
-    rate = _UNLIMITED if quota.rate is None else float(quota.rate)
-    return _scope_code(quota.scope, groups), rate
+    if not isinstance(quota.scope, Scope):
+        raise TypeError(f"a quota's scope must be a Scope, not {quota.scope!r}")
+    return _UNLIMITED if quota.rate is None else float(quota.rate)
 
 
 def _scope_code(scope: Scope, groups: dict[str, int]) -> int:
-    if not isinstance(scope, Scope):
-        raise TypeError(f"a quota's scope must be a Scope, not {scope!r}")
     if scope.kind is not ScopeKind.GROUP:
         return int(scope.kind.value)
     return GROUP + groups.setdefault(scope.name, len(groups))

@@ -14,6 +14,7 @@ from quotahost.properties_secrets import property_names
 from quotahost.properties_show import Models, Row, rows, table
 from quotahost.properties_types import (
     Action,
+    Combination,
     Mode,
     Name,
     Names,
@@ -56,7 +57,7 @@ _READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
 def _source(fields: dict[str, Any]) -> str | None:
     """This broker's own volumes where a limit is set: the least that protects them."""
     static = fields.get("static")
-    return "local" if static and (static.storage.limit("soft") or static.storage.limit("hard")) else None
+    return "local" if static and static.storage.any_limit else None
 
 
 def _policy(fields: dict[str, Any]) -> str | None:
@@ -130,6 +131,12 @@ class Settings(Frozen):
         "supplier",
         "Suppliers in the order in which they are asked; the first answer is the client's quota.",
         default="client-quotas,static",
+    )
+    supplier_combine: Combination = declare(
+        "supplier.combine",
+        "`first`: of each quota type the first supplier that has an answer gives the quota; "
+        "`most-constraining`: all are asked, and the smallest rate does, unlimited being the largest.",
+        default="first",
     )
     static: StaticSettings = Field(default_factory=StaticSettings)
     factor_source: Name = declare(

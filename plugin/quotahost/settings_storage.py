@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from quotahost.model import Limit, LimitType
+from quotahost.overrides import Override, limit_of, parse_overrides
 from quotahost.properties import Frozen, declare
-from quotahost.units import Share, Size
+from quotahost.units import Share, Size, Unit
 from quotahost.volume import contradict
 
 _BYTES, _PERCENT = LimitType.MIN_FREE_BYTES, LimitType.MIN_FREE_PERCENTAGE
 _KINDS = {"": LimitType.CONSUMED_BYTES, "_min_free_bytes": _BYTES, "_min_free_percent": _PERCENT}
+
+
+Overrides = Annotated[
+    tuple[Override, ...],
+    BeforeValidator(parse_overrides),
+    Unit("limits by volume, `;`-separated", lambda overrides: "; ".join(map(str, overrides)) or "none"),
+]
 
 
 class StorageSettings(Frozen):
@@ -46,6 +53,15 @@ class StorageSettings(Frozen):
         told="none",
     )
 
+    overrides: Overrides = declare(
+        "static.storage.overrides",
+        "Limits of single volumes in place of these: `/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; "
+        "/data/2 hard=5T`. A volume goes by its name or by a log directory that lies on it; the side that an entry "
+        "leaves out stays as above.",
+        default="",
+        told="",
+    )
+
     @model_validator(mode="after")
     def _one_each_and_in_order(self) -> Self:
         for side in ("soft", "hard"):
@@ -57,12 +73,17 @@ class StorageSettings(Frozen):
             raise ValueError(f"{problem}; let the hard limit be reached after the soft one")
         return self
 
+    @property
+    def any_limit(self) -> bool:
+        """Whether any volume may have a limit."""
+        return bool(self.limit("soft") or self.limit("hard") or self.overrides)
+
     def limit(self, side: str) -> Limit | None:
         """The ``soft`` or ``hard`` limit, None if there is none."""
         for name, kind in _KINDS.items():
             level = getattr(self, side + name)
             if level is not None:
-                return Limit(kind, float(Decimal(repr(level)) * 100) if kind is _PERCENT else level)
+                return limit_of(kind, level)
         return None
 
     def _given(self, side: str) -> list[str]:

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.broker
 TOPIC: Final = "__quotahost_snapshots"
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
+OVERRIDES: Final = PREFIX + "static.storage.overrides"
 FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "snapshots",
@@ -59,7 +60,7 @@ def _whole_and_open(cluster: Cluster) -> Iterator[None]:
     for node in cluster.brokers:
         if not node.running:
             node.start()
-    alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None}, broker=1)
+    alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None, OVERRIDES: None}, broker=1)
     all_are(cluster, OPEN)
 
 
@@ -110,6 +111,14 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
     for node in cluster.brokers:
         assert gauge(node, "QuotaTable", "Factor") == pytest.approx(0.5, abs=0.1)
     assert total > used
+
+
+def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_live(cluster: Cluster) -> None:
+    directory = cluster.brokers[0].data_dirs[0]
+    alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard=1"}, broker=1)
+    all_are(cluster, PAUSE)
+    alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard.min-free-bytes=1"}, broker=1)
+    all_are(cluster, OPEN)
 
 
 def volume(node: KafkaNode) -> tuple[int, int]:

@@ -38,6 +38,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[Kafk
         "validity": f"{VALIDITY}s",
         "newcomers.produce": "20M",
         "clients.max": "1000",
+        "max.mute": "30d",  # the factor falls in one step
     }
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
     with hosted(tmp_path_factory.mktemp("node"), settings, env=env) as node:
@@ -109,7 +110,9 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     node: KafkaNode, fault: Path
 ) -> None:
     goes_on(node, "settled")
+    start = node.log.end()
     alter_broker_config(node, {PREFIX + "fallback.action": "PAUSE"})
+    node.wait_for_log("reconfigured", start=start)
     fault.write_text("sleep")
     introduce(node, ["odd-pause"])
     eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "35000.0", timeout=VALIDITY + 5)
@@ -125,6 +128,29 @@ def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Pa
     introduce(node, ["odd-gil"])
     goes_on(node, "another")
     eventually(lambda: known(node, ANYONE, "odd-gil"), timeout=30)
+
+
+def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
+    config = node.client_config(client_id="loaded")
+    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+        eventually(lambda: known(node, ANYONE, "loaded"))
+        for megabytes in range(20, 40, 2):
+            start = node.log.end()
+            alter_broker_config(node, {PREFIX + "newcomers.fetch": f"{megabytes}M"})
+            node.wait_for_log("reconfigured", start=start)
+        before = producer.meter.bytes, consumer.meter.bytes
+        eventually(lambda: producer.meter.bytes > before[0] and consumer.meter.bytes > before[1])
+    assert producer.errors == consumer.errors == []
+    alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
+
+
+def test_a_broker_that_closes_while_a_supplier_hangs_stops_cleanly(tmp_path: Path, fault: Path) -> None:
+    env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
+    with hosted(tmp_path, {"supplier": "faulty"}, env=env) as other:
+        fault.write_text("sleep")
+        introduce(other, ["odd-close"])
+        assert other.stop() == 143
+        assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
 
 
 def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:

@@ -1,7 +1,7 @@
 """Topic quotas on a real broker ("Broker side quota (V1)"): who is held, who isn't, and that nothing is lost.
 
-An on-off control: a greedy topic is let in and turned back in turns of a few seconds. What counts is the mean, here over
-60 s, the span of Kafka's own meter and some twenty turns; by the broker's count of bytes appended.
+An on-off control: a greedy topic is let in and turned back in turns of a few seconds. What counts is the mean, here
+over 60 s, the span of Kafka's own meter and some twenty turns; by the broker's count of bytes appended.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from harness import (
+    HelperError,
     Jmx,
     KafkaNode,
     ProducerLoad,
     StartFailed,
-    HelperError,
     alter_broker_config,
     create_topic,
     eventually,
@@ -84,8 +84,8 @@ def test_a_greedy_topic_is_held_at_its_share_the_others_keep_their_rates_and_not
         time.sleep(40)  # what came in at first, before a minute's mean could know, is owed for 30 s
         rates = measured(node, PERIOD)
         assert rates["greedy"] == pytest.approx(SHARE, rel=0.1)
-        assert rates["important"] == pytest.approx(OFFERS["important"], rel=0.01)
-        assert rates["modest"] == pytest.approx(OFFERS["modest"], rel=0.01)
+        assert rates["important"] == pytest.approx(OFFERS["important"], rel=0.05)
+        assert rates["modest"] == pytest.approx(OFFERS["modest"], rel=0.05)
         assert topics(node, "Rate") == pytest.approx(3_000_000, rel=0.05)
         alter_broker_config(node, {PREFIX + TOTAL: "1G"})
         assert {topic: load.drain(60) for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
@@ -209,7 +209,7 @@ def test_thresholds_change_live_and_what_sums_above_the_total_is_refused_and_cha
     eventually(lambda: topics(tight, "Share") == pytest.approx(1_500_000 / count))
     with pytest.raises(HelperError, match="3,500,000 bytes/s together, above the 3,000,000"):
         alter_broker_config(tight, {PREFIX + OWN: "one:3M,absent:500K"})
-    with pytest.raises(HelperError, match="set topics.total"):
+    with pytest.raises(HelperError, match=r"set topics\.total"):
         alter_broker_config(tight, {PREFIX + TOTAL: "unlimited"})
     assert topics(tight, "Threshold") == 3_000_000
     assert topics(tight, "Share") == pytest.approx(1_500_000 / count)

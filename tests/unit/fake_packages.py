@@ -10,6 +10,8 @@ QUOTAHOST = {
     "quotahost.suppliers": {
         "static": "quotahost.suppliers.static:Static",
         "client-quotas": "quotahost.suppliers.client_quotas:ClientQuotas",
+        "overrides": "quotahost.suppliers.overrides:Overrides",
+        "controller-mutation": "quotahost.suppliers.controller_mutation:ControllerMutation",
     },
     "quotahost.factor_sources": {
         "fixed": "quotahost.factors.fixed:Fixed",

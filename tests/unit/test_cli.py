@@ -507,6 +507,8 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
 )
 def test_each_weakness_is_told_once_with_a_remedy(tmp_path: Path, properties: str, words: str) -> None:
     listeners = "" if "listeners" in properties else "listeners=SASL_SSL://:9092\n"
+    if "factor.source" in properties:
+        listeners += "authorizer.class.name=org.quotahost.QuotaFence\n"
     file = broker(tmp_path, listeners + properties)
     (weak,) = check_weak(Settings.from_properties(file.properties), file).findings
     assert weak.level is Level.WEAK

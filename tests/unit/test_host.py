@@ -301,6 +301,28 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     assert (shim.factors, shim.reasons) == ([0.5], ["one", "other"])
 
 
+@pytest.mark.parametrize(
+    ("given", "fenced", "times"),
+    [
+        ({"factor.source": "fixed"}, False, 1),
+        ({"factor.source": "fixed"}, True, 0),
+        ({"factor.source": "fixed", "mode": "shadow"}, False, 0),
+        ({}, False, 0),
+    ],
+)
+def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
+    caplog: pytest.LogCaptureFixture, given: dict[str, str], fenced: bool, times: int
+) -> None:
+    clock = Clock()
+    shim = FakeShim({"supplier": "static", **given})
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
+    shim.script.append(lambda: setattr(shim, "fenced", fenced))
+    shim.idle(20)
+    run(shim, clock)
+    assert sum("QuotaFence" in record.getMessage() for record in caplog.records) == times
+
+
 def test_a_task_runs_on_its_own_thread_and_is_closed_there(state: dict[str, Any]) -> None:
     state["ran"] = threading.Event()
     shim = FakeShim({"supplier": "static", "tasks": "mine"})

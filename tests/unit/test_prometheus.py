@@ -153,7 +153,7 @@ def test_the_last_volumes_hold_for_validity_and_are_then_said_to_be_old(
     assert told is not None
     assert told.volumes == KNOWN.volumes
     assert told.unknown == (
-        "prometheus 127.0.0.1 has not answered for 61 s: the server says bad_data: unknown query",
+        "prometheus 127.0.0.1 has not answered for more than validity (60 s): the server says bad_data: unknown query",
     )
 
 

@@ -17,6 +17,7 @@ from quotahost.settings import PREFIX, Settings, SettingsError, describe, live_p
 NAMES = [p.name for p in declared(Settings) if not p.is_family]
 LIVE = [
     "supplier",
+    "supplier.combine",
     "static.produce",
     "static.fetch",
     "static.request",
@@ -28,6 +29,7 @@ LIVE = [
     "static.storage.hard",
     "static.storage.hard.min-free-bytes",
     "static.storage.hard.min-free-percent",
+    "static.storage.overrides",
     "factor.source",
     "factor.interval",
     "policy",

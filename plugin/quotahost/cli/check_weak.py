@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
+from quotahost.cli.check_protection import protection
 from quotahost.cli.listeners import unauthenticated
 from quotahost.cli.report import Level, Section
 from quotahost.model import State
@@ -25,7 +26,7 @@ def check_weak(settings: Settings, broker: BrokerFile) -> Section:
     """All weaknesses of these settings in this broker, each with its remedy."""
     section = Section("Weak")
     checks = (_listeners(settings, broker), _memory(settings), _quotas(settings), _disks(settings))
-    for check in (*checks, _topics(settings, broker)):
+    for check in (*checks, protection(settings, broker), _topics(settings, broker)):
         for text, remedy in check:
             section.add(Level.WEAK, text, remedy)
     if not section.findings:

@@ -24,6 +24,7 @@ class Held:
         base: the quota's rate; None is unlimited.
         limit: what Kafka is handed; None is unlimited.
         supplier: who gave it, or why it is exempt; of a newcomer the supplier that failed; "" for nobody.
+        others: what the other suppliers would have given, where all are asked (supplier.combine).
         stand_in: what the factor acts on in the place of an unlimited rate; None if it needs nothing.
         is_stand_in_measured: it was measured when the factor fell; else it is the newcomers' rate.
         floored: the limit is the floor, the factor would have taken it lower.
@@ -46,6 +47,7 @@ class Held:
     failed: bool
     rate: float | None
     delay: float | None
+    others: tuple[tuple[str, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def parse(lines: Iterable[str], client: Client) -> Told:
 def _held(row: list[str]) -> Held:
     if len(row) < _FIELDS:
         raise ValueError(f"{len(row)} fields where {_FIELDS} are needed")
+    supplier, *others = row[6].split("\t")
     return Held(
         type=QuotaType(row[0]),
         user=row[1],
@@ -133,7 +136,7 @@ def _held(row: list[str]) -> Held:
         base=_number(row[3]),
         limit=_number(row[4]),
         newcomer=row[5] == "newcomer",
-        supplier=row[6],
+        supplier=supplier,
         exempt=row[7] == "true",
         stand_in=_number(row[8]),
         is_stand_in_measured=row[10] == "measured",
@@ -141,9 +144,10 @@ def _held(row: list[str]) -> Held:
         failed=row[11] == "true",
         rate=_number(row[12]),
         delay=_number(row[13]),
+        others=tuple((name, _number(rate)) for name, _, rate in (each.partition("=") for each in others)),
     )
 
 
 def _number(text: str) -> float | None:
     value = math.nan if text == "null" else float(text)
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None

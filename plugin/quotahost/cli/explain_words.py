@@ -127,7 +127,9 @@ def _from(held: Held) -> str:
     if not held.supplier:
         return "no supplier has an answer, so it is unlimited"
     late = " (a supplier fails for this client now; what it had holds on)" if held.failed else ""
-    return f"supplier {printable(held.supplier)}{late}"
+    others = [f"{printable(name)} would give {_rate(held, rate)}" for name, rate in held.others]
+    least = f", the most constraining ({'; '.join(others)})" if others else ""
+    return f"supplier {printable(held.supplier)}{least}{late}"
 
 
 def _sharers(held: Held) -> str:

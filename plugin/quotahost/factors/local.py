@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from quotahost.api import Context
 from quotahost.diskwatch import DiskWatch
 from quotahost.model import ClusterVolumes
@@ -14,20 +17,14 @@ class Local:
     ``validity``.
     """
 
-    def __init__(self, context: Context) -> None:
-        """Begin to look at the disks."""
-        self._context = context
-        self._watch = DiskWatch(context)
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin to look at the disks; ``clock`` in seconds, monotonic."""
+        self._watch = DiskWatch(context, clock)
         self._told: ClusterVolumes | None = None
 
     def read(self) -> ClusterVolumes:
-        """The newest look at the disks."""
-        age, disks = self._watch.read()
-        broker = self._context.node_id
-        unknown = tuple(f"broker {broker}, log dir {each}" for each in disks.offline)
-        if age > self._context.host.validity.total_seconds():
-            unknown += (f"broker {broker}: its disks have not answered for {age:.0f} s",)
-        told = ClusterVolumes(disks.volumes, unknown)
+        """The newest look at the disks; the same object as long as it is the same."""
+        told = self._watch.known()
         if told != self._told:
             self._told = told
         return self._told or told

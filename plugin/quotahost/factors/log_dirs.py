@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -34,9 +35,10 @@ class LogDirs:
             default=timedelta(seconds=10), description="How often the brokers are asked."
         )
 
-    def __init__(self, context: Context) -> None:
-        """Begin to ask; waits for nothing."""
-        self._context = context
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin to ask; waits for nothing. ``clock`` in seconds, monotonic."""
+        self._context, self._clock = context, clock
+        self._started = clock()
         self._interval = context.settings.interval.total_seconds()
         self._stop = threading.Event()
         self._answer: tuple[float, ClusterVolumes] | None = None
@@ -52,9 +54,13 @@ class LogDirs:
         if self._answer is None:
             return None
         answered_at, told = self._answer
-        age = time.monotonic() - answered_at
-        if age > self._context.host.validity.total_seconds() + self._interval:
-            return ClusterVolumes(told.volumes, (f"the cluster has not told its log dirs for {age:.0f} s",))
+        longest = self._context.host.validity.total_seconds() + self._interval
+        if self._clock() - answered_at > longest:
+            # No age in it: who compares sentences would see a new one every second.
+            silent = (
+                f"the cluster has not told its log dirs for more than validity + interval ({longest:g} s)"
+            )
+            return ClusterVolumes(told.volumes, (silent,))
         return told
 
     def close(self) -> None:
@@ -73,17 +79,24 @@ class LogDirs:
             alive = [broker for broker, fenced in brokers.items() if not fenced]
             told = self._context.broker.log_dirs(alive)
         except Exception as problem:
-            if self._answer and not self._told_failure:
-                self._context.log.warning("the cluster doesn't tell its log dirs: %s", problem)
-                self._told_failure = True
+            self._failed(problem)
             return
-        stopped = tuple(f"broker {broker} is stopped" for broker, fenced in brokers.items() if fenced)
-        self._answer = (time.monotonic(), _volumes(told, stopped))
+        unknown = [f"broker {broker} is stopped" for broker, fenced in brokers.items() if fenced]
+        silent = set(alive) - {each.broker for each in told}
+        unknown += [f"broker {broker} doesn't tell its log dirs" for broker in sorted(silent)]
+        self._answer = (self._clock(), _volumes(told, unknown))
         self._told_failure = False
 
+    def _failed(self, problem: Exception) -> None:
+        """Told once; not while the broker's own listener may not be open yet."""
+        starting = self._clock() - self._started < self._context.host.startup_grace.total_seconds()
+        if (self._answer or not starting) and not self._told_failure:
+            self._context.log.warning("the cluster doesn't tell its log dirs: %s", problem)
+            self._told_failure = True
 
-def _volumes(told: list[LogDir], stopped: tuple[str, ...]) -> ClusterVolumes:
-    volumes, unknown = [], list(stopped)
+
+def _volumes(told: list[LogDir], unknown: list[str]) -> ClusterVolumes:
+    volumes, unknown = [], list(unknown)
     for each in told:
         if each.error or not each.path:
             unknown.append(f"broker {each.broker}, log dir {each.path or '?'}: {each.error or 'no answer'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -19,6 +20,7 @@ class Members:
     def __init__(self, context: Context, tell: Callable[[Mapping[str, bool]], None]) -> None:
         """``tell`` is called on the new thread, with ids as strings."""
         self._context, self._tell = context, tell
+        self._started = time.monotonic()
         self._stop = threading.Event()
         self._told_failure = False
         self.ever = False
@@ -38,11 +40,16 @@ class Members:
         try:
             brokers = self._context.broker.registered()
         except Exception as problem:
-            if self.ever and not self._told_failure:
-                self._context.log.warning(
-                    "the cluster doesn't tell its brokers; the last known stay: %s", problem
-                )
-                self._told_failure = True
+            self._failed(problem)
             return
         self._tell({str(broker): fenced for broker, fenced in brokers.items()})
         self.ever, self._told_failure = True, False
+
+    def _failed(self, problem: Exception) -> None:
+        """Told once; not while the broker's own listener may not be open yet."""
+        starting = time.monotonic() - self._started < self._context.host.startup_grace.total_seconds()
+        if (self.ever or not starting) and not self._told_failure:
+            self._context.log.warning(
+                "the cluster doesn't tell its brokers; the last known stay: %s", problem
+            )
+            self._told_failure = True

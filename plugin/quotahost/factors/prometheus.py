@@ -66,12 +66,12 @@ class Prometheus:
         if last is None:
             return None
         asked_at, told = last
-        age = self._clock() - asked_at
-        if age <= self._context.host.validity.total_seconds():
+        validity = self._context.host.validity.total_seconds()
+        if self._clock() - asked_at <= validity:
             return told
-        silent = (
-            f"prometheus {self._host} has not answered for {age:.0f} s: {self._reason or 'no reason yet'}"
-        )
+        # No age in it: who compares sentences would see a new one every second.
+        long = f"has not answered for more than validity ({validity:g} s)"
+        silent = f"prometheus {self._host} {long}: {self._reason or 'no reason yet'}"
         return ClusterVolumes(told.volumes, (silent,))
 
     def close(self) -> None:

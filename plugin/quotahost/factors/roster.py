@@ -37,8 +37,9 @@ class Roster:
 
     How old a snapshot is goes by when it arrived, by the monotonic clock, so that no jump of a wall clock, here or
     there, makes it fresh or stale. Only what was in the topic before this broker started goes by its own time.
-    A snapshot counts as newer by its own time; one from the future counts as taken when it arrived, so that
-    what follows can take its place; and once the newest is stale, the next to arrive counts, whatever its time.
+    A snapshot counts as newer by its own time, so that it doesn't matter in which order they are read. But one that
+    arrives and is older than the last by half of ``validity`` was not held up for so long, it was taken after a clock
+    was put right: it counts. And once the newest is stale, the next to arrive counts, whatever its time.
     """
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
@@ -52,15 +53,16 @@ class Roster:
 
     def take(self, snapshot: Snapshot, live: bool, validity: float) -> str:
         """A snapshot was read; "" if it is the broker's newest now, else why not: ``late`` or ``many``."""
-        now, wall = self._clock(), self._wall()
-        taken = min(snapshot.taken_at.timestamp(), wall)
+        now, wall, taken = self._clock(), self._wall(), snapshot.taken_at.timestamp()
         with self._lock:
             kept = self._entries.get(snapshot.broker)
-            if kept and taken <= kept.taken and not (live and now - kept.fresh_at > validity):
+            if kept and taken <= kept.taken and not (live and _overtaken(kept, taken, now, validity)):
                 return "late"
             if kept is None and len(self._entries) >= MAX_BROKERS and not self._make_room():
                 return "many"
             fresh_at = now if live else now - max(0.0, wall - taken)
+            if kept:  # read again after a jump of this clock, it is no older than what it follows
+                fresh_at = max(fresh_at, kept.fresh_at)
             self._entries[snapshot.broker] = _Entry(snapshot, taken, fresh_at)
         return ""
 
@@ -96,7 +98,7 @@ class Roster:
             if entry and age <= validity:
                 yield Known(broker, entry.snapshot, age)
             elif entry:
-                yield Known(broker, None, age, f"broker {broker}: its newest snapshot is {age:.0f} s old")
+                yield Known(broker, None, age, _stale(broker, validity))
             else:
                 yield Known(broker, None, None, f"broker {broker}: no snapshot", patient=age <= grace)
 
@@ -105,3 +107,13 @@ class Roster:
         registered = self._registered or {}
         stranger = next((broker for broker in self._entries if broker not in registered), None)
         return stranger is not None and self._entries.pop(stranger, None) is not None
+
+
+def _overtaken(kept: _Entry, taken: float, now: float, validity: float) -> bool:
+    """Whether a live snapshot counts although its own time says that it is older."""
+    return now - kept.fresh_at > validity or kept.taken - taken > validity / 2
+
+
+def _stale(broker: str, validity: float) -> str:
+    """Without its age: who compares sentences would see a new one every second."""
+    return f"broker {broker}: its newest snapshot is older than validity ({validity:g} s)"

@@ -10,7 +10,8 @@ from quotahost.diskwatch import DiskWatch
 from quotahost.factors.members import Members
 from quotahost.factors.roster import Known, Roster
 from quotahost.kafka.follower import Follower
-from quotahost.model import ClusterVolumes, Volume
+from quotahost.model import ClusterVolumes
+from quotahost.properties import printable
 from quotahost.wire import Refused, decode
 
 
@@ -21,15 +22,20 @@ class Snapshots:
     whatever becomes of the topic. Needs the task ``publish-volumes`` on every broker.
     """
 
-    def __init__(self, context: Context, wall: Callable[[], float] = time.time) -> None:
-        """Begin to read; waits for nothing. ``wall`` in seconds since the epoch."""
+    def __init__(
+        self,
+        context: Context,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
         self._context, self._own = context, str(context.node_id)
-        self._roster = Roster(time.monotonic, wall)
+        self._clock, self._roster = clock, Roster(clock, wall)
         self._caught_up = False
         self._told: ClusterVolumes | None = None
         self._shown: set[str] = set()
         self._show_at = 0.0
-        self._watch = DiskWatch(context)
+        self._watch = DiskWatch(context, clock)
         self._members = Members(context, self._roster.register)
         silence = 3 * context.host.snapshots_period.total_seconds() + 10
         self._follower = Follower(context, context.host.snapshots_topic, self, silence)
@@ -67,10 +73,11 @@ class Snapshots:
             host.snapshots_expiry.total_seconds(),
         )
         others = [each for each in known if each.broker != self._own]
+        own = self._watch.known()
         told = ClusterVolumes(
-            self._own_volumes() + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
-            self._own_unknown() + tuple(text for each in others for text in _unknown(each)),
-            self._waits_for(others),
+            own.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
+            own.unknown + tuple(text for each in others for text in _unknown(each)),
+            self._waits_for() or own.waiting,
         )
         self._show(others)
         if told != self._told:
@@ -83,17 +90,7 @@ class Snapshots:
         self._members.close()
         self._watch.close()
 
-    def _own_volumes(self) -> tuple[Volume, ...]:
-        return self._watch.read()[1].volumes
-
-    def _own_unknown(self) -> tuple[str, ...]:
-        age, disks = self._watch.read()
-        unknown = tuple(f"broker {self._own}, log dir {each}" for each in disks.offline)
-        if age > self._context.host.validity.total_seconds():
-            unknown += (f"broker {self._own}: its disks have not answered for {age:.0f} s",)
-        return unknown
-
-    def _waits_for(self, others: list[Known]) -> str:
+    def _waits_for(self) -> str:
         if not self._caught_up:
             return f"topic {self._context.host.snapshots_topic} is not read yet"
         if not self._members.ever:
@@ -102,7 +99,7 @@ class Snapshots:
 
     def _show(self, others: list[Known]) -> None:
         """Ages and counts for the metrics, once a second."""
-        now = time.monotonic()
+        now = self._clock()
         if now < self._show_at:
             return
         self._show_at = now + 1
@@ -124,5 +121,6 @@ def _unknown(each: Known) -> list[str]:
     if each.problem and not each.patient:
         return [each.problem]
     return [
-        f"broker {each.broker}, log dir {name}" for name in (each.snapshot.offline if each.snapshot else ())
+        f"broker {each.broker}, log dir {printable(name)}"
+        for name in (each.snapshot.offline if each.snapshot else ())
     ]

@@ -25,17 +25,25 @@ _CONFIG: Final = {
 }
 
 
-def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patient: bool) -> None:
+class Gathering(Exception):
+    """The cluster has just started."""
+
+
+def ensure_compacted(
+    config: Mapping[str, Any], topic: str, brokers: int, patient: bool, gathering: bool
+) -> None:
     """Make the topic if it isn't there; one partition, since order by key is all that readers need.
 
     Args:
         config: librdkafka's.
         topic: its name.
         brokers: how many are registered; as many replicas, up to three.
+        gathering: whether more may register soon; the topic is not made then while they are fewer than three.
         patient: whether to wait for brokers that are down, rather than to make do with those alive.
 
     Raises:
         KafkaException: it can't be made or looked up (yet).
+        Gathering: there may soon be brokers for more replicas.
     """
     admin = AdminClient(dict(config))
     found = admin.list_topics(topic, timeout=_WAIT)
@@ -45,6 +53,8 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
         return
     if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise KafkaException(error)
+    if gathering and brokers < _REPLICAS:
+        raise Gathering(f"{topic} is not made yet: more brokers may register soon")
     replicas = min(_REPLICAS, brokers if patient else len(found.brokers)) or 1
     try:
         new = NewTopic(topic, 1, replicas, config=_CONFIG)

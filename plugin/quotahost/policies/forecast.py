@@ -85,7 +85,7 @@ class Forecast(Limits):
         passed = self._see(trend, now, volume)
         if 0.0 < ramp < 1.0:
             wanted = trend.wanted(bounds.hard - volume.consumed, self._horizon)
-            trend.factor = min(trend.move(wanted, passed), _guard(ramp))
+            trend.factor = _whole(min(trend.move(wanted, passed), _guard(ramp)))
         else:
             trend.factor = ramp
         return trend.factor
@@ -107,6 +107,11 @@ class Forecast(Limits):
     def _forget(self, now: float) -> None:
         while self._trends and now - next(iter(self._trends.values())).at > FORGET:
             self._trends.popitem(last=False)
+
+
+def _whole(factor: float) -> float:
+    """1 once it is as good as that: on its way it would come ever nearer and never be there."""
+    return 1.0 if factor > 0.995 else factor
 
 
 def _guard(ramp: float) -> float:

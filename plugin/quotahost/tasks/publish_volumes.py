@@ -10,7 +10,6 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quotahost.api import Context
-from quotahost.disks import Disks
 from quotahost.diskwatch import DiskWatch
 from quotahost.kafka.client import Connection, client_config
 from quotahost.kafka.topic import ensure_compacted
@@ -19,28 +18,33 @@ from quotahost.wire import Snapshot, encode
 
 _NEWS: Final = 1000  # a change of consumption by this part of the capacity is published at once
 _RETRY: Final = 1.0  # seconds
+_LOOK_THEMSELVES: Final = ("local", "snapshots")  # factor sources with a watch of their own
+_GATHERS: Final = 5.0  # seconds in which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
 
 
 class PublishVolumes:
     """Publishes at the start, at least every ``snapshots.period``, and at once what is news.
 
-    News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, or a
-    log directory that went offline (proposal 035, "The data source").
+    News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
+    or a log directory that went offline (proposal 035, "The data source"). Of disks that answer no more nothing is
+    published after half of ``validity``, so that the others miss this broker.
     """
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self.period: timedelta = context.host.volumes_period
-        self._watch = DiskWatch(context)
+        self._watch = DiskWatch(context, clock, tells=context.host.factor_source not in _LOOK_THEMSELVES)
         self._connection = Connection(context)
         self._producer: Producer | None = None
         self._started = clock()
+        self._answered: float | None = None
         self._due = clock()
-        self._published: Disks | None = None
+        self._published: Snapshot | None = None
         self._in_flight = False
         self._told_error = ""
+        self._told_silence = False
         context.broker.count("Publication", "", "Errors", 0)
 
     def run(self) -> None:
@@ -48,13 +52,14 @@ class PublishVolumes:
         self.period = self._context.host.volumes_period
         if self._producer is not None:
             self._producer.poll(0)
-        now = self._clock()
-        disks = self._watch.read()[1]
-        due = now >= self._due
-        if self._in_flight or not (due or (self._published is not None and is_news(self._published, disks))):
+        snapshot = self._look()
+        if snapshot is None or self._in_flight:
+            return
+        due = self._clock() >= self._due
+        if not due and (self._published is None or not is_news(self._published, snapshot)):
             return
         try:
-            self._publish(disks)
+            self._publish(snapshot)
         except KafkaException as problem:
             self._failed(problem.args[0])
         except Exception as problem:  # the cluster doesn't tell its brokers yet, and the like
@@ -66,25 +71,36 @@ class PublishVolumes:
             self._producer.flush(_FLUSH)
         self._watch.close()
 
-    def _publish(self, disks: Disks) -> None:
-        host, broker = self._context.host, str(self._context.node_id)
-        snapshot = Snapshot(
-            broker, datetime.now(UTC), disks.volumes, host.storage_soft, host.storage_hard, disks.offline
-        )
-        self._connected().produce(
-            host.snapshots_topic, key=broker.encode(), value=encode(snapshot), on_delivery=self._delivered
-        )
+    def _look(self) -> Snapshot | None:
+        """The newest look at the disks; None where it is too old to be published as news of now."""
+        host = self._context.host
+        age, disks = self._watch.read()
+        silent = age > max(host.validity / 2, host.snapshots_period + host.volumes_period).total_seconds()
+        if silent and not self._told_silence:
+            self._context.log.warning("the disks don't answer; nothing is published until they do")
+        self._told_silence = silent
+        if disks is None or silent:
+            return None
+        broker, now = str(self._context.node_id), datetime.now(UTC)
+        return Snapshot(broker, now, disks.volumes, host.storage_soft, host.storage_hard, disks.offline)
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        host = self._context.host
+        key, value = snapshot.broker.encode(), encode(snapshot)
+        self._connected().produce(host.snapshots_topic, key=key, value=value, on_delivery=self._delivered)
         self._in_flight = True
-        self._published = disks
+        self._published = snapshot
         self._due = self._clock() + host.snapshots_period.total_seconds()
 
     def _connected(self) -> Producer:
         if self._producer is None:
             host = self._context.host
-            brokers = len(self._context.broker.registered())
-            patient = self._clock() - self._started < host.startup_grace.total_seconds()
+            brokers, now = len(self._context.broker.registered()), self._clock()
+            self._answered = now if self._answered is None else self._answered
+            patient = now - self._started < host.startup_grace.total_seconds()
+            gathering = patient and now - self._answered < _GATHERS
             config = client_config(self._context)
-            ensure_compacted(config, host.snapshots_topic, brokers, patient)
+            ensure_compacted(config, host.snapshots_topic, brokers, patient, gathering)
             self._producer = Producer(config | _PRODUCER)
         return self._producer
 
@@ -120,10 +136,8 @@ _PRODUCER: Final[dict[str, Any]] = {
 }
 
 
-def is_news(before: Disks, now: Disks) -> bool:
+def is_news(before: Snapshot, now: Snapshot) -> bool:
     """Whether the difference is worth a record at once."""
-    if before is now:
-        return False
     old = {volume.name: volume for volume in before.volumes}
     return (
         before.offline != now.offline
@@ -135,7 +149,8 @@ def is_news(before: Disks, now: Disks) -> bool:
 def _moved(before: Volume, now: Volume) -> bool:
     if before.capacity != now.capacity or (before.soft, before.hard) != (now.soft, now.hard):
         return True
-    return abs(now.consumed - before.consumed) * _NEWS >= now.capacity or any(
+    change = abs(now.consumed - before.consumed)
+    return (change > 0 and change * _NEWS >= now.capacity) or any(
         (before.consumed >= limit.consumed_at(now.capacity))
         != (now.consumed >= limit.consumed_at(now.capacity))
         for limit in (now.soft, now.hard)

@@ -8,10 +8,11 @@ One call in a test of yours::
         check_supplier(OffPeak, {"plugin.off-peak.produce": "1M"}, name="off-peak")
 
 What breaks the contract is an AssertionError that says so in a sentence and names the contract's number.
-:class:`FakeHost` drives a plugin step by step, for tests of what it decides.
+:class:`FakeHost` drives a plugin step by step, for tests of what it decides, on a :class:`FakeBroker`.
 """
 
 from quotahost.testing.checks import check_factor_source, check_policy, check_supplier, check_task
+from quotahost.testing.fakebroker import FakeBroker
 from quotahost.testing.fakehost import FakeHost
 from quotahost.testing.odd import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
@@ -19,6 +20,7 @@ __all__ = [
     "CLIENTS",
     "CLIENT_QUOTAS",
     "VOLUMES",
+    "FakeBroker",
     "FakeHost",
     "check_factor_source",
     "check_policy",

@@ -13,6 +13,7 @@ from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.properties import PREFIX
 from quotahost.settings import Settings
 from quotahost.testing.caller import Caller, blame, broken
+from quotahost.testing.fakebroker import FakeBroker
 
 T = TypeVar("T")
 Properties = Mapping[str, str]
@@ -30,6 +31,7 @@ class FakeHost:
     Attributes:
         plugin: what the entry made.
         context: what it was given.
+        broker: what ``context.broker`` is.
         announced: the calls of ``answers_changed`` so far, as (principal, client-id), None for any.
     """
 
@@ -41,6 +43,7 @@ class FakeHost:
         *,
         name: str | None = None,
         node_id: int = 1,
+        broker: FakeBroker | None = None,
     ) -> None:
         """Build it as at a broker's start.
 
@@ -50,12 +53,14 @@ class FakeHost:
             properties: the broker's, with or without ``client.quota.callback.``.
             name: of the entry point, for ``plugin.NAME.*``; a class' own by default (OffPeak: off-peak).
             node_id: of the broker.
+            broker: the broker around it; by default one that knows nothing.
 
         Raises:
             PluginError, SettingsError: as at a broker's start.
             AssertionError: it hangs.
         """
         self.announced: list[tuple[str | None, str | None]] = []
+        self.broker = broker or FakeBroker()
         self.role, self.name = role, name or _name(entry)
         self._entry, self._node = _loaded(role, entry), node_id
         self.caller = Caller("fake-quotahost-host")
@@ -174,7 +179,7 @@ class FakeHost:
         return Settings.from_properties(given)
 
     def _build(self, settings: Settings) -> tuple[Any, Any]:
-        made = (self.role, self.name, self._entry, settings, self._node, self._announce)
+        made = (self.role, self.name, self._entry, settings, self._node, self._announce, self.broker)
         try:
             built = self.caller.call(lambda: discovery.construct(*made), START_WITHIN)
         except (discovery.PluginError, ValueError):

@@ -37,8 +37,15 @@ public final class ClusterAdmin implements AutoCloseable {
         config.put("metric.reporters", "");
     }
 
-    /** Every registered broker, fenced (stopped) ones too: id, then 1 if it is fenced and else 0, tab-separated. */
-    public String[] brokers() throws Exception {
+    /**
+     * Every registered broker, fenced (stopped) ones too: id, then 1 if it is fenced and else 0, tab-separated. As in
+     * all answers here the first line is "", or else what went wrong, and then the only one (Guarded).
+     */
+    public String[] brokers() {
+        return Guarded.lines(this::askBrokers);
+    }
+
+    private String[] askBrokers() throws Exception {
         var options = new DescribeClusterOptions().includeFencedBrokers(true).timeoutMs(TIMEOUT_MS);
         Collection<Node> nodes = get(admin().describeCluster(options).nodes());
         return nodes.stream().map(node -> node.id() + "\t" + (node.isFenced() ? 1 : 0)).toArray(String[]::new);
@@ -48,7 +55,11 @@ public final class ClusterAdmin implements AutoCloseable {
      * The log directories of these brokers: broker, path, capacity and usable bytes (-1 if the broker doesn't say), error
      * ("" for none), tab-separated. A broker that doesn't answer has one line with its error and no path.
      */
-    public String[] logDirs(int[] brokers) throws Exception {
+    public String[] logDirs(int[] brokers) {
+        return Guarded.lines(() -> askLogDirs(brokers));
+    }
+
+    private String[] askLogDirs(int[] brokers) throws Exception {
         List<Integer> ids = new ArrayList<>();
         for (int broker : brokers) ids.add(broker);
         var answers = admin().describeLogDirs(ids, new DescribeLogDirsOptions().timeoutMs(TIMEOUT_MS)).descriptions();

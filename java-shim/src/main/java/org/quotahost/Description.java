@@ -7,7 +7,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  *
  * <p>Tab-separated (Escape): type, user tag, client-id tag, base rate (NaN is unlimited), limit (null is unlimited),
  * "known" or "newcomer"; then the supplier that gave it (or failed, for a newcomer; or why it is exempt; empty for
- * nobody), exempt, the stand-in (NaN if none is in use), floored, whether the stand-in is "measured" or the
+ * nobody; with supplier.combine=most-constraining, behind tabs, NAME=RATE of each other one that had an answer),
+ * exempt, the stand-in (NaN if none is in use), floored, whether the stand-in is "measured" or the
  * "newcomers'" rate, whether a supplier has failed for this client of late, and what Kafka measures for the scope
  * now: its rate and its delay in ms, NaN where it has measured none.
  */

@@ -206,15 +206,15 @@ public final class PythonHost {
     }
 
     /** The configuration of a librdkafka client as this broker itself; names and values alternate; secrets included. */
-    public String[] clientConfig() throws Exception {
-        return HostConfig.flat(ClientNames.librdkafka(config.client()));
+    public String[] clientConfig() {
+        return Guarded.lines(() -> HostConfig.flat(ClientNames.librdkafka(config.client())));
     }
 
     /** librdkafka's form of a Java client's configuration; names and values alternate in both. */
-    public String[] librdkafka(String[] java) throws Exception {
+    public String[] librdkafka(String[] java) {
         Map<String, Object> config = new java.util.HashMap<>();
         for (int i = 0; i < java.length; i += 2) config.put(java[i], java[i + 1]);
-        return HostConfig.flat(ClientNames.librdkafka(config));
+        return Guarded.lines(() -> HostConfig.flat(ClientNames.librdkafka(config)));
     }
 
     /** The log directories that Kafka itself has given up. */

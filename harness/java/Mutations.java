@@ -1,0 +1,78 @@
+package harness;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.CreatePartitionsOptions;
+import org.apache.kafka.clients.admin.CreateTopicsOptions;
+import org.apache.kafka.clients.admin.DeleteTopicsOptions;
+import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
+
+/** Partitions created, added and deleted by a client that is told when its quota is exceeded (KIP-599). */
+final class Mutations {
+
+    private Mutations() { }
+
+    /**
+     * args: bootstrap, client-id, "create", "grow" or "delete", {topic: partitions}, validate only.
+     * Returns by topic null, or the error: its class, its message and, of an exceeded quota, the throttle time in ms.
+     */
+    static Object run(JsonNode args) throws Exception {
+        Map<String, Integer> topics = new TreeMap<>();
+        args.get(3).fields().forEachRemaining(each -> topics.put(each.getKey(), each.getValue().intValue()));
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", args.get(0).textValue(),
+                "client.id", args.get(1).textValue(), "default.api.timeout.ms", "50000", "request.timeout.ms", "45000"))) {
+            Map<String, Object> told = new HashMap<>();
+            for (var each : asked(admin, args.get(2).textValue(), topics, args.get(4).booleanValue()).entrySet()) {
+                told.put(each.getKey(), outcome(each.getValue()));
+            }
+            return told;
+        }
+    }
+
+    private static Map<String, KafkaFuture<Void>> asked(Admin admin, String kind, Map<String, Integer> topics, boolean validate) {
+        return switch (kind) {
+            case "create" -> admin.createTopics(created(topics),
+                new CreateTopicsOptions().retryOnQuotaViolation(false).validateOnly(validate)).values();
+            case "grow" -> admin.createPartitions(grown(topics),
+                new CreatePartitionsOptions().retryOnQuotaViolation(false).validateOnly(validate)).values();
+            case "delete" -> admin.deleteTopics(topics.keySet(),
+                new DeleteTopicsOptions().retryOnQuotaViolation(false)).topicNameValues();
+            default -> throw new IllegalArgumentException(kind);
+        };
+    }
+
+    private static List<NewTopic> created(Map<String, Integer> topics) {
+        List<NewTopic> all = new ArrayList<>();
+        topics.forEach((name, partitions) -> all.add(new NewTopic(name, partitions, (short) 1)));
+        return all;
+    }
+
+    private static Map<String, NewPartitions> grown(Map<String, Integer> topics) {
+        Map<String, NewPartitions> all = new HashMap<>();
+        topics.forEach((name, partitions) -> all.put(name, NewPartitions.increaseTo(partitions)));
+        return all;
+    }
+
+    private static Object outcome(KafkaFuture<Void> future) throws InterruptedException {
+        try {
+            future.get();
+            return null;
+        } catch (ExecutionException e) {
+            Throwable error = e.getCause();
+            Map<String, Object> told = new HashMap<>();
+            told.put("error", error.getClass().getSimpleName());
+            told.put("message", error.getMessage());
+            told.put("throttle", error instanceof ThrottlingQuotaExceededException exceeded ? exceeded.throttleTimeMs() : 0);
+            return told;
+        }
+    }
+}
