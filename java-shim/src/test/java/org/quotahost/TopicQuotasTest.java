@@ -128,6 +128,17 @@ class TopicQuotasTest {
     }
 
     @Test
+    void aShortBurstOfATopicWhoseOneMinuteRateIsBelowItsOwnIsNoReasonThoughTheBrokerIsOver() {
+        configure(TOTAL, Map.of("greedy", 1_000_000.0, "bursty", 500_000.0));
+        run(120, Map.of("greedy", 20_000_000.0, "bursty", 1_000.0));
+        long before = meters.count("bursty");
+        run(6, Map.of("greedy", 20_000_000.0, "bursty", 2_500_000.0));
+
+        assertEquals(15_000_000, meters.count("bursty") - before);
+        assertTrue(quotas.rate() > TOTAL);
+    }
+
+    @Test
     void theShareFollowsTheTopicsThatComeAndGoAndTheThresholds() {
         configure(TOTAL, Map.of());
         meters.append("a", 1);
