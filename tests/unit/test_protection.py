@@ -52,7 +52,7 @@ def test_without_a_factor_source_nothing_needs_a_fence(tmp_path: Path) -> None:
 
 def test_a_fence_without_a_factor_source_has_nothing_to_hold(tmp_path: Path) -> None:
     ((text, remedy),) = found(tmp_path, FENCE)
-    assert "no PAUSE that it could hold" in text
+    assert "nothing that it could hold" in text
     assert f"{PREFIX}factor.source" in remedy
     assert found(tmp_path, FENCE, "process.roles=controller") == []
 
