@@ -1,6 +1,5 @@
 package org.quotahost;
 
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -14,12 +13,11 @@ final class TopicWatch {
     private static final long TIMES_ITS_LENGTH = 9;
 
     private final TopicQuotas quotas;
-    private final CountDownLatch closed = new CountDownLatch(1);
-    private final Thread thread = new Thread(this::run, "quotahost-topics");
+    private final Repeating thread;
 
     TopicWatch(TopicQuotas quotas) {
         this.quotas = quotas;
-        thread.setDaemon(true);
+        thread = new Repeating("quotahost-topics", IDLE_MS, () -> quotas.on() ? look() : IDLE_MS, quotas::close);
     }
 
     void start() {
@@ -27,23 +25,7 @@ final class TopicWatch {
     }
 
     void close() {
-        closed.countDown();
-        try {
-            thread.join(1_000);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    private void run() {
-        try {
-            long pause = IDLE_MS;
-            while (!closed.await(pause, TimeUnit.MILLISECONDS)) pause = quotas.on() ? look() : IDLE_MS;
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        } finally {
-            quotas.close();
-        }
+        thread.close();
     }
 
     /** Answers how long to wait for the next look, in ms. */

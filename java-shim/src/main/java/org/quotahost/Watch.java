@@ -1,6 +1,5 @@
 package org.quotahost;
 
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -11,40 +10,28 @@ final class Watch {
 
     private final Lease lease;
     private final QuotaTable table;
-    private final CountDownLatch closed = new CountDownLatch(1);
-    private final Thread thread = new Thread(this::run, "quotahost-watch");
+    private volatile Repeating thread;
     private long tickedAt = System.nanoTime();
     private boolean toldFull;
 
     Watch(Lease lease, QuotaTable table) {
         this.lease = lease;
         this.table = table;
-        thread.setDaemon(true);
     }
 
+    /** Once the lease is configured, which says how often to look. */
     void start() {
         lease.renew();
+        thread = new Repeating("quotahost-watch", lease.checkEveryMs(), this::look, () -> {});
         thread.start();
     }
 
     void close() {
-        closed.countDown();
-        try {
-            thread.join(1_000);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+        if (thread != null) thread.close();
     }
 
-    private void run() {
-        try {
-            while (!closed.await(lease.checkEveryMs(), TimeUnit.MILLISECONDS)) look();
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    private void look() {
+    /** Answers how long to wait for the next look, in ms. */
+    private long look() {
         try {
             lease.check();
             table.move();
@@ -57,6 +44,7 @@ final class Watch {
         } catch (RuntimeException e) {
             LOG.error("The watch failed once and goes on", e);
         }
+        return lease.checkEveryMs();
     }
 
     private void tellFull() {
