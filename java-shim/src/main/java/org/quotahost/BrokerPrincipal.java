@@ -6,12 +6,10 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.apache.kafka.common.config.types.Password;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,14 +23,14 @@ final class BrokerPrincipal {
     /** A JAAS option: its name and its value, quoted (with backslash escapes) or bare. */
     private static final Pattern OPTION = Pattern.compile("([\\w.]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
 
-    private final Map<String, ?> configs;
+    private final BrokerConfigs configs;
 
-    private BrokerPrincipal(Map<String, ?> configs) {
+    private BrokerPrincipal(BrokerConfigs configs) {
         this.configs = configs;
     }
 
     static List<String> names(Map<String, ?> configs) {
-        BrokerPrincipal broker = new BrokerPrincipal(configs);
+        BrokerPrincipal broker = new BrokerPrincipal(new BrokerConfigs(configs));
         Set<String> names = new LinkedHashSet<>();
         for (String listener : broker.listeners()) {
             try {
@@ -54,42 +52,29 @@ final class BrokerPrincipal {
     /** Where brokers connect to: the inter-broker listener and the controllers'. */
     private List<String> listeners() {
         List<String> listeners = new ArrayList<>();
-        String named = text("inter.broker.listener.name");
-        listeners.add(!named.isEmpty() ? named : textOr("security.inter.broker.protocol", "PLAINTEXT"));
+        listeners.add(configs.interBrokerListener());
         listeners.addAll(controllers());
         return listeners;
     }
 
     private List<String> controllers() {
-        return Arrays.stream(text("controller.listener.names").split(",")).map(String::strip).filter(name -> !name.isEmpty()).toList();
+        return Arrays.stream(configs.text("controller.listener.names").split(",")).map(String::strip).filter(name -> !name.isEmpty()).toList();
     }
 
     private Optional<String> name(String listener) throws Exception {
-        String protocol = protocol(listener);
+        String protocol = configs.protocol(listener);
         if (protocol.startsWith("SASL_")) return saslName(listener);
-        if (protocol.equals("SSL")) return KeystoreSubject.name(configs, prefix(listener));
+        if (protocol.equals("SSL")) return KeystoreSubject.name(configs.overridden(BrokerConfigs.prefix(listener)));
         return Optional.of(ANONYMOUS);
-    }
-
-    private String protocol(String listener) {
-        return protocol(text("listener.security.protocol.map"), listener);
-    }
-
-    /** The security protocol of a listener by listener.security.protocol.map. */
-    static String protocol(String map, String listener) {
-        for (String pair : map.split(",")) {
-            String[] parts = pair.strip().split(":");
-            if (parts.length == 2 && parts[0].equalsIgnoreCase(listener)) return parts[1].toUpperCase(Locale.ROOT);
-        }
-        return listener.toUpperCase(Locale.ROOT);
     }
 
     /** The user of the JAAS section by which this broker logs in as a client (JaasContext.loadClientContext). */
     private Optional<String> saslName(String listener) {
         boolean controller = controllers().contains(listener);
         String property = controller ? "sasl.mechanism.controller.protocol" : "sasl.mechanism.inter.broker.protocol";
-        String mechanism = textOr(property, "GSSAPI");
-        String jaas = textOr(prefix(listener) + mechanism.toLowerCase(Locale.ROOT) + ".sasl.jaas.config", text("sasl.jaas.config"));
+        String mechanism = configs.textOr(property, "GSSAPI");
+        String own = BrokerConfigs.prefix(listener) + mechanism.toLowerCase(Locale.ROOT) + ".sasl.jaas.config";
+        String jaas = configs.textOr(own, configs.text("sasl.jaas.config"));
         return switch (mechanism) {
             case "GSSAPI" -> find("principal", jaas).map(name -> name.split("[/@]")[0]);
             case "OAUTHBEARER" -> find("unsecuredLoginStringClaim_sub", jaas);
@@ -106,21 +91,5 @@ final class BrokerPrincipal {
             return Optional.of(quoted != null ? quoted.replaceAll("\\\\(.)", "$1") : option.group(3));
         }
         return Optional.empty();
-    }
-
-    private static String prefix(String listener) {
-        return "listener.name." + listener.toLowerCase(Locale.ROOT) + ".";
-    }
-
-    private String textOr(String name, String otherwise) {
-        String value = text(name);
-        return value.isEmpty() ? otherwise : value;
-    }
-
-    private String text(String name) {
-        Object value = configs.get(name);
-        if (value instanceof Password secret) return secret.value();
-        if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
-        return Objects.toString(value, "").strip();
     }
 }

@@ -8,11 +8,9 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.SslConfigs;
-import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 
 /**
@@ -29,13 +27,13 @@ final class ClientNames {
     /** Throws what Kafka's own SSL code throws for keystores that can't be read. */
     static Map<String, String> librdkafka(Map<String, ?> java) throws Exception {
         Map<String, String> made = new LinkedHashMap<>();
-        for (String name : SAME) if (java.get(name) != null) made.put(name, text(java.get(name)));
+        for (String name : SAME) if (java.get(name) != null) made.put(name, BrokerConfigs.text(java.get(name)));
         String identification = made.get("ssl.endpoint.identification.algorithm");
         if (identification != null && identification.isEmpty()) made.put("ssl.endpoint.identification.algorithm", "none");
-        String protocol = text(java.get("security.protocol"));
+        String protocol = BrokerConfigs.text(java.get("security.protocol"));
         if (!protocol.endsWith("SSL")) made.keySet().removeIf(name -> name.startsWith("ssl."));
         else pem(java, made);
-        if (protocol.startsWith("SASL_")) login(text(java.get("sasl.jaas.config")), made);
+        if (protocol.startsWith("SASL_")) login(BrokerConfigs.text(java.get("sasl.jaas.config")), made);
         return made;
     }
 
@@ -70,7 +68,7 @@ final class ClientNames {
     private static void key(KeyStore store, Map<String, ?> values, Map<String, String> made) throws Exception {
         Object secret = values.get(SslConfigs.SSL_KEY_PASSWORD_CONFIG);
         if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
-        char[] password = secret == null ? null : text(secret).toCharArray();
+        char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
         for (String alias : Collections.list(store.aliases())) {
             if (!store.isKeyEntry(alias)) continue;
             Key key = store.getKey(alias, password);
@@ -84,11 +82,5 @@ final class ClientNames {
 
     private static String block(String what, byte[] der) {
         return "-----BEGIN " + what + "-----\n" + LINES.encodeToString(der) + "\n-----END " + what + "-----\n";
-    }
-
-    private static String text(Object value) {
-        if (value instanceof Password secret) return secret.value();
-        if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
-        return Objects.toString(value, "").strip();
     }
 }

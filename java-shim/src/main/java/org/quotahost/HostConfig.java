@@ -2,9 +2,7 @@ package org.quotahost;
 
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.TreeMap;
-import org.apache.kafka.common.config.types.Password;
 
 /**
  * The broker properties that the host is given: those under the prefix, a few of the broker's own, and how a client
@@ -19,8 +17,8 @@ record HostConfig(Map<String, String> properties, Map<String, String> broker, Ma
         Map<String, String> properties = new TreeMap<>();
         Map<String, String> broker = new TreeMap<>();
         configs.forEach((name, value) -> {
-            if (name.startsWith(PythonQuotaCallback.PREFIX) && !name.equals(CLASS)) properties.put(name, text(value));
-            if (OF_THE_BROKER.contains(name)) broker.put(name, text(value));
+            if (name.startsWith(PythonQuotaCallback.PREFIX) && !name.equals(CLASS)) properties.put(name, BrokerConfigs.text(value));
+            if (OF_THE_BROKER.contains(name)) broker.put(name, BrokerConfigs.text(value));
         });
         broker.put("inter.broker.principals", String.join("\n", BrokerPrincipal.names(configs)));
         return new HostConfig(properties, broker, BrokerClient.of(configs));
@@ -33,12 +31,6 @@ record HostConfig(Map<String, String> properties, Map<String, String> broker, Ma
     /** Names and values alternate; secrets among them are for the plugin's own client and never printed. */
     static String[] flat(Map<String, String> map) {
         return map.entrySet().stream().flatMap(e -> List.of(e.getKey(), e.getValue()).stream()).toArray(String[]::new);
-    }
-
-    private static String text(Object value) {
-        if (value instanceof Password secret) return secret.value();
-        if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
-        return Objects.toString(value, "").strip();
     }
 
     /** Values may be secrets. */

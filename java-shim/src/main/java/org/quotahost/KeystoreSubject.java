@@ -2,7 +2,6 @@ package org.quotahost;
 
 import java.security.KeyStore;
 import java.security.cert.X509Certificate;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -18,8 +17,8 @@ final class KeystoreSubject {
 
     private KeystoreSubject() {}
 
-    static Optional<String> name(Map<String, ?> configs, String prefix) throws Exception {
-        Map<String, Object> own = overridden(configs, prefix);
+    /** @param own what holds for the listener; changed by this */
+    static Optional<String> name(Map<String, Object> own) throws Exception {
         if (!asksForCertificates(own)) return Optional.of("ANONYMOUS");
         own.keySet().removeIf(name -> !name.startsWith("ssl.") || name.startsWith("ssl.truststore."));
         Object rules = own.getOrDefault(RULES, "DEFAULT");
@@ -54,16 +53,5 @@ final class KeystoreSubject {
         } catch (java.io.IOException e) {
             return dn;
         }
-    }
-
-    private static Map<String, Object> overridden(Map<String, ?> configs, String prefix) {
-        Map<String, Object> own = new HashMap<>();
-        configs.forEach((name, value) -> {
-            if (value != null) own.put(name, value);
-        });
-        configs.forEach((name, value) -> {
-            if (name.startsWith(prefix) && value != null) own.put(name.substring(prefix.length()), value);
-        });
-        return own;
     }
 }
