@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from harness import Cluster, KafkaNode, alter_broker_config, eventually
+from harness import Cluster, Jmx, KafkaNode, alter_broker_config, eventually
 from harness.certificates import PASSWORD, Identity, identity, truststore
 from harness.ports import free_port
 from harness.proxy import Proxy
@@ -127,6 +127,8 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
 ) -> None:
     cluster, proxies = behind_proxies
     one, two = cluster.brokers
+    # A broker that has not been heard of yet is waited for, for startup.grace: each must know the other first.
+    eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)), timeout=40)
     eventually(lambda: state(one) == state(two) == OPEN, timeout=40)
     for proxy in proxies:
         proxy.cut()
