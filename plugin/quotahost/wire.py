@@ -1,8 +1,9 @@
 """One broker's snapshot as JSON, as the other brokers and whoever else reads the topic see it.
 
 The form is ``schemas/snapshot.json``, the JSON schema of proposal 035 word for word. It allows more fields;
-quotahost's own are ``schemaVersion`` (1), ``clusterId`` (left out while unknown), ``offlineLogDirs``, and ``softLimit`` and ``hardLimit`` of a volume,
-which override the broker's (the proposal's note 2). Unknown fields are ignored. The limit ``{}`` is none.
+quotahost's own are ``schemaVersion`` (1), ``clusterId`` (left out while it is unknown), ``offlineLogDirs``, and
+``softLimit`` and ``hardLimit`` of a volume, which override the broker's (the proposal's note 2). Unknown fields are
+ignored. The limit ``{}`` is none.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class PublishVolumes:
     """Publishes at the start, at least every ``snapshots.period``, and at once what is news.
 
     News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
-    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). Of disks that answer no more nothing is
-    published after half of ``validity``, so that the others miss this broker.
+    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). Of disks that answer no
+    more nothing is published after half of ``validity``, so that the others miss this broker.
     """
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
