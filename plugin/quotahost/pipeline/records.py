@@ -35,7 +35,7 @@ def parse(raw: DataFrame) -> DataFrame:
         raw: key and value (binary), topic, partition, offset, timestamp, as the Kafka source gives them.
 
     Returns:
-        topic, partition, offset, timestamp; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which it counts:
+        topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which it counts:
         ``at``, but never later than Kafka's timestamp; ``removed`` for a tombstone; ``s``, the snapshot as SNAPSHOT
         says, null for a tombstone; ``error``, one of REFUSALS, null for what counts.
     """
@@ -57,3 +57,17 @@ def _bad_limit(limit: str) -> str:
         f"OR {limit}.type NOT IN ('ConsumedBytes', 'MinFreeBytes', 'MinFreePercentage') "
         f"OR ({limit}.type = 'MinFreePercentage' AND {limit}.level > 100), FALSE)"
     )
+
+
+def resolved(parsed: DataFrame, cluster: str) -> DataFrame:
+    """What counts, with each volume's limits: its own, else its broker's (proposal 035, Metrics Snapshot, note 2).
+
+    Args:
+        parsed: as :func:`parse` gives it.
+        cluster: that of snapshots that don't name theirs.
+
+    Returns:
+        topic, partition, offset, timestamp, cluster, broker, at, removed, offline, and ``volumes`` of name,
+        capacity, consumed, soft, hard, where no limit is null.
+    """
+    return parsed.sparkSession.sql(sql("resolved"), args={"cluster": cluster}, parsed=parsed)

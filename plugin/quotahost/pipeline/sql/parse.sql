@@ -7,7 +7,7 @@ read AS (
   FROM texts),
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
-SELECT topic, partition, offset, timestamp, broker, at,
+SELECT topic, partition, offset, timestamp, broker, value, at,
   least(coalesce(at, timestamp), timestamp) AS seen,  -- a clock that is ahead must not win for ever
   value IS NULL AS removed, s,
   CASE

@@ -1,6 +1,6 @@
 -- The state of all brokers -> one row for each cluster, in one pass: a second use of the state would compute it twice.
 WITH newest AS (  -- history ends at a tombstone: who comes back begins anew
-  SELECT coalesce(h[0].s.clusterId, :cluster) AS cluster, left(broker, {max_name}) AS broker, h[0].seen AS seen,
+  SELECT coalesce(nullif(h[0].s.clusterId, ''), :cluster) AS cluster, left(broker, {max_name}) AS broker, h[0].seen AS seen,
     h[0].seen >= timestamp_millis(:now - :validity) AS fresh, h[0].s AS s,
     get(h, coalesce(nullif(array_position(h.removed, TRUE), 0) - 2, size(h) - 1)) AS old
   FROM {state}

@@ -1,0 +1,18 @@
+"""One Spark session for all tests of the pipeline: its start takes longer than most of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from quotahost.pipeline.session import session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    warehouse = str(tmp_path_factory.mktemp("warehouse"))
+    made = session("quotahost-tests", "local[2]", spark_sql_warehouse_dir=warehouse)
+    yield made
+    made.stop()
