@@ -48,14 +48,15 @@ def _reached_at(limit: str) -> str:
 
 
 def start_history(
-    snapshots: DataFrame, directory: str, checkpoint: str, every: timedelta = EVERY, keep: timedelta = KEEP
+    snapshots: DataFrame, directory: str, every: timedelta = EVERY, keep: timedelta = KEEP
 ) -> StreamingQuery:
     """Start to append the readings to Parquet, each exactly once, in a folder for each day (``day=2026-11-21``).
 
     Args:
         snapshots: as for ``readings``, a stream.
-        directory: where to write, any path that Hadoop knows; the folders of old days may be deleted.
-        checkpoint: a folder of this query's own.
+        directory: where to write, any path that Hadoop knows; the folders of old days may be deleted. The query's
+            checkpoint lies in it, as one is no good without the other: to a lost checkpoint Spark answers by
+            counting batches from 0, and leaves out those whose numbers the directory knows already.
         every: how often a batch is written. Each is one file for each day that it has readings of.
         keep: readings written longer ago than this are no longer seen. Spark keeps the names of all files in one
             list, which would otherwise grow for ever.
@@ -67,7 +68,7 @@ def start_history(
         .format("parquet")
         .partitionBy("day")
         .option("path", directory)
-        .option("checkpointLocation", checkpoint)
+        .option("checkpointLocation", f"{directory.rstrip('/')}/_checkpoint")
         .option("retention", f"{int(keep.total_seconds())} seconds")
         .trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds")
         .start()
