@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from quotahost.pipeline.reduce import buckets, ranked
 from quotahost.pipeline.stored import days_asked, nothing, rows
 from quotahost.report.curves import MOST_BUCKETS, Bucket, Curve, Name, Question, Report, in_utc
+from quotahost.report.words import show_span
 
 WEEK: Final = timedelta(days=7)
 _MICRO: Final = timedelta(microseconds=1)
@@ -39,8 +40,8 @@ def collect(
     if span is None:
         raise nothing(spark, question, asked)
     since, until = span
-    recent = question.recent or min(WEEK, max((until - since) * _MICRO / 4, timedelta(seconds=1)))
-    tell(f"Ranking the volumes by their last {recent}")
+    recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
+    tell(f"Ranking the volumes by their last {show_span(recent)}")
     rates, known = _worst(history, until, recent, question.worst)
     tell(f"Reading the curves of {len(rates)} of {known:,} volumes")
     curves = _curves(history, rates, since, until)

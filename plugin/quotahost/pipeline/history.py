@@ -8,7 +8,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-EVERY: Final = timedelta(minutes=1)
+EVERY: Final = timedelta(
+    minutes=5
+)  # a year at a minute would be 525,600 files, whose names alone take 127 MB
 KEEP: Final = timedelta(days=400)
 
 # Bytes are bytes; soft and hard are the consumption at which the limit is reached, null is none.
@@ -69,7 +71,7 @@ def start_history(
         .partitionBy("day")
         .option("path", directory)
         .option("checkpointLocation", f"{directory.rstrip('/')}/_checkpoint")
-        .option("retention", f"{int(keep.total_seconds())} seconds")
+        .option("retention", f"{int(keep.total_seconds())}s")
         .trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds")
         .start()
     )

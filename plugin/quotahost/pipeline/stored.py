@@ -32,9 +32,7 @@ def days(spark: SparkSession, directory: str) -> list[date]:
     found = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     named = sorted(date.fromisoformat(match[1]) for match in found if match)
     if not named:
-        raise NoHistory(
-            f"{directory} holds no readings; the pipeline's first come a minute or so after its start"
-        )
+        raise NoHistory(f"{directory} holds no readings; the pipeline writes the first soon after its start")
     return named
 
 

@@ -123,9 +123,11 @@ def _frame(axes: Any, curve: Curve, report: Report, end: float) -> None:
 
 
 def _labels(axes: Any, curve: Curve, top: float) -> None:
-    """To the right of the axes, pushed apart where levels lie close."""
-    below = -_APART
-    for name, level in sorted(_levels(curve).items(), key=lambda item: (item[1], item[0] == "full")):
-        below = max(level / top, below + _APART)
+    """To the right of the axes, pushed down where levels lie close."""
+    above = 1.0 + _APART
+    for name, level in sorted(
+        _levels(curve).items(), key=lambda item: (item[1], item[0] == "full"), reverse=True
+    ):
+        above = min(level / top, above - _APART)
         look = {"color": COLOURS[name], "fontsize": 8, "va": "center"}
-        axes.text(1.01, below, f"{name} {show_bytes(level)}", transform=axes.transAxes, **look)
+        axes.text(1.01, above, f"{name} {show_bytes(level)}", transform=axes.transAxes, **look)

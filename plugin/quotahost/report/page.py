@@ -41,7 +41,7 @@ def _head(report: Report) -> list[str]:
     clusters = escape(", ".join(report.clusters))
     style = files("quotahost.report").joinpath("page.css").read_text(encoding="utf-8")
     few = len(report.curves)
-    shown = f"The {few} worst of {report.known:,} volumes" if few < report.known else _all(few)
+    shown = f"{few} of {report.known:,} volumes" if few < report.known else _all(few)
     recent = words.show_span(report.recent)
     return [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -49,8 +49,8 @@ def _head(report: Report) -> list[str]:
         f"<title>Volumes of {clusters}</title><style>{style}</style></head><body>",
         f"<h1>Volumes of {clusters}</h1>",
         f'<p>{words.show_range(report)} <span class="dim">({words.show_span(report.until - report.since)})</span></p>',
-        f'<p class="dim">{shown}, by what they will have consumed of their hard limit {recent} from now. Fill rates'
-        f" are those of the last {recent}. All times are UTC.</p>",
+        f'<p class="dim">{shown}, worst first: by the share of its hard limit that each will have consumed'
+        f" {recent} from now. Fill rates are of the last {recent}. All times are UTC.</p>",
     ]
 
 

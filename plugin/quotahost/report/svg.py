@@ -41,20 +41,26 @@ def as_svg(figure: Figure, salt: str, label: str) -> str:
 
 
 def sparkline(curve: Curve) -> str:
-    """The whole curve at the size of a word, from empty to full; the hard limit is a line across."""
-    buckets = curve.buckets[:: max(1, -(-len(curve.buckets) // _POINTS))]
+    """The whole curve at the size of a word; the hard limit is a line across."""
+    buckets = curve.buckets[:: -(-len(curve.buckets) // _POINTS)]
     if buckets[-1] is not curve.newest:
         buckets = (*buckets, curve.newest)
     since, span = buckets[0].at, max(1e-9, curve.newest.at - buckets[0].at)
     top = max(1, *(max(bucket.capacity, bucket.last) for bucket in buckets))
-    points = [((b.at - since) / span * (_WIDTH - 4) + 2, _y(b.last, top)) for b in buckets]
+    # Not from empty, so that its shape is seen; with some room below, so that noise doesn't look like change.
+    bottom = max(0.0, min(bucket.last for bucket in buckets) - 0.2 * top)
+    points = [((b.at - since) / span * (_WIDTH - 4) + 2, _y(b.last, bottom, top)) for b in buckets]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     hard = curve.newest.hard
-    limit = "" if hard is None else f'<path class="hard" d="M0 {_y(hard, top):.1f}H{_WIDTH}"/>'
+    limit = (
+        ""
+        if hard is None
+        else f'<path class="hard" d="M0 {_y(max(hard, bottom), bottom, top):.1f}H{_WIDTH}"/>'
+    )
     end = f'<circle cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="2"/>'
     size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
     return f'<svg class="spark" {size} aria-hidden="true">{limit}<polyline points="{line}"/>{end}</svg>'
 
 
-def _y(level: int, top: int) -> float:
-    return 2 + (_HEIGHT - 4) * (1 - level / top)
+def _y(level: float, bottom: float, top: float) -> float:
+    return 2 + (_HEIGHT - 4) * (1 - (level - bottom) / (top - bottom))

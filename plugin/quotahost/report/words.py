@@ -43,12 +43,12 @@ def show_time(seconds: float | None) -> str:
 
 
 def show_span(span: timedelta) -> str:
-    """In two units, cut below: ``3 d 4 h``, ``90 s`` is ``1 min 30 s``."""
-    left = int(span.total_seconds())
-    for (unit, size), (finer, finer_size) in zip(_TIMES, (*_TIMES[1:], ("", 1)), strict=True):
-        if left >= size:
-            rest = left % size // finer_size if finer else 0
-            return f"{left // size} {unit}" + (f" {rest} {finer}" if rest else "")
+    """In two units, rounded: ``3 d 4 h``; 90 s are ``1 min 30 s``."""
+    for (unit, size), (finer, step) in zip(_TIMES, (*_TIMES[1:], ("", 1)), strict=True):
+        left = round(span.total_seconds() / step)
+        if left * step >= size:
+            whole, rest = divmod(left, size // step)
+            return f"{whole} {unit}" + (f" {rest} {finer}" if rest else "")
     return "0 s"
 
 
