@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from quotahost.report.curves import Question, Report
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from quotahost.report.curves import NoHistory, Question, Report
 
 
 class _Tasks(TextColumn):
@@ -68,13 +64,17 @@ class Work:
         """Read the history; a Spark of its own is started for that.
 
         Raises:
-            NoHistory: there is nothing to draw.
+            NoHistory: there is nothing to draw, or no Spark to read it with.
         """
-        self._tell("Starting Spark")
-        spark = _spark()
+        # Not at the top: other commands do without the extra.
         from quotahost.pipeline.collect import collect
-        from quotahost.pipeline.running import tasks
+        from quotahost.pipeline.running import NoSpark, start, tasks
 
+        self._tell("Starting Spark")
+        try:
+            spark = start("quotahost report")
+        except NoSpark as error:
+            raise NoHistory(str(error)) from None
         self._tasks.count = lambda: tasks(spark)
         return collect(spark, question, self._tell)
 
@@ -100,15 +100,3 @@ class Work:
         self._tell("Drawing")
         self._line.update(self._task, total=len(found.curves), completed=0)
         return lambda count: self._line.update(self._task, completed=count)
-
-
-def _spark() -> SparkSession:
-    from pyspark.errors import PySparkRuntimeError
-
-    from quotahost.pipeline.local_session import session
-
-    try:
-        return session("quotahost report")
-    except (PySparkRuntimeError, FileNotFoundError):
-        typer.echo("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH", err=True)
-        raise typer.Exit(1) from None
