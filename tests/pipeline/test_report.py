@@ -54,8 +54,9 @@ def run(history: Path, out: Path, *options: str) -> Result:
 NAMES = st.builds(Name, st.sampled_from("ab"), st.sampled_from("12"), st.sampled_from(["/x", "/y"]))
 LEVELS = st.none() | st.integers(0, 1000)
 READINGS = st.dictionaries(
-    st.tuples(NAMES, st.integers(0, 10_000_000)),  # of one volume and time there is one reading
-    st.tuples(st.integers(0, 2**62), LEVELS, LEVELS),
+    # Of one volume and time there is one reading. Times are whole milliseconds, in microseconds.
+    st.tuples(NAMES, st.integers(0, 10_000).map(lambda ms: ms * 1000)),
+    st.tuples(st.integers(0, 1_000_000), LEVELS, LEVELS),
     min_size=1,
     max_size=60,
 )
@@ -69,7 +70,7 @@ def _rows(told: dict[Any, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(READINGS, st.integers(1, 4_000_000), st.integers(0, 5_000_000), st.sets(NAMES, min_size=1))
 def test_buckets_are_those_of_a_plain_reduction(
     spark: SparkSession, told: dict[Any, Any], width: int, since: int, names: set[Name]
@@ -90,13 +91,11 @@ def test_buckets_are_those_of_a_plain_reduction(
         )
         for (name, _), each in sorted(of.items())
     ]
-    assert [
-        tuple(row)
-        for row in buckets(frame(spark, _rows(told)), sorted(names), START + since, width).collect()
-    ] == plain
+    rows = buckets(frame(spark, _rows(told)), sorted(names), START + since, width).collect()
+    assert sorted(map(tuple, rows), key=lambda row: row[:4]) == plain
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(READINGS, st.integers(0, 10_000_000), st.integers(1, 10_000_000))
 def test_rank_and_fill_rate_are_those_of_a_plain_reduction(
     spark: SparkSession, told: dict[Any, Any], newest: int, recent: int
@@ -115,11 +114,9 @@ def test_rank_and_fill_rate_are_those_of_a_plain_reduction(
         assert (row["rate"] is None) == (rate is None)
         _, consumed, hard = readings[-1]
         room = 1000 if hard is None else hard
-        ahead = consumed + max(0.0, rate or 0.0) * recent / 1e6
-        assert row["rate"] is None or row["rate"] == pytest.approx(rate, rel=1e-6, abs=1e-6 * 2**62)
-        assert row["expected"] == pytest.approx(
-            ahead / room if room else float("inf"), rel=1e-5, abs=1e6 * 2**20
-        )
+        ahead = consumed + max(0.0, row["rate"] or 0.0) * recent / 1e6
+        assert row["rate"] is None or row["rate"] == pytest.approx(rate, rel=1e-6, abs=0.01)
+        assert row["expected"] == pytest.approx(ahead / room if room else float("inf"))
 
 
 def _slope(points: list[tuple[int, int]]) -> float | None:
@@ -190,14 +187,14 @@ def test_folders_of_days_outside_the_range_are_not_opened(spark: SparkSession, t
     assert report.curves[0].newest.last == 2
 
 
-def test_months_are_drawn_from_at_most_500_buckets_that_keep_each_peak(
+def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    months = [reading(hour * HOUR, 500 + (hour == 700) * 400) for hour in range(60 * 24)]
-    (curve,) = found(spark, written(spark, months, tmp_path)).curves
+    day = [reading(minute * 60, 500 + (minute == 700) * 400) for minute in range(24 * 60)]
+    (curve,) = found(spark, written(spark, day, tmp_path)).curves
     assert 400 < len(curve.buckets) <= 500
     assert max(bucket.high for bucket in curve.buckets) == 900
-    assert curve.newest.at == (NOON + timedelta(hours=60 * 24 - 1)).timestamp()
+    assert curve.newest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
 
 
 # What is said when there is nothing.

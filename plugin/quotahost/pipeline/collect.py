@@ -77,6 +77,7 @@ def _known(rate: float | None) -> float | None:
 def _curves(history: DataFrame, rates: dict[Name, float | None], since: int, until: int) -> tuple[Curve, ...]:
     width = (until - since) // MOST_BUCKETS + 1
     found = buckets(history, list(rates), since, width).collect()
+    found.sort(key=lambda row: (*row[:3], row["at"]))
     of = {name: tuple(map(_bucket, each)) for name, each in groupby(found, key=lambda row: Name(*row[:3]))}
     return tuple(Curve(name, of[name], rate) for name, rate in rates.items())
 

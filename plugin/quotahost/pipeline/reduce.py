@@ -47,7 +47,7 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
 
 
 def buckets(readings: DataFrame, names: Sequence[Name], since: int, width: int) -> DataFrame:
-    """The named volumes' readings in parts of the time, ordered by volume and time; parts without any are left out.
+    """The named volumes' readings in parts of the time, in any order; parts without any are left out.
 
     Args:
         readings: rows of quotahost.pipeline.history.COLUMNS.
@@ -71,7 +71,6 @@ def buckets(readings: DataFrame, names: Sequence[Name], since: int, width: int) 
             *(F.expr(f"max_by({column}, at) AS {name}") for name, column in last.items()),
         )
         .drop("bucket")
-        .orderBy(*VOLUME, "at")
     )
 
 

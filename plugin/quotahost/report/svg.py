@@ -30,11 +30,8 @@ def as_svg(figure: Figure, salt: str, label: str) -> str:
         figure.savefig(text, format="svg", metadata={"Date": None})
     drawn = text.getvalue()
     drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
-    drawn = re.sub(
-        r' id="(?:figure|axes|patch|line2d|text|matplotlib\.axis|FillBetween\w*|LineCollection)_\w*"',
-        "",
-        drawn,
-    )
+    drawn = re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
+    drawn = re.sub(r"font-family: [^;\"]*;?", "", drawn)
     for name, colour in COLOURS.items():
         drawn = drawn.replace(colour, f"var(--{name})")
     return drawn.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

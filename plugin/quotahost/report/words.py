@@ -68,14 +68,18 @@ def show_when(curve: Curve, level: int | None) -> str:
     if level is None:
         return "no limit"
     if seconds is None or not 0 < seconds <= _YEAR:
-        return show_time(seconds)
+        return _unless_unknown(curve, seconds)
     return f"in {show_time(seconds)} ({show_at(in_utc(curve.newest.at + seconds))})"
 
 
 def show_to_hard(curve: Curve) -> str:
     """Time to the hard limit, as a cell of the table."""
     hard = curve.newest.hard
-    return "no limit" if hard is None else show_time(curve.seconds_to(hard))
+    return "no limit" if hard is None else _unless_unknown(curve, curve.seconds_to(hard))
+
+
+def _unless_unknown(curve: Curve, seconds: float | None) -> str:
+    return "not known" if seconds is None and curve.rate is None else show_time(seconds)
 
 
 def state(curve: Curve) -> str:
