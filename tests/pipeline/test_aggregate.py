@@ -28,9 +28,7 @@ RUN, SEQUENCE = 7, 8
 
 def in_spark(spark: SparkSession, given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:
     parsed = records.parse(frame(spark, given))
-    rows = aggregate.rollup(
-        aggregate.state(parsed.where("error IS NULL"), SAMPLES), rules, NOW_MS
-    ).collect()
+    rows = aggregate.rollup(aggregate.state(parsed.where("error IS NULL"), SAMPLES), rules, NOW_MS).collect()
     return {row["cluster"]: from_row(row, RUN, SEQUENCE, NOW_MS) for row in rows}
 
 
@@ -158,10 +156,13 @@ def test_the_smallest_factor_is_that_of_the_published_limits(spark: SparkSession
 
 
 def test_the_record_stays_small_whatever_the_cluster_and_its_names(spark: SparkSession) -> None:
+    long = "\0" * 1000
     given = [
-        record(n, str(n), snapshot(str(n), ago(1), [volume("\0" * 1000 + str(v), 1000 + 7 * n + v, n) for v in range(3)]))
+        record(
+            n, str(n), snapshot(str(n), ago(1), [volume(f"{long}{v}", 1000 + 7 * n + v, n) for v in range(3)])
+        )
         for n in range(100)
-    ]  # fmt: skip
+    ]
     told = in_spark(spark, given)["home"]
     assert told.volume_count == 300
     assert {len(told.worst[kind]) for kind in LimitType} == {16}

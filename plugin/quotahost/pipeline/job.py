@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.clusterrecord import ClusterRecord
+from quotahost.pipeline.divider import Divider
 from quotahost.pipeline.jvmkafka import COMPACTED, SHORT_LIVED, JvmKafka
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.progress import Progress
@@ -50,16 +51,22 @@ class Job:
         self._rivals.begin(watched, launched=time.time_ns() // 1_000_000)
         self._watch = Watch(watched, self._rivals)
         self._ticks = Ticks(
-            options.tick.total_seconds(), lambda key, value: self._producer.send(options.tick_topic, key, value)
+            options.tick.total_seconds(),
+            lambda key, value: self._producer.send(options.tick_topic, key, value),
         )
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if cluster == own else ())
         self._publisher = Publisher(rules, self._rivals, self._send, self._published)
         self._members = cluster == own
+        divider = Divider(options.shares_topic, options.client(), options.validity, self._rivals)
         queries = Queries(spark, options, cluster, options.client())
         self._starts: dict[str, Callable[[], StreamingQuery]] = {
             "volumes": lambda: queries.volumes(self._publisher),
             "refused": queries.refused,
+            "shares": lambda: queries.shares(divider),
         }
+        if options.history:
+            directory = options.history
+            self._starts["history"] = lambda: queries.history(directory)
         self._running: dict[str, StreamingQuery] = {}
         self._pauses: dict[str, tuple[float, float]] = {}
         log.info("run %d of cluster %s begins", self._rivals.run, cluster)
@@ -130,5 +137,6 @@ class Job:
 
 
 def _topics(options: Options) -> dict[str, dict[str, str]]:
-    compacted = (*options.snapshots_topic, options.cluster_volumes_topic, options.refused_topic)
-    return {name: COMPACTED for name in compacted} | {options.tick_topic: SHORT_LIVED}
+    usage = (options.usage_topic, options.shares_topic)
+    compacted = (*options.snapshots_topic, options.cluster_volumes_topic, options.refused_topic, *usage)
+    return dict.fromkeys(compacted, COMPACTED) | {options.tick_topic: SHORT_LIVED}

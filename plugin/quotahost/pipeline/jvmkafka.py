@@ -94,9 +94,7 @@ class JvmKafka:
         deserializer = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         make = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
         settings = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
-        return JvmConsumer(
-            self._jvm, make(self._java(settings), deserializer(), deserializer()), topic
-        )
+        return JvmConsumer(self._jvm, make(self._java(settings), deserializer(), deserializer()), topic)
 
 
 class JvmProducer:

@@ -20,7 +20,9 @@ class OptionsError(ValueError):
 
 
 def _names(value: object) -> object:
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    return (
+        tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    )
 
 
 Topics = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
@@ -44,13 +46,17 @@ class Options(BaseSettings):
     kafka: dict[str, SecretStr] = Field(
         default_factory=dict, description="The same as JSON, for the environment; it wins over the file."
     )
-    cluster: str | None = Field(None, description="Cluster of snapshots that don't name theirs; default: its id.")
+    cluster: str | None = Field(
+        None, description="Cluster of snapshots that don't name theirs; default: its id."
+    )
     snapshots_topic: Topics = Field(
         ("__quotahost_snapshots",), description="Topics of snapshots, comma-separated.", min_length=1
     )
     cluster_volumes_topic: str = Field("__quotahost_cluster_volumes", description="Topic to publish to.")
     refused_topic: str = Field("__quotahost_refused", description="Dead-letter topic of refused records.")
-    tick_topic: str = Field("__quotahost_ticks", description="Topic by which time passes when nothing else comes.")
+    tick_topic: str = Field(
+        "__quotahost_ticks", description="Topic by which time passes when nothing else comes."
+    )
     usage_topic: str = Field("__quotahost_usage", description="Topic of the brokers' usage by client.")
     shares_topic: str = Field("__quotahost_shares", description="Topic of the shares of cluster quotas.")
     interval: Duration = Field(timedelta(milliseconds=250), description="Least time between two batches.")
@@ -60,7 +66,9 @@ class Options(BaseSettings):
     validity: Duration = Field(timedelta(minutes=1), description="How old a broker's newest snapshot may be.")
     expiry: Duration = Field(timedelta(days=1), description="How long a silent broker is listed as stale.")
     samples: int = Field(8, ge=2, le=64, description="Snapshots kept of each broker, for the fill rate.")
-    batch: int = Field(500_000, ge=1, description="Most records in one batch; a backlog is read in such parts.")
+    batch: int = Field(
+        200_000, ge=1, description="Most records in one batch; a backlog is read in such parts."
+    )
     history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
     metrics_address: str = Field("127.0.0.1", description="Address that it listens on.")
@@ -72,7 +80,7 @@ class Options(BaseSettings):
         return self
 
     def client(self) -> dict[str, str]:
-        """Kafka's Java client configuration: the file's, the environment's, and ``bootstrap.servers``. Holds secrets."""
+        """Kafka's Java client configuration, by file, environment and ``bootstrap.servers``; it holds secrets."""
         told: dict[str, str] = {}
         if self.kafka_config is not None:
             with self.kafka_config.open("rb") as file:

@@ -98,7 +98,9 @@ class Progress:
             return
         self._lines[record.cluster] = brokers, now
         age = (
-            (record.computed_at - record.newest_snapshot_at).total_seconds() if record.newest_snapshot_at else 0
+            (record.computed_at - record.newest_snapshot_at).total_seconds()
+            if record.newest_snapshot_at
+            else 0
         )
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "

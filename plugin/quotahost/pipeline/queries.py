@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline import aggregate, records
+from quotahost.pipeline import shares as usage
+from quotahost.pipeline.history import start_history
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.resources import sql
 
@@ -24,7 +26,9 @@ Batch = Callable[[DataFrame, int], None]
 class Queries:
     """Starts the queries, each in a pool of the scheduler and with a checkpoint of its own."""
 
-    def __init__(self, spark: SparkSession, options: Options, cluster: str, client: Mapping[str, str]) -> None:
+    def __init__(
+        self, spark: SparkSession, options: Options, cluster: str, client: Mapping[str, str]
+    ) -> None:
         """``cluster`` is that of snapshots without one; ``client`` is Kafka's, in Java's names."""
         self._spark, self._options, self._cluster = spark, options, cluster
         self._client = {f"kafka.{name}": value for name, value in client.items()}
@@ -38,17 +42,26 @@ class Queries:
         return self._start("volumes", brokers.writeStream.outputMode("complete").foreachBatch(publish))
 
     def refused(self) -> StreamingQuery:
-        """Refused snapshots to the dead-letter topic; the key is the same when one is written again."""
+        """Refused snapshots and usage to the dead-letter topic; the key is the same when one is written again."""
         parsed = records.parse(self._read(self._options.snapshots_topic))
-        letters = self._spark.sql(sql("refused"), parsed=parsed)
+        letters = self._spark.sql(
+            sql("refused"), parsed=parsed, usage=usage.parse(self._read((self._options.usage_topic,)))
+        )
         sink = letters.writeStream.format("kafka").option("topic", self._options.refused_topic)
         sink = sink.option("includeHeaders", "true").options(**self._client)
         return self._start("refused", sink.option("kafka.acks", "all"))
 
-    def snapshots(self) -> DataFrame:
-        """The stream of what counts, with limits resolved, for the history."""
+    def shares(self, divide: Batch) -> StreamingQuery:
+        """Usage to the newest of each broker, handed to ``divide`` as a whole, with each batch."""
+        good = usage.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
+        newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
+        return self._start("shares", newest.writeStream.outputMode("complete").foreachBatch(divide))
+
+    def history(self, directory: str) -> StreamingQuery:
+        """Every snapshot that counts to Parquet."""
         parsed = records.parse(self._read(self._options.snapshots_topic))
-        return records.resolved(parsed, self._cluster)
+        self._pool("history")
+        return start_history(records.resolved(parsed, self._cluster), directory)
 
     def _read(self, topics: tuple[str, ...]) -> DataFrame:
         source = self._spark.readStream.format("kafka").options(**self._client).options(**_FETCH)
@@ -58,10 +71,13 @@ class Queries:
         return source.load()
 
     def _start(self, name: str, writer: Any) -> StreamingQuery:
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+        self._pool(name)
         every = f"{round(self._options.interval.total_seconds() * 1000)} milliseconds"
         place = f"{self._options.checkpoint.rstrip('/')}/{name}"
         query: StreamingQuery = (
             writer.queryName(name).option("checkpointLocation", place).trigger(processingTime=every).start()
         )
         return query
+
+    def _pool(self, name: str) -> None:
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)

@@ -35,9 +35,9 @@ def parse(raw: DataFrame) -> DataFrame:
         raw: key and value (binary), topic, partition, offset, timestamp, as the Kafka source gives them.
 
     Returns:
-        topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which it counts:
-        ``at``, but never later than Kafka's timestamp; ``removed`` for a tombstone; ``s``, the snapshot as SNAPSHOT
-        says, null for a tombstone; ``error``, one of REFUSALS, null for what counts.
+        topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which it
+        counts: ``at``, but never later than Kafka's timestamp; ``removed`` for a tombstone; ``s``, the snapshot as
+        SNAPSHOT says, null for a tombstone; ``error``, one of REFUSALS, null for what counts.
     """
     return raw.sparkSession.sql(_parse_sql(), raw=raw)
 

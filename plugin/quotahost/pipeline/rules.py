@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-MAX_NAME: Final = 256  # characters of a name in a cluster's record: with longer ones it would not fit into one
+MAX_NAME: Final = (
+    256  # characters of a name in a cluster's record: with longer ones it would not fit into one
+)
 
 
 @dataclass(frozen=True, slots=True)

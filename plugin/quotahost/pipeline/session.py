@@ -46,7 +46,11 @@ def local(master: str) -> dict[str, str]:
     own = defaults()
     own["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={path(LOG4J)}"
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    given = {"spark.master": master, "spark.jars": jars, "spark.scheduler.allocation.file": path(POOLS).as_uri()}
+    given = {
+        "spark.master": master,
+        "spark.jars": jars,
+        "spark.scheduler.allocation.file": path(POOLS).as_uri(),
+    }
     return own | given | (loopback if master.startswith("local") else {})
 
 
