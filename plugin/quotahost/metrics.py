@@ -281,7 +281,8 @@ CATALOGUE: Final = (
         "Records",
         "refused_records",
         Kind.COUNTER,
-        "Records of the topic that were not taken, by the reason; `rival`: two pipelines run.",
+        "Records of the topic that were not taken, by the reason; `rival`: two pipelines run; `behind`: "
+        "the pipeline is.",
         "reason",
         _BOTH,
     ),

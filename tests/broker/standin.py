@@ -24,7 +24,10 @@ CLIENT_ID: Final = (
 
 
 class StandIn:
-    """Publishes while it is entered; a broker is stale that has been silent for ``validity`` seconds."""
+    """Publishes while it is entered; a broker is stale that has been silent for ``validity`` seconds.
+
+    It begins with the first snapshot there is, and publishes while it reads on, as if its checkpoint was lost.
+    """
 
     def __init__(self, cluster: Cluster, validity: float) -> None:
         """Nothing is connected yet."""
@@ -51,7 +54,7 @@ class StandIn:
         producer = Producer(self._cluster.client_config(client_id=CLIENT_ID))
         consumer.assign([TopicPartition(SNAPSHOTS, 0, OFFSET_BEGINNING)])
         while not self._stop.is_set():
-            for message in consumer.consume(100, EVERY):
+            for message in consumer.consume(20, EVERY):
                 if message.error() is None:
                     snapshot = decode(message.key(), message.value() or b"")
                     self._newest[snapshot.broker] = time.monotonic(), snapshot
@@ -75,6 +78,7 @@ class StandIn:
             self._run_id,
             self.sequence,
             datetime.now(UTC),
+            max(snapshot.taken_at for _, snapshot in self._newest.values()),
             reporting=len(fresh),
             stale=len(stale),
             stale_brokers=stale,

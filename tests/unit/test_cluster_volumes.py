@@ -219,6 +219,24 @@ def test_two_runs_at_once_are_counted_and_said_once(begun: World, caplog: pytest
     assert caplog.text.count("two pipelines run for this cluster: records of run 1 are passed over") == 1
 
 
+def test_what_a_pipeline_tells_that_reads_old_snapshots_again_does_not_count(
+    begun: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=begun.wall.now)
+    for _ in range(3):
+        begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=61))
+    assert FULL in begun.read().volumes
+    assert begun.broker.number("Refused", "Records", "behind") == 3
+    assert caplog.text.count("the pipeline is behind: its records tell of a time before validity (60 s)") == 1
+    stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
+    begun.publishes(run=2, newest_snapshot_at=now - timedelta(seconds=61), **stale)
+    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), (
+        "unless nobody reports any more"
+    )
+    begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=59))
+    assert begun.read() == ClusterVolumes((OWN, EMPTY))
+
+
 def test_a_late_record_changes_nothing(begun: World) -> None:
     begun.publishes(EMPTY)
     begun.sequence -= 2
