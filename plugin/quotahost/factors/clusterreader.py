@@ -85,7 +85,15 @@ class ClusterReader:
         self.answered = True
 
     def _take(self, record: ClusterRecord, live: bool) -> str:
-        problem = self._newest.take(record, live, self._context.host.validity.total_seconds())
+        validity = self._context.host.validity.total_seconds()
+        if _behind(record) > validity:
+            self._once(
+                "behind",
+                "the pipeline is behind: its records tell of a time before validity (%g s)",
+                validity,
+            )
+            return "behind" if live else ""
+        problem = self._newest.take(record, live, validity)
         if problem == "rival":
             what = "two pipelines run for this cluster: records of run %d are passed over, those of a newer run count"
             self._once(f"run {record.run}", what, record.run)
@@ -95,3 +103,13 @@ class ClusterReader:
         if what not in self._told and len(self._told) < 100:
             self._told.add(what)
             self._context.log.warning(text, *values)
+
+
+def _behind(record: ClusterRecord) -> float:
+    """How old in seconds the newest snapshot was that it is made of.
+
+    A pipeline that has lost its place reads all snapshots again, and tells meanwhile how the disks once were.
+    """
+    if not record.reporting or record.newest_snapshot_at is None:
+        return 0.0
+    return (record.computed_at - record.newest_snapshot_at).total_seconds()
