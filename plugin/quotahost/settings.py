@@ -175,6 +175,29 @@ class Settings(Frozen):
         "a limit crossed) is published at once.",
         default="5s",
     )
+    usage_topic: Text = declare(
+        "usage.topic",
+        "Compacted topic of what each broker's busiest clients use, by the task `publish-usage`; made if it is "
+        "absent.",
+        default="__quotahost_usage",
+        live=False,
+    )
+    usage_period: Duration = declare(
+        "usage.period",
+        "How often `publish-usage` looks at the clients' rates. What is news is published at once, and all of it "
+        "every 5 s.",
+        default="500ms",
+    )
+    usage_clients: Count = declare(
+        "usage.clients", "How many clients it tells of at most, the busiest.", default="100"
+    )
+    shares_topic: Text = declare(
+        "shares.topic",
+        "Compacted topic of each broker's shares of the cluster-wide client quotas, which the pipeline writes and "
+        "the supplier `cluster-quota` reads.",
+        default="__quotahost_shares",
+        live=False,
+    )
     snapshots_expiry: Duration = declare(
         "snapshots.expiry",
         "How long a stopped broker is missed. After that it counts no more, as if it were unregistered.",
