@@ -65,7 +65,9 @@ def _policy(fields: dict[str, Any]) -> str | None:
 
 
 def _tasks(fields: dict[str, Any]) -> str:
-    return "publish-volumes" if fields.get("factor_source") in _READ_SNAPSHOTS else ""
+    """What the other brokers, or the pipeline, need of this one."""
+    volumes = ["publish-volumes"] * (fields.get("factor_source") in _READ_SNAPSHOTS)
+    return ",".join(volumes + ["publish-usage"] * ("cluster-quota" in fields.get("supplier", ())))
 
 
 def _fallback(fields: dict[str, Any]) -> str:
@@ -158,7 +160,7 @@ class Settings(Frozen):
         "tasks",
         "Periodic tasks to run in the broker.",
         default=_tasks,
-        told="publish-volumes where factor.source reads snapshots, else none",
+        told="publish-volumes where factor.source reads snapshots, publish-usage with the supplier cluster-quota",
     )
     volumes_period: Duration = declare(
         "volumes.period", "How often this broker's file stores are looked at.", default="250ms"
