@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from quotahost.api import Context
 from quotahost.broker import ClientUsage
+from quotahost.demand import quota_window
 from quotahost.factors.members import Members
 from quotahost.kafka.follower import Follower
 from quotahost.model import Client, Cluster, Quota, QuotaType, Scope
@@ -46,7 +47,8 @@ class ClusterQuota:
         """Begin to follow the shares. ``clock`` in seconds, monotonic; ``wall`` since 1970."""
         self._context = context
         self._rates = ClusterRates(context.settings)
-        self._book = ShareBook(clock, wall)
+        self._window = quota_window(context.broker.properties())
+        self._book = ShareBook(self._window, clock, wall)
         self._lock = threading.Lock()
         self._own = str(context.node_id).encode()
         self._cluster = ""
@@ -175,14 +177,9 @@ class ClusterQuota:
         return [] if needless else self._context.broker.usage(_MOST)
 
     def _bounds(self) -> Bounds:
-        host, broker = self._context.host, self._context.broker.properties()
-        number = int(broker.get("quota.window.num") or "11")
-        window = (number + 1) * int(broker.get("quota.window.size.seconds") or "1")
-        return Bounds(
-            host.validity.total_seconds(),
-            host.floor_bytes,
-            window / (window + host.max_mute.total_seconds()),
-        )
+        host, window = self._context.host, self._window
+        step = window / (window + host.max_mute.total_seconds())
+        return Bounds(host.validity.total_seconds(), host.floor_bytes, step)
 
     def _show(self, fresh: bool, age: float | None, brokers: int, shared: int) -> None:
         broker = self._context.broker

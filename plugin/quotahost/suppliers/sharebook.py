@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quotahost.broker import ClientUsage
-from quotahost.demand import is_silent, key_of
+from quotahost.demand import Demands, key_of
 from quotahost.suppliers.cluster_rates import ClusterRates
 from quotahost.usage import ClientKey, Share, Shares
 
@@ -50,9 +50,10 @@ class ShareBook:
     is a small reserve, and for its first burst Kafka would mute it for minutes.
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``clock`` monotonic, ``wall`` since 1970, both in seconds."""
+    def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """``window`` of Kafka's quotas; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
         self._clock, self._wall = clock, wall
+        self._demands = Demands(window)
         self._newest: Shares | None = None
         self._shares: Mapping[ClientKey, Share] = {}
         self._heard = 0.0
@@ -125,7 +126,8 @@ class ShareBook:
         return changed
 
     def _note_who_began(self, uses: Mapping[ClientKey, ClientUsage], now: float) -> None:
-        asking = (key for key, used in uses.items() if not is_silent(used))
+        self._demands.look(uses.values(), now)
+        asking = uses.keys() - self._demands.silent
         self._begun = {key: self._begun.get(key, now) for key in asking}
 
     def _part(self, quota: float) -> float:

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from quotahost.api import Context
 from quotahost.clusterid import cluster_id
-from quotahost.demand import Demands, is_silent, key_of
+from quotahost.demand import Demands, key_of, quota_window
 from quotahost.disks import log_dirs
 from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.properties_plugin import read_section
@@ -36,7 +36,7 @@ class PublishUsage:
         self._context, self._clock = context, clock
         self.period: timedelta = context.host.usage_period
         self._publisher = Publisher(context, context.host.usage_topic, "usage", self._lost, clock)
-        self._demands = Demands()
+        self._demands = Demands(quota_window(context.broker.properties()))
         self._due = clock()
         self._published: dict[ClientKey, Used] | None = None
         self._cluster = ""
@@ -68,7 +68,7 @@ class PublishUsage:
         told: dict[ClientKey, Used] = {}
         for each in seen:
             key, quota = key_of(each), rates.limited(key_of(each))
-            over = is_silent(each) and each.rate < 1
+            over = key in self._demands.silent and each.rate < 1
             if quota is not None and not over and len(told) < most:
                 told[key] = Used(key, each.rate, demands[key], quota)
         return told
