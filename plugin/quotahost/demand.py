@@ -61,12 +61,15 @@ class Demands:
         if asked_at > before.asked_at + _BEAT:
             waits_until = now + self._wait(used)
         moved = used.delay != before.delay and used.delay > 0
-        return _Seen(asked_at, waits_until, used.delay, now if moved else before.delayed_at)
+        return _Seen(
+            max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at
+        )
 
     def _wait(self, used: ClientUsage) -> float:
         """Seconds that Kafka makes it wait from now on: (rate - limit) / limit x window.
 
-        So says ClientQuotaManager.throttleTime. It goes by the limit when it asked: a limit that changes meanwhile changes nothing about it.
+        So says ClientQuotaManager.throttleTime. It goes by the limit when the client asked: one that changes
+        meanwhile changes nothing about the wait.
         """
         if used.limit is None or used.rate <= used.limit:
             return 0.0
@@ -80,7 +83,7 @@ class Demands:
             return 0.0
         seen = self._seen[key]
         delayed = seen.delayed_at is not None and now - seen.delayed_at <= _HELD
-        waits = now <= seen.waits_until
+        waits = seen.asked_at + _BEAT < seen.waits_until and now < seen.waits_until + _SILENCE
         near = used.limit is not None and used.rate >= _NEAR * used.limit
         return None if delayed or waits or near else used.rate * _MORE
 

@@ -191,9 +191,12 @@ class ClusterQuota:
         self._tell(fresh, brokers)
 
     def _tell(self, fresh: bool, brokers: int) -> None:
-        if self._told_fresh is not None and fresh != self._told_fresh:
-            stale = (
-                f"the shares are older than validity: each broker gives an equal part of a quota, 1/{brokers}"
-            )
-            self._context.log.warning("the shares are there again" if fresh else stale)
-        self._told_fresh = fresh
+        """When they come and go; not that there are none yet."""
+        log, before = self._context.log, self._told_fresh
+        if before is None and fresh:
+            log.info("the shares of the cluster-wide quotas are there")
+        elif before and not fresh:
+            log.warning("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)
+        elif before is False and fresh:
+            log.warning("the shares are there again")
+        self._told_fresh = fresh if before is not None or fresh else None
