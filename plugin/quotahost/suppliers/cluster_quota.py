@@ -55,6 +55,7 @@ class ClusterQuota:
         self._registered = self._alive = 0
         self._stop, self._wake = threading.Event(), threading.Event()
         self._told_fresh: bool | None = None
+        self._told_failure = False
         self._threads: tuple[Any, ...] = ()
         if "broker" in (context.broker.properties().get("process.roles") or "broker"):
             self._begin()
@@ -152,11 +153,18 @@ class ClusterQuota:
             self._wake.wait(pause)
             self._wake.clear()
             started = time.monotonic()
-            try:
-                self.look()
-            except Exception:
-                self._context.log.exception("working out the shares failed; the last ones stay")
+            self._try_to_look()
             pause = max(_EVERY, _REST * (time.monotonic() - started))
+
+    def _try_to_look(self) -> None:
+        """A failure is told once until it heals."""
+        try:
+            self.look()
+            self._told_failure = False
+        except Exception:
+            if not self._told_failure:
+                self._context.log.exception("working out the shares failed; what was given last stays")
+            self._told_failure = True
 
     def look(self) -> None:
         """Work out what each client is given now, and announce what is another rate."""
