@@ -13,11 +13,12 @@ from typing import Any
 
 import jpype
 
-from quotahost.broker import LogDir
+from quotahost.broker import ClientUsage, LogDir
 from quotahost.host import Host
 from quotahost.logs import Logs
+from quotahost.model import QuotaType
 from quotahost.settings import Settings
-from quotahost.shim import Answers, Batch, Gauge, parse
+from quotahost.shim import Answers, Batch, Gauge, parse, plain
 
 _MILLIS = 1000
 
@@ -82,7 +83,7 @@ class JavaShim:
             math.nan if topics.total is None else topics.total,
             self._strings([topic for topic, _ in topics.own]),
             self._doubles([rate for _, rate in topics.own]),
-            self._strings([settings.snapshots_topic]),
+            self._strings([settings.snapshots_topic, settings.usage_topic, settings.shares_topic]),
             topics.reject_error,
         )
 
@@ -131,6 +132,9 @@ class JavaShim:
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._host.offlineLogDirs())
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        return [_usage(line.split("\t")) for line in _answered(self._table.usage(most))]
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self._gauges.set(type, name, attribute, value)
@@ -196,6 +200,21 @@ def _answered(lines: Any) -> list[str]:
 
 def _size(text: str) -> int | None:
     return None if text == "-1" else int(text)
+
+
+def _usage(fields: list[str]) -> ClientUsage:
+    """From a line of org.quotahost.Usage."""
+    kind, user, client_id, *numbers = fields
+    rate, limit, delay, idle = map(float, numbers)
+    return ClientUsage(
+        plain(user),
+        plain(client_id),
+        QuotaType(kind),
+        rate,
+        None if math.isnan(limit) else limit,
+        delay / _MILLIS,
+        idle / _MILLIS,
+    )
 
 
 def _batch(java: Any) -> Batch:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from quotahost.model import QuotaType
+
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
@@ -20,6 +22,30 @@ class LogDir:
     capacity: int | None
     usable: int | None
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUsage:
+    """What one client uses of one quota that is its own, as this broker measures it.
+
+    Attributes:
+        user: its principal's name; with ``client_id`` as in ``quotahost.model.Client``.
+        client_id: may be empty.
+        quota_type: PRODUCE or FETCH.
+        rate: bytes/s, as Kafka measures it over its quota windows (``ClientQuotaManager``, byte-rate).
+        limit: bytes/s that Kafka holds it to now; None is unlimited.
+        delay: seconds by which Kafka has delayed its responses of late: the mean of the delays of the last 30
+            to 60 s (throttle-time), 0 if there was none.
+        idle: seconds since it last asked for this type, to a quarter of a second.
+    """
+
+    user: str
+    client_id: str
+    quota_type: QuotaType
+    rate: float
+    limit: float | None
+    delay: float
+    idle: float
 
 
 class Broker(Protocol):
@@ -58,6 +84,17 @@ class Broker(Protocol):
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         """Log directories of this broker that Kafka itself has given up."""
+        ...
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        """The busiest clients of the last two minutes that have a quota of their own, busiest first.
+
+        Left out are exempt clients and those that share their quota (any scope but CLIENT): Kafka measures those
+        together. It costs some microseconds for each client.
+
+        Raises:
+            Exception: Java can't tell.
+        """
         ...
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
@@ -99,6 +136,10 @@ class NoBroker:
     def offline_log_dirs(self) -> tuple[str, ...]:
         """None are."""
         return ()
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        """Nobody uses anything."""
+        return []
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show nothing."""

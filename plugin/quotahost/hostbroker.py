@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from quotahost.broker import LogDir
+from quotahost.broker import ClientUsage, LogDir
 from quotahost.exemptions import node_id, own_client_id
 from quotahost.settings import Settings
 from quotahost.shim import Shim
@@ -50,6 +50,10 @@ class HostBroker:
     def offline_log_dirs(self) -> tuple[str, ...]:
         """See Broker."""
         return self._shim.offline_log_dirs()
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        """See Broker."""
+        return self._shim.usage(most)
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """See Broker."""

@@ -41,7 +41,7 @@ class Described:
 
 
 _LOCAL: Final = "`local`, `snapshots`, `cluster-volumes`, `publish-volumes`"
-_TOPIC: Final = "`snapshots`, `cluster-volumes`, `publish-volumes`"
+_TOPIC: Final = "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage`, `cluster-quota`"
 _CLUSTER: Final = "`cluster-volumes`"
 _BOTH: Final = "`snapshots`, `cluster-volumes`"
 
@@ -248,8 +248,48 @@ CATALOGUE: Final = (
         "Errors",
         "publication_errors",
         Kind.COUNTER,
-        "Snapshots that could not be published (proposal 035).",
-        shown_by="`publish-volumes`",
+        "Snapshots, and records of usage, that could not be published (proposal 035).",
+        shown_by="`publish-volumes`, `publish-usage`",
+    ),
+    Described(
+        "Usage",
+        "Clients",
+        "usage_clients",
+        Kind.GAUGE,
+        "Clients with a cluster-wide quota whose use this broker tells the pipeline.",
+        shown_by="`publish-usage`",
+    ),
+    Described(
+        "Shares",
+        "Age",
+        "shares_age_seconds",
+        Kind.GAUGE,
+        "How old this broker's newest shares of the cluster-wide quotas are.",
+        shown_by="`cluster-quota`",
+    ),
+    Described(
+        "Shares",
+        "Stale",
+        "shares_stale",
+        Kind.GAUGE,
+        "1 while there are none that are newer than validity: each broker gives an equal part.",
+        shown_by="`cluster-quota`",
+    ),
+    Described(
+        "Shares",
+        "Clients",
+        "shares_clients",
+        Kind.GAUGE,
+        "Clients that have such a share.",
+        shown_by="`cluster-quota`",
+    ),
+    Described(
+        "Shares",
+        "Brokers",
+        "shares_brokers",
+        Kind.GAUGE,
+        "Registered brokers, among which a quota is divided where there is no share.",
+        shown_by="`cluster-quota`",
     ),
     Described(
         "Snapshot",
@@ -281,10 +321,10 @@ CATALOGUE: Final = (
         "Records",
         "refused_records",
         Kind.COUNTER,
-        "Records of the topic that were not taken, by the reason; `rival`: two pipelines run; `behind`: "
+        "Records of a topic that were not taken, by the reason; `rival`: two pipelines run; `behind`: "
         "the pipeline is.",
         "reason",
-        _BOTH,
+        "`snapshots`, `cluster-volumes`, `cluster-quota`",
     ),
     Described(
         "ClusterRecord",

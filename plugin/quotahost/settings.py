@@ -71,7 +71,9 @@ def _policy(fields: dict[str, Any]) -> str | None:
 
 
 def _tasks(fields: dict[str, Any]) -> str:
-    return "publish-volumes" if fields.get("factor_source") in _READ_SNAPSHOTS else ""
+    """What the other brokers, or the pipeline, need of this one."""
+    volumes = ["publish-volumes"] * (fields.get("factor_source") in _READ_SNAPSHOTS)
+    return ",".join(volumes + ["publish-usage"] * ("cluster-quota" in fields.get("supplier", ())))
 
 
 def _fallback(fields: dict[str, Any]) -> str:
@@ -171,7 +173,7 @@ class Settings(Frozen):
         "tasks",
         "Periodic tasks to run in the broker.",
         default=_tasks,
-        told="publish-volumes where factor.source reads snapshots, else none",
+        told="publish-volumes where factor.source reads snapshots, publish-usage with the supplier cluster-quota",
     )
     volumes_period: Duration = declare(
         "volumes.period", "How often this broker's file stores are looked at.", default="250ms"
@@ -193,6 +195,29 @@ class Settings(Frozen):
         "How often a broker publishes its snapshot at least; what is news (a thousandth of a volume's capacity, "
         "a limit crossed) is published at once.",
         default="5s",
+    )
+    usage_topic: Text = declare(
+        "usage.topic",
+        "Compacted topic of what each broker's busiest clients use, by the task `publish-usage`; made if it is "
+        "absent.",
+        default="__quotahost_usage",
+        live=False,
+    )
+    usage_period: Duration = declare(
+        "usage.period",
+        "How often `publish-usage` looks at the clients' rates. What is news is published at once, and all of it "
+        "every 5 s.",
+        default="500ms",
+    )
+    usage_clients: Count = declare(
+        "usage.clients", "How many clients it tells of at most, the busiest.", default="100"
+    )
+    shares_topic: Text = declare(
+        "shares.topic",
+        "Compacted topic of each broker's shares of the cluster-wide client quotas, which the pipeline writes and "
+        "the supplier `cluster-quota` reads.",
+        default="__quotahost_shares",
+        live=False,
     )
     snapshots_expiry: Duration = declare(
         "snapshots.expiry",

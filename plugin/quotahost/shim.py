@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 from array import array
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
 from typing import Any, Protocol
 
-from quotahost.broker import LogDir
+from quotahost.broker import ClientUsage, LogDir
 from quotahost.model import Client, ScopeKind
 from quotahost.settings import Settings
 
@@ -21,6 +22,7 @@ GROUP = 16
 assert max(kind.value for kind in ScopeKind) < GROUP
 
 _U32 = struct.Struct(">I")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,10 @@ class Shim(Protocol):
         """This broker's log directories that Kafka has given up."""
         ...
 
+    def usage(self, most: int) -> list[ClientUsage]:
+        """The busiest clients that have a quota of their own."""
+        ...
+
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""
         ...
@@ -182,6 +188,12 @@ class Shim(Protocol):
     def detach(self) -> None:
         """The calling thread ends and will not call the shim again."""
         ...
+
+
+def plain(field: str) -> str:
+    """The text of a field that org.quotahost.Escape made."""
+    text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\t" if m[2] == "t" else m[2], field)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def parse(data: bytes, handle: Any) -> Batch:

@@ -12,6 +12,7 @@ QUOTAHOST = {
         "client-quotas": "quotahost.suppliers.client_quotas:ClientQuotas",
         "overrides": "quotahost.suppliers.overrides:Overrides",
         "controller-mutation": "quotahost.suppliers.controller_mutation:ControllerMutation",
+        "cluster-quota": "quotahost.suppliers.cluster_quota:ClusterQuota",
     },
     "quotahost.factor_sources": {
         "fixed": "quotahost.factors.fixed:Fixed",
@@ -22,7 +23,10 @@ QUOTAHOST = {
         "prometheus": "quotahost.factors.prometheus:Prometheus",
     },
     "quotahost.policies": {"limits": "quotahost.policies.limits:Limits"},
-    "quotahost.tasks": {"publish-volumes": "quotahost.tasks.publish_volumes:PublishVolumes"},
+    "quotahost.tasks": {
+        "publish-volumes": "quotahost.tasks.publish_volumes:PublishVolumes",
+        "publish-usage": "quotahost.tasks.publish_usage:PublishUsage",
+    },
 }
 
 

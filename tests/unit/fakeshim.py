@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quotahost.broker import LogDir
+from quotahost.broker import ClientUsage, LogDir
 from quotahost.model import QUOTA_TYPES, Client
 from quotahost.settings import PREFIX, Settings
 from quotahost.shim import Answers, Batch, Event, Gauge
@@ -121,6 +121,9 @@ class FakeShim:
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return ()
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        return []
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self.shown[(type, name, attribute)] = value

@@ -14,8 +14,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from quotahost import diskwatch
 from quotahost.disks import Disks
+from quotahost.kafka import publisher as module
 from quotahost.model import Limit, LimitType, Snapshot, Volume
-from quotahost.tasks import publish_volumes as module
 from quotahost.tasks.publish_volumes import PublishVolumes, is_news
 from quotahost.testing import FakeBroker
 from quotahost.wire import decode

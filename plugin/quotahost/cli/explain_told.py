@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from quotahost.model import Client, QuotaType, State
+from quotahost.shim import plain as plain
 
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
 _FIELDS: Final = 14
 
 
@@ -89,12 +88,6 @@ def escaped(text: str) -> str:
     units = memoryview(text.encode("utf-16-be", "surrogatepass")).cast("B")
     codes = (units[at] << 8 | units[at + 1] for at in range(0, len(units), 2))
     return "".join(chr(c) if 0x20 <= c <= 0x7E and c != 0x5C else f"\\u{c:04x}" for c in codes)
-
-
-def plain(field: str) -> str:
-    """The text of a field."""
-    text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\t" if m[2] == "t" else m[2], field)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def parse(lines: Iterable[str], client: Client) -> Told:

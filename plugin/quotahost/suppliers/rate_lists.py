@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from collections.abc import Callable
+from typing import Annotated, Final, TypeVar
 
 from pydantic import BeforeValidator
 
 from quotahost.properties_parse import parse_limit
 
+K = TypeVar("K", str, tuple[str, str])
 _FORM: Final = "write NAME:RATE, such as clientA:4M, entries separated by commas"
 _UNIT: Final = re.compile(r"\\.|.", re.DOTALL)
 _TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
@@ -23,21 +25,33 @@ def parse_rates(value: object) -> dict[str, float | None]:
     Raises:
         ValueError: an entry is ill-formed, or a name is there twice; it names the entry and the remedy.
     """
-    if isinstance(value, dict):
-        return value
-    text = str(value).strip()
+    return value if isinstance(value, dict) else _parse(str(value), _name)
+
+
+def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
+    r"""Rates by user and client-id, ``alice/app:4M``; else as ``parse_rates``, with ``\/`` for a slash in a name.
+
+    Raises:
+        ValueError: as parse_rates.
+    """
+    return value if isinstance(value, dict) else _parse(str(value), _pair)
+
+
+def _parse(given: str, named: Callable[[str, str], K]) -> dict[K, float | None]:
+    text = given.strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1]
-    rates: dict[str, float | None] = {}
+    rates: dict[K, float | None] = {}
     for entry in _pieces(text, ",") if text.strip() else ():
-        name, rate = _entry(entry)
+        name, rate = _entry(entry, named)
         if name in rates:
-            raise ValueError(f"has {name!r} twice; remove one of its entries")
+            told = name if isinstance(name, str) else "/".join(name)
+            raise ValueError(f"has {told!r} twice; remove one of its entries")
         rates[name] = rate
     return rates
 
 
-def _entry(entry: str) -> tuple[str, float | None]:
+def _entry(entry: str, named: Callable[[str, str], K]) -> tuple[K, float | None]:
     told = repr(entry.strip())
     parts = _pieces(entry, ":")
     if not entry.strip():
@@ -49,12 +63,26 @@ def _entry(entry: str) -> tuple[str, float | None]:
             rf"has the entry {told} with more than one colon; write \: for a colon in a name, "
             r"and a comma between entries"
         )
-    if not (name := _plain(parts[0])):
-        raise ValueError(f"has the entry {told} without a name; {_FORM}; the nameless have the default")
+    name = named(parts[0], told)
     try:
         return name, parse_limit(parts[1])
     except ValueError as wrong:
         raise ValueError(f"has the entry {told}, whose rate {wrong}") from None
+
+
+def _name(text: str, told: str) -> str:
+    if not (name := _plain(text)):
+        raise ValueError(f"has the entry {told} without a name; {_FORM}; the nameless have the default")
+    return name
+
+
+def _pair(text: str, told: str) -> tuple[str, str]:
+    parts = [_plain(part) for part in _pieces(text, "/")]
+    if len(parts) != 2 or not parts[0]:
+        raise ValueError(
+            rf"has the entry {told}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \/ for a slash in a name"
+        )
+    return parts[0], parts[1]
 
 
 def _pieces(text: str, separator: str) -> list[str]:
@@ -75,3 +103,4 @@ def _plain(text: str) -> str:
 
 
 Rates = Annotated[dict[str, float | None], BeforeValidator(parse_rates)]
+ClientRates = Annotated[dict[tuple[str, str], float | None], BeforeValidator(parse_client_rates)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quotahost.broker import LogDir
+from quotahost.broker import ClientUsage, LogDir
 
 
 @dataclass(slots=True)
@@ -17,6 +17,7 @@ class FakeBroker:
         client: what ``client_config()`` answers.
         brokers: what ``registered()`` answers or raises: id and whether it is fenced.
         directories: what ``log_dirs()`` answers, for the brokers asked for, or raises.
+        used: what ``usage()`` answers, or raises.
         given_up: what ``offline_log_dirs()`` answers.
         shown: every gauge and counter by type, name and attribute, as it is now.
     """
@@ -26,6 +27,7 @@ class FakeBroker:
     brokers: dict[int, bool] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     given_up: tuple[str, ...] = ()
+    used: list[ClientUsage] | Exception = field(default_factory=list)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def number(self, type: str, attribute: str, name: str = "") -> float | None:
@@ -57,6 +59,12 @@ class FakeBroker:
     def offline_log_dirs(self) -> tuple[str, ...]:
         """``given_up``."""
         return self.given_up
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        """The first of ``used``, raised if it is an exception."""
+        if isinstance(self.used, Exception):
+            raise self.used
+        return self.used[:most]
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Remember it."""

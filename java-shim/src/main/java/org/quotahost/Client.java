@@ -1,5 +1,7 @@
 package org.quotahost;
 
+import java.util.Arrays;
+
 /** One client in the table: its name as Kafka shows it and its tags for each quota type. */
 final class Client {
     final String principal;
@@ -14,15 +16,22 @@ final class Client {
     /** The next in its chain of the ClientMap. */
     volatile Client next;
 
-    /** The tick at which it was last seen: written by request threads, only when it differs. */
-    int seen;
+    /** When Kafka last asked for it, by quota type, in the table's beats: written by request threads, only when it differs. */
+    final int[] seen = new int[Tags.TYPES];
 
     /** A supplier failed for it: it shares the newcomers' tags and is asked for again. */
     boolean unresolved;
 
-    Client(String principal, String clientId, int tick) {
+    Client(String principal, String clientId, int now) {
         this.principal = principal;
         this.clientId = clientId;
-        this.seen = tick;
+        Arrays.fill(seen, now);
+    }
+
+    /** For how many beats Kafka has asked nothing about it. */
+    int idle(int now) {
+        int least = Integer.MAX_VALUE;
+        for (int at : seen) least = Math.min(least, now - at);
+        return least;
     }
 }

@@ -22,12 +22,16 @@ public final class QuotaTable {
     static final long SENSOR_LIFE_SECONDS = 3_600;
     /** How finely idleness is measured. */
     static final int TICKS_PER_IDLE = 8;
+    /** How finely the time is known at which a client was last seen: the clock that request threads read stands still between. */
+    static final long BEAT_MS = 200;
 
     final Counters counters = new Counters();
     private final Inbox inbox;
     private final Scopes scopes = new Scopes();
     private volatile ClientMap clients = new ClientMap(0);
-    private volatile int tick;
+    /** In beats since the start. */
+    private volatile int now;
+    private int tickedAt;
     private volatile int size;
     private volatile int clientsMax = 50_000;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
@@ -59,8 +63,8 @@ public final class QuotaTable {
     Map<String, String> tags(int type, String principal, String clientId) {
         Client client = clients.get(principal, clientId);
         if (client == null) return missed(principal, clientId);
-        int now = tick;
-        if (client.seen != now) client.seen = now;
+        int beat = now;
+        if (client.seen[type] != beat) client.seen[type] = beat;
         return client.tags[type];
     }
 
@@ -230,13 +234,21 @@ public final class QuotaTable {
         return rates;
     }
 
+    /** Moves the clock by which idleness is measured to so many ms after the start. */
+    synchronized void beat(long ms) {
+        int next = (int) (ms / BEAT_MS);
+        if (next - now > 0) now = next;
+    }
+
     /** An eighth of clients.idle has passed: forgets who has been silent for longer than all of it. */
     synchronized void tick() {
-        int now = ++tick;
+        int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
+        if (now - tickedAt < eighth) now = tickedAt + eighth;
+        int at = tickedAt = now;
         clients.forEach(client -> {
-            if (now - client.seen > TICKS_PER_IDLE) forget(client, now);
+            if (client.idle(at) > TICKS_PER_IDLE * eighth) forget(client, at);
         });
-        scopes.sweep(now - TICKS_PER_IDLE);
+        scopes.sweep(at - TICKS_PER_IDLE * eighth);
     }
 
     long idleSeconds() {
@@ -266,6 +278,24 @@ public final class QuotaTable {
         return all;
     }
 
+    /** What the clients use that Kafka measures one by one, the busiest first (Usage says how a line is laid out). */
+    public String[] usage(int most) {
+        return Guarded.lines(() -> Usage.lines(used(), most));
+    }
+
+    /** Who asked lately; what Kafka measures for them is asked without the lock. */
+    private synchronized List<Usage> used() {
+        List<Usage> used = new ArrayList<>();
+        int at = now;
+        clients.forEach(client -> {
+            for (ClientQuotaType type : Usage.TYPES) {
+                long idleMs = (at - client.seen[type.ordinal()]) * BEAT_MS;
+                if (idleMs <= Usage.LATELY_MS) used.add(Usage.of(client, type, idleMs));
+            }
+        });
+        return used;
+    }
+
     // ---- writing, under the lock -----------------------------------------------------------------------------
 
     /** The host's answers for a whole batch. */
@@ -290,7 +320,7 @@ public final class QuotaTable {
     private boolean put(Batch.Asked asked, Answer answer, boolean[] reset) {
         Client old = clients.get(asked.principal(), asked.clientId());
         if (old == null && size >= clientsMax) return false;
-        Client client = old != null ? old : new Client(asked.principal(), asked.clientId(), tick);
+        Client client = old != null ? old : new Client(asked.principal(), asked.clientId(), now);
         Tags[] next = new Tags[Tags.TYPES];
         String[] sources = new String[Tags.TYPES];
         boolean unresolved = false;
@@ -319,28 +349,28 @@ public final class QuotaTable {
         reset[type] |= fresh ? idleSeconds < SENSOR_LIFE_SECONDS : differs;
         if (from == to) return differs;
         to.hold(type);
-        if (from != null) reset[type] |= from.leave(type, tick);
+        if (from != null) reset[type] |= from.leave(type, now);
         return true;
     }
 
     private boolean admit(Client client) {
         if (!clients.add(client)) {
-            letGo(client, tick);
+            letGo(client, now);
             return false;
         }
         size = size + 1;
         return true;
     }
 
-    private void forget(Client client, int now) {
+    private void forget(Client client, int at) {
         clients.remove(client);
-        letGo(client, now);
+        letGo(client, at);
         size = size - 1;
         counters.evicted.increment();
     }
 
-    private static void letGo(Client client, int now) {
-        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, now);
+    private static void letGo(Client client, int at) {
+        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, at);
     }
 
     private Batch known(Predicate<Client> wanted) {

@@ -4,14 +4,15 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The thread that looks after what must happen without Python: the lease, and forgetting silent clients. */
+/** The thread that looks after what must happen without Python: the lease, the table's clock, and forgetting silent clients. */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
 
     private final Lease lease;
     private final QuotaTable table;
     private volatile Repeating thread;
-    private long tickedAt = System.nanoTime();
+    private final long startedAt = System.nanoTime();
+    private long tickedAt = startedAt;
     private boolean toldFull;
 
     Watch(Lease lease, QuotaTable table) {
@@ -22,7 +23,7 @@ final class Watch {
     /** Once the lease is configured, which says how often to look. */
     void start() {
         lease.renew();
-        thread = new Repeating("quotahost-watch", lease.checkEveryMs(), this::look, () -> {});
+        thread = new Repeating("quotahost-watch", everyMs(), this::look, () -> {});
         thread.start();
     }
 
@@ -33,6 +34,7 @@ final class Watch {
     /** Answers how long to wait for the next look, in ms. */
     private long look() {
         try {
+            table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
             lease.check();
             table.move();
             long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
@@ -44,7 +46,11 @@ final class Watch {
         } catch (RuntimeException e) {
             LOG.error("The watch failed once and goes on", e);
         }
-        return lease.checkEveryMs();
+        return everyMs();
+    }
+
+    private long everyMs() {
+        return Math.min(QuotaTable.BEAT_MS, lease.checkEveryMs());
     }
 
     private void tellFull() {

@@ -1,0 +1,100 @@
+"""What the records of usage and of shares have in common: names, rates, times, and every refusal in words."""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # pydantic's, which needs it before Python 3.12
+
+from quotahost.model import QuotaType
+from quotahost.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, octets
+from quotahost.wire_read import Name, Refused, _text, date_time
+
+MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
+VERSION: Final = 1
+_TYPES: Final = {"PRODUCE": QuotaType.PRODUCE, "FETCH": QuotaType.FETCH}
+T = TypeVar("T")
+
+
+def _quota_type(value: object) -> QuotaType:
+    if not isinstance(value, str) or value not in _TYPES:
+        raise ValueError("must be PRODUCE or FETCH")
+    return _TYPES[value]
+
+
+Broker = Name
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Time = Annotated[datetime, PlainValidator(date_time)]
+Version = Annotated[int, Field(ge=VERSION, le=VERSION)]
+
+
+class KeyJson(TypedDict):
+    """Whose quota it is."""
+
+    user: Annotated[str, Field(max_length=MAX_NAMES)]
+    clientId: Annotated[str, Field(max_length=MAX_NAMES)]
+    quotaType: Annotated[QuotaType, PlainValidator(_quota_type)]
+
+
+def key_of(told: KeyJson) -> ClientKey:
+    """Its value."""
+    return ClientKey(told["user"], told["clientId"], told["quotaType"])
+
+
+def key_json(key: ClientKey) -> dict[str, Any]:
+    """Its JSON."""
+    return {"user": key.user, "clientId": key.client_id, "quotaType": key.quota_type.value}
+
+
+def written(told: dict[str, Any], cluster: str) -> bytes:
+    """A record's value; the cluster is left out while it is unknown."""
+    named = {"version": VERSION, **({"clusterId": cluster} if cluster else {}), **told}
+    return json.dumps(named, separators=(",", ":")).encode()
+
+
+def time_json(time: datetime) -> str:
+    """In UTC, to the millisecond."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read(adapter: TypeAdapter[T], value: bytes) -> T:
+    """The fields of a record's value that are known.
+
+    Raises:
+        Refused: size, json, version or schema.
+    """
+    if len(value) > MAX_BYTES:
+        raise Refused("size", f"the record has {len(value):,} bytes, more than {MAX_BYTES:,}")
+    try:
+        return adapter.validate_json(value, strict=True)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    # A record of another version may differ in anything else too, so that is told first.
+    first = next((d for d in details if d["loc"][:1] == ("version",)), details[0])
+    where = first["loc"][:1]
+    if first["type"] == "json_invalid":
+        raise Refused("json", _text(first))
+    raise Refused("version" if where == ("version",) else "schema", _text(first))
+
+
+def check(key: bytes | None, broker: str, clients: Iterable[ClientKey]) -> None:
+    """What no schema says.
+
+    Raises:
+        Refused: the key is another broker's, a client is there twice, there are too many, or their names too long.
+    """
+    if key != broker.encode(errors="replace"):
+        told = reprlib.repr(broker)
+        raise Refused("key", f"the record's key is {reprlib.repr(key)}, but its brokerId {told}")
+    keys = list(clients)
+    if len(keys) > MAX_CLIENTS or math.fsum(map(octets, keys)) > MAX_NAMES:
+        raise Refused("size", f"more than {MAX_CLIENTS} clients, or names of more than {MAX_NAMES:,} bytes")
+    if len(set(keys)) < len(keys):
+        raise Refused("schema", "clients: one is listed more than once")

@@ -1,0 +1,88 @@
+"""The JSON of one broker's shares of the cluster-wide quotas (``schemas/shares.json``). Unknown fields are ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NotRequired
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from quotahost.usage import MAX_CLIENTS, Share, Shares, fitting
+from quotahost.wire_clients import (
+    Broker,
+    KeyJson,
+    Quota,
+    Rate,
+    Time,
+    Version,
+    check,
+    key_json,
+    key_of,
+    read,
+    time_json,
+    written,
+)
+from quotahost.wire_read import Long, Name
+from quotahost.wire_read import Refused as Refused
+
+
+class ShareJson(KeyJson):
+    """One client's share."""
+
+    share: Rate
+    quota: Quota
+
+
+class SharesJson(TypedDict):
+    """A record's value."""
+
+    version: Version
+    clusterId: NotRequired[Name | None]
+    brokerId: Broker
+    run: Long
+    sequence: Long
+    computedAt: Time
+    clients: Annotated[list[ShareJson], Field(max_length=MAX_CLIENTS)]
+
+
+_ADAPTER: Final = TypeAdapter(SharesJson)
+
+
+def encode(shares: Shares) -> bytes:
+    """The shares as a record's value, with the first of its clients where not all fit; the key is the broker's id.
+
+    Raises:
+        Refused: no reader would take it: a share is negative, a name no valid Unicode, or a client there twice.
+    """
+    told = {
+        "brokerId": shares.broker,
+        "run": shares.run,
+        "sequence": shares.sequence,
+        "computedAt": time_json(shares.computed_at),
+        "clients": [
+            key_json(each.key) | {"share": each.share, "quota": each.quota}
+            for each in fitting(shares.clients)
+        ],
+    }
+    value = written(told, shares.cluster)
+    decode(shares.broker.encode(errors="replace"), value)
+    return value
+
+
+def decode(key: bytes | None, value: bytes) -> Shares:
+    """The shares in a record of the topic.
+
+    Raises:
+        Refused: it holds none. Nothing else is raised, whatever the bytes.
+    """
+    told = read(_ADAPTER, value)
+    clients = [Share(key_of(c), c["share"], c["quota"]) for c in told["clients"]]
+    check(key, told["brokerId"], (each.key for each in clients))
+    return Shares(
+        told["brokerId"],
+        told["run"],
+        told["sequence"],
+        told["computedAt"],
+        tuple(clients),
+        told.get("clusterId") or "",
+    )

@@ -1,0 +1,147 @@
+"""Cluster-wide client quotas on three brokers: 3 MB/s for a client, wherever it writes.
+
+``Pipeline`` stands for the Spark pipeline: the same division in plain Python, each half second.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness import QUICK_QUOTAS, QUICK_WINDOW, Cluster, KafkaNode, ProducerLoad, eventually, settled_rate
+from quotahost import wire_shares, wire_usage
+from quotahost.kafka.topic import ensure_compacted
+from quotahost.shares import shares
+from quotahost.usage import Shares, Usage
+from tests.broker.support import ANYONE, JAR, answer, callback, gauge
+
+pytestmark = pytest.mark.broker
+
+USAGE: Final = "__quotahost_usage"
+SHARES: Final = "__quotahost_shares"
+QUOTA: Final = 3e6
+SETTINGS: Final = {
+    "supplier": "cluster-quota,client-quotas",
+    "plugin.cluster-quota.produce.client-ids": "p:3M,q:3M",
+    "validity": "8s",
+    "newcomers.produce": "3M",
+}
+VALIDITY: Final = timedelta(seconds=8)
+
+
+class Pipeline:
+    """Reads usage, divides, writes shares, until it is left."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        """``config`` is librdkafka's."""
+        self._config = {**config, "log_level": 4}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._run_ms = int(time.time() * 1000)
+        self._newest: dict[str, Usage] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        consumer = Consumer({**self._config, "group.id": "pipeline", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(USAGE, 0, OFFSET_BEGINNING)])
+        producer = Producer({**self._config, "linger.ms": 0})
+        sequence = 0
+        while not self._stop.is_set():
+            for message in consumer.consume(500, 0.5):
+                if message.error() is None:
+                    usage = wire_usage.decode(message.key(), message.value() or b"")
+                    self._newest[usage.broker] = usage
+            sequence += 1
+            self._publish(producer, sequence)
+        consumer.close()
+
+    def _publish(self, producer: Producer, sequence: int) -> None:
+        now = datetime.now(UTC)
+        silent = {each.broker for each in self._newest.values() if now - each.taken_at > VALIDITY}
+        for broker, row in shares(self._newest.values(), silent).items():
+            told = Shares(broker, self._run_ms, sequence, now, row)
+            producer.produce(SHARES, key=broker, value=wire_shares.encode(told))
+        producer.flush(5)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    properties = callback(SETTINGS) | dict(QUICK_QUOTAS)
+    directory: Path = tmp_path_factory.mktemp("cluster")
+    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
+        config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
+        ensure_compacted(config, SHARES, 3, False, False)
+        on_each = [NewTopic(f"t{n}", replica_assignment=[[n]], num_partitions=1) for n in (1, 2, 3)]
+        admin = AdminClient(config)
+        for done in admin.create_topics(on_each).values():
+            done.result(30)
+        del admin  # it would look for its brokers until the end
+        eventually(lambda: all(gauge(node, "Shares", "Brokers") == 3 for node in made.brokers), timeout=30)
+        yield made
+
+
+def load(cluster: Cluster, broker: int, client_id: str = "p") -> ProducerLoad:
+    return ProducerLoad(cluster.client_config(client_id=client_id), f"t{broker}")
+
+
+def limit(node: KafkaNode, client_id: str = "p") -> float:
+    return float(answer(node, ANYONE, client_id)["limit"])
+
+
+def limits(cluster: Cluster) -> list[float]:
+    return [round(limit(node)) for node in cluster.brokers]
+
+
+def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) -> None:
+    with load(cluster, 1, "q") as one:
+        eventually(lambda: limit(cluster.brokers[0], "q") == QUOTA / 3)
+        assert settled_rate(one, QUICK_WINDOW) == pytest.approx(QUOTA / 3, rel=0.1)
+    assert gauge(cluster.brokers[0], "Shares", "Stale") == 1
+
+
+def test_a_client_reaches_its_quota_on_one_broker_and_on_all_and_when_it_moves(cluster: Cluster) -> None:
+    first, second, _ = cluster.brokers
+    with Pipeline(cluster.client_config(client_id="pipeline")):
+        with load(cluster, 1) as one:
+            eventually(lambda: limit(first) > 0.9 * QUOTA, timeout=40, what="the share of one broker")
+            assert settled_rate(one, QUICK_WINDOW, since=time.monotonic()) == pytest.approx(QUOTA, rel=0.1)
+        moved = time.monotonic()
+        with load(cluster, 2) as two:
+            eventually(
+                lambda: limit(second) > 0.9 * QUOTA, timeout=40, on_timeout=lambda: str(limits(cluster))
+            )
+            print(f"the share followed the load within {time.monotonic() - moved:.1f} s")
+            eventually(lambda: two.meter.rate_over(2) > 0.8 * QUOTA, timeout=40)
+            print(f"the client was as quick as before within {time.monotonic() - moved:.1f} s")
+        with ExitStack() as stack:
+            loads = [stack.enter_context(load(cluster, n)) for n in (1, 2, 3)]
+            for node in cluster.brokers:
+                eventually(lambda node=node: limit(node) == pytest.approx(QUOTA / 3, rel=0.1), timeout=40)
+            since = time.monotonic()
+            rates = [settled_rate(each, QUICK_WINDOW, since=since) for each in loads]
+            assert sum(rates) == pytest.approx(QUOTA, rel=0.1)
+            assert all(not each.errors for each in loads)
+    eventually(
+        lambda: gauge(first, "Shares", "Stale") == 1, timeout=30, what="validity after the pipeline's end"
+    )
+    eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
