@@ -77,7 +77,7 @@ class Driver:
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
         """Nothing is started yet."""
-        (self._port,) = free_port(1)
+        self._port = free_port()
         options = {"validity": "1h", "metrics_port": self._port, **options}
         self.process = PipelineProcess(folder, node.bootstrap, **options)
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quotahost.broker import Broker, LogDir
+from quotahost.broker import Broker, ClientUsage, LogDir
 
 _SHOWN_ALREADY: Final = {"Volume", "LogDirs"}  # this broker's disks, which the first source looks at, too
 _OF_WHO_ANSWERS: Final = {"Brokers"}
@@ -75,6 +75,9 @@ class _Life:
 
     def __init__(self, shown: SecondBroker, broker: Broker, life: int) -> None:
         self._shown, self._broker, self._life = shown, broker, life
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        return self._broker.usage(most)
 
     def properties(self) -> Mapping[str, str]:
         return self._broker.properties()
