@@ -51,7 +51,7 @@ def test_the_day_is_that_of_utc_wherever_spark_runs(spark: SparkSession, zone: s
     late = datetime(2026, 11, 21, 23, 59, 59, 999_000, tzinfo=UTC)
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        rows = told(
+        found = told(
             spark, *(snapshot(at, [("/a", 1, 0, None, None)]) for at in (late, late + timedelta(seconds=1)))
         )
     finally:
