@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +27,13 @@ def snapshot(
     """One parsed record; each volume is (name, capacity, consumed, soft, hard), limits (type, level) or None."""
     row: dict[str, Any] = {"topic": "t", "partition": 0, "offset": 7, "timestamp": at}
     row |= {"cluster": "c", "broker": "1", "at": at, "removed": False}
-    return row | {"volumes": None if volumes is None else list(volumes), "offline": [], "error": None} | other
+    told = None if volumes is None else [_volume(*volume) for volume in volumes]
+    return row | {"volumes": told, "offline": [], "error": None} | other
+
+
+def _volume(name: str, capacity: int, consumed: int, *limits: tuple[str, int] | None) -> dict[str, Any]:
+    soft, hard = (limit and dict(zip(("type", "level"), limit, strict=True)) for limit in limits)
+    return {"name": name, "capacity": capacity, "consumed": consumed, "soft": soft, "hard": hard}
 
 
 def reading(seconds: float, consumed: int, **other: Any) -> dict[str, Any]:
@@ -38,8 +45,17 @@ def reading(seconds: float, consumed: int, **other: Any) -> dict[str, Any]:
 
 
 def frame(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: str = COLUMNS) -> DataFrame:
-    names = [column.split()[0] for column in schema.replace(", ", ",").split(",") if " " in column]
-    return spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema)
+    # As JSON: rows of Python's own would start Python workers.
+    return spark.sql(
+        f"SELECT inline(from_json(:rows, 'ARRAY<STRUCT<{schema}>>'))", {"rows": lines(rows, "[", ",", "]")}
+    )
+
+
+def lines(rows: Iterable[Mapping[str, Any]], first: str = "", between: str = "\n", last: str = "") -> str:
+    """The rows as JSON."""
+    return (
+        first + between.join(json.dumps(row, default=lambda value: value.isoformat()) for row in rows) + last
+    )
 
 
 def written(spark: SparkSession, rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:

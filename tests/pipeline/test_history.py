@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -16,8 +15,10 @@ from pyspark.sql.types import StructType
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.pipeline.history import COLUMNS, readings, start_history
+from quotahost.pipeline.stored import rows
 from quotahost.policies.bounds import bounds
-from tests.pipeline.rows import NOON, SNAPSHOT, frame, snapshot
+from quotahost.report.curves import Question
+from tests.pipeline.rows import NOON, SNAPSHOT, frame, lines, snapshot
 
 
 def told(spark: SparkSession, *snapshots: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,12 +51,12 @@ def test_the_day_is_that_of_utc_wherever_spark_runs(spark: SparkSession, zone: s
     late = datetime(2026, 11, 21, 23, 59, 59, 999_000, tzinfo=UTC)
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        rows = told(
+        found = told(
             spark, *(snapshot(at, [("/a", 1, 0, None, None)]) for at in (late, late + timedelta(seconds=1)))
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    assert [row["day"] for row in rows] == [date(2026, 11, 21), date(2026, 11, 22)]
+    assert [row["day"] for row in found] == [date(2026, 11, 21), date(2026, 11, 22)]
 
 
 SIZES = st.integers(0, 2**63 - 1)
@@ -70,12 +71,12 @@ LIMITS = st.one_of(
 def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(
     spark: SparkSession, each: list[tuple[Any, ...]]
 ) -> None:
-    rows = told(spark, snapshot(volumes=[(str(n), *disk) for n, disk in enumerate(each)]))
-    for row, (capacity, consumed, soft, hard) in zip(rows, each, strict=True):
+    found = told(spark, snapshot(volumes=[(str(n), *disk) for n, disk in enumerate(each)]))
+    for row, (capacity, consumed, soft, hard) in zip(found, each, strict=True):
         volume = Volume("1", row["volume"], capacity, consumed)
         limits = [Limit(LimitType(kind), level) for kind, level in (soft, hard)]
         alone = [bounds(volume, None, limit) for limit in limits]
-        assert [row["soft"], row["hard"]] == [found and found.hard for found in alone]
+        assert [row["soft"], row["hard"]] == [one and one.hard for one in alone]
 
 
 def test_restarts_neither_lose_nor_repeat_a_reading_and_deleted_days_are_forgotten(
@@ -103,22 +104,11 @@ def test_a_batch_is_one_file_for_each_day(spark: SparkSession, tmp_path: Path) -
 
 
 def _line(at: datetime, offset: int) -> dict[str, Any]:
-    volume = {
-        "name": "/a",
-        "capacity": 10,
-        "consumed": 5,
-        "soft": None,
-        "hard": {"type": "MinFreeBytes", "level": 1},
-    }
-    return snapshot(at, offset=offset) | {
-        "volumes": [volume],
-        "at": at.isoformat(),
-        "timestamp": at.isoformat(),
-    }
+    return snapshot(at, [("/a", 10, 5, None, ("MinFreeBytes", 1))], offset=offset)
 
 
-def _send(source: Path, number: int, lines: list[dict[str, Any]]) -> None:
-    (source / f"{number}.json").write_text("\n".join(map(json.dumps, lines)))
+def _send(source: Path, number: int, told: list[dict[str, Any]]) -> None:
+    (source / f"{number}.json").write_text(lines(told))
 
 
 def _run(spark: SparkSession, source: Path, history: Path) -> None:
@@ -132,5 +122,4 @@ def _run(spark: SparkSession, source: Path, history: Path) -> None:
 
 def _stored(spark: SparkSession, history: Path) -> list[tuple[int, int]]:
     """Offset and day of each row."""
-    rows = spark.read.schema(COLUMNS).option("ignoreMissingFiles", "true").parquet(str(history))
-    return sorted((row["offset"], row["day"].day) for row in rows.collect())
+    return sorted((row["offset"], row["day"].day) for row in rows(spark, Question(str(history))).collect())
