@@ -18,6 +18,7 @@ from quotahost.wire_cluster import ClusterRecord, Filling, OfflineDir, encode
 SNAPSHOTS: Final = "__quotahost_snapshots"
 TOPIC: Final = "__quotahost_cluster_volumes"
 EVERY: Final = 0.25  # seconds
+AT_ONCE: Final = 20  # snapshots
 CLIENT_ID: Final = (
     "quotahost-0"  # exempt where nobody authenticates: its records must pass the fence in a PAUSE
 )
@@ -54,7 +55,7 @@ class StandIn:
         producer = Producer(self._cluster.client_config(client_id=CLIENT_ID))
         consumer.assign([TopicPartition(SNAPSHOTS, 0, OFFSET_BEGINNING)])
         while not self._stop.is_set():
-            for message in consumer.consume(20, EVERY):
+            for message in consumer.consume(AT_ONCE, 0.1):
                 if message.error() is None:
                     snapshot = decode(message.key(), message.value() or b"")
                     self._newest[snapshot.broker] = time.monotonic(), snapshot
@@ -62,6 +63,7 @@ class StandIn:
                 record = self._record()
                 producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
             producer.poll(0)
+            self._stop.wait(EVERY)
         producer.flush(10)
         consumer.close()
 

@@ -133,6 +133,11 @@ def at_rest(cluster: Cluster) -> list[int]:
     return appended(cluster)
 
 
+def transitions(cluster: Cluster) -> list[float]:
+    """How often each broker has changed between OPEN, THROTTLE and PAUSE."""
+    return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
+
+
 def used(node: KafkaNode) -> int:
     """Bytes used of a broker's volume, as it publishes them."""
     newest = dict(records(node, SNAPSHOTS))
@@ -189,7 +194,7 @@ def test_when_records_stop_the_second_source_takes_over_and_back_and_nothing_is_
             all_answer(cluster, FIRST)
             limits_of_broker_1(cluster, hard="1")
             all_are(cluster, PAUSE)
-            before = at_rest(cluster)
+            before, changes = at_rest(cluster), transitions(cluster)
             look_on.enter_context(highest := Highest(cluster))
         all_answer(cluster, SECOND)
         settle(cluster, SECOND)
@@ -199,6 +204,7 @@ def test_when_records_stop_the_second_source_takes_over_and_back_and_nothing_is_
             look_on.close()
         assert highest.factor == 0
         assert highest.looks > 20
+        assert transitions(cluster) == changes, "not even between two looks"
         assert appended(cluster) == before
     for node in cluster.brokers:
         log = node.log_text()
