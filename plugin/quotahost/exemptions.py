@@ -15,8 +15,8 @@ OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on 
 
 # Client-ids by which Kafka's own clients inside a broker connect to others (ReplicaFetcherThread,
 # KafkaRaftManager); heartbeats and forwarded requests use the plain node id (NodeToControllerChannelManager). The last
-# is that of the plugins' own clients, on any broker.
-_INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+|quotahost-\d+")
+# is that of the plugins' own clients, on any broker, and of the pipeline's.
+_INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+|quotahost-(\d+|pipeline)")
 _JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 

@@ -48,6 +48,7 @@ def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
     monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"sasl.jaas.config": "x {SECRET}"}}')
     made = options(bootstrap="a:1", checkpoint="/x", kafka_config=file)
     assert made.client() == {
+        "client.id": "quotahost-pipeline",
         "security.protocol": "SSL",
         "ssl.key.password": SECRET,
         "sasl.jaas.config": f"x {SECRET}",

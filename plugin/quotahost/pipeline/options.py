@@ -12,6 +12,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from quotahost.units import Duration
 
+#: By it the brokers' fence knows the pipeline where nobody authenticates; elsewhere its principal must be excluded.
+CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 
 
@@ -86,7 +88,7 @@ class Options(BaseSettings):
             with self.kafka_config.open("rb") as file:
                 told = dict(javaproperties.load(file))
         own = {name: value.get_secret_value() for name, value in self.kafka.items()}
-        return told | own | {"bootstrap.servers": self.bootstrap}
+        return {"client.id": CLIENT_ID} | told | own | {"bootstrap.servers": self.bootstrap}
 
 
 def options(**given: Any) -> Options:

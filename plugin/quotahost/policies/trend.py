@@ -48,9 +48,9 @@ class Trend:
 
     def wanted(self, left: int, horizon: float) -> float:
         """The factor at which it takes the horizon (seconds) to fill the bytes left and those that deletions
-        free in that time, if these go on; 1 if the volume doesn't grow.
+        free in that time, if these go on; 1 if the volume doesn't grow, or no time has passed to tell by.
         """
-        if self.grown <= 0.0:
+        if self.grown <= 0.0 or self.opened <= 0.0:
             return 1.0
         return min(1.0, (left + self.deleted) / horizon * self.opened / self.grown)
 

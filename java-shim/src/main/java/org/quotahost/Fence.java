@@ -21,8 +21,8 @@ final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
     private static final String ANONYMOUS = "ANONYMOUS";
-    /** Client-ids of Kafka's own clients inside a broker, and of the plugins'; exemptions.py has the same. */
-    private static final Pattern INSIDE = Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-\\d+");
+    /** Client-ids of Kafka's own clients inside a broker, of the plugins' and the pipeline's; exemptions.py has the same. */
+    private static final Pattern INSIDE = Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)");
 
     static final LongAdder rejections = new LongAdder();
     static final LongAdder shadowed = new LongAdder();

@@ -110,7 +110,7 @@ class FenceTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"1", "quotahost-1", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3"})
+    @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3"})
     void whereBrokersAreAnonymousTheyGoByClientId(String clientId) {
         Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, true);
 
