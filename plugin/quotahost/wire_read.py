@@ -1,18 +1,18 @@
-"""The JSON of a snapshot as types, and from bytes to these types, with every refusal in words."""
+"""The JSON of a snapshot as types, and from bytes to such types, with every refusal in words."""
 
 from __future__ import annotations
 
 import re
 import reprlib
 from datetime import datetime
-from typing import Annotated, Final, Literal, NotRequired, get_args
+from typing import Annotated, Final, Literal, NotRequired, TypeVar, get_args
 
 from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError, with_config
 from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict  # pydantic's, which needs it before Python 3.12
 
 from quotahost.snapshot import in_utc
-from quotahost.volume import LimitType
+from quotahost.volume import Limit, LimitType
 
 MAX_BYTES: Final = 256 * 1024
 MAX_VOLUMES: Final = 1024
@@ -22,13 +22,15 @@ MAX_LONG: Final = 2**63 - 1  # the proposal's "long"
 Reason = Literal["size", "json", "schema", "key", "version", "volumes", "limit"]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 _LIMITS: Final = ("softLimit", "hardLimit")
+_VERSIONS: Final = ("schemaVersion", "version")
+_T = TypeVar("_T")
 _DATE_TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})"
 )
 
 
 class Refused(ValueError):
-    """A record that is no snapshot; ``reason`` is one of REASONS, for a metric's label."""
+    """A record that can't be taken; ``reason`` is one of REASONS, for a metric's label."""
 
     def __init__(self, reason: Reason, text: str) -> None:
         """``text`` says what is wrong, in one printable line."""
@@ -36,7 +38,12 @@ class Refused(ValueError):
         self.reason: Reason = reason
 
 
-def _time(value: object) -> datetime:
+def date_time(value: object) -> datetime:
+    """The time of an ISO 8601 text, in UTC.
+
+    Raises:
+        ValueError: it is none, or has no offset.
+    """
     # Not pydantic's datetime: it takes "1649336400" for seconds since 1970.
     if not isinstance(value, str) or _DATE_TIME.fullmatch(value) is None:
         raise ValueError("must be an ISO 8601 date-time with Z or an offset")
@@ -44,6 +51,7 @@ def _time(value: object) -> datetime:
 
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
+Time = Annotated[datetime, PlainValidator(date_time)]
 Long = Annotated[int, Field(ge=0, le=MAX_LONG)]
 
 
@@ -70,7 +78,8 @@ class SnapshotJson(TypedDict):
 
     schemaVersion: NotRequired[Annotated[int, Field(ge=1, le=1)]]
     brokerId: Name
-    snapshotAt: Annotated[datetime, PlainValidator(_time)]
+    clusterId: NotRequired[Name]
+    snapshotAt: Time
     hardLimit: LimitJson
     softLimit: LimitJson
     volumes: Annotated[list[VolumeJson], Field(max_length=MAX_VOLUMES)]
@@ -86,22 +95,51 @@ def read(value: bytes) -> SnapshotJson:
     Raises:
         Refused: size, json, version, schema, volumes (too many) or limit.
     """
-    if len(value) > MAX_BYTES:
-        raise Refused("size", f"the record has {len(value):,} bytes, more than {MAX_BYTES:,}")
+    return checked(_ADAPTER, value, MAX_BYTES)
+
+
+def checked(adapter: TypeAdapter[_T], value: bytes, most: int) -> _T:
+    """A record's value as this type; ``most`` bytes are allowed.
+
+    Raises:
+        Refused: see read.
+    """
+    if len(value) > most:
+        raise Refused("size", f"the record has {len(value):,} bytes, more than {most:,}")
     try:
-        return _ADAPTER.validate_json(value)
+        return adapter.validate_json(value)
     except ValidationError as error:
         details = error.errors(include_url=False)
     # A record of another version may differ in anything else too, so that is told first.
-    first = next((d for d in details if d["loc"][:1] == ("schemaVersion",)), details[0])
+    first = next((d for d in details if _is_version(d)), details[0])
     raise Refused(_reason(first), _text(first))
+
+
+def limit(told: LimitJson) -> Limit | None:
+    """The limit; None if nothing is told.
+
+    Raises:
+        Refused: limit.
+    """
+    if not told:
+        return None
+    if "type" not in told or "level" not in told:
+        raise Refused("limit", f"a limit needs a type and a level, but one has only its {next(iter(told))}")
+    try:
+        return Limit(told["type"], told["level"])
+    except ValueError as error:
+        raise Refused("limit", str(error)) from None
+
+
+def _is_version(details: ErrorDetails) -> bool:
+    return details["loc"][:1] in [(name,) for name in _VERSIONS]
 
 
 def _reason(details: ErrorDetails) -> Reason:
     where = details["loc"]
     if details["type"] == "json_invalid":
         return "json"
-    if where[:1] == ("schemaVersion",):
+    if _is_version(details):
         return "version"
     if where == ("volumes",) and details["type"] == "too_long":
         return "volumes"
