@@ -7,7 +7,7 @@ JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugi
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo test test-java test-python lint format bench clean
+.PHONY: help build wheel demo test test-java test-python test-pipeline lint format bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test-java: $(VENV)/.done
 
 test-python: $(JAR)
 	@$(BIN)/python -m pytest -q tests examples
+
+test-pipeline: $(JAR) ## Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
+	@$(BIN)/python -m pytest -q -m driver tests/pipeline
 
 lint: $(VENV)/.done ## Formatting, lint, strict types, import rules
 	@$(BIN)/ruff format --check -q .

@@ -6,7 +6,19 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, latency, newclients, picture, publishing, recovery, stop, throttle
+from bench import (
+    broker,
+    callback,
+    latency,
+    newclients,
+    picture,
+    pipeline,
+    publishing,
+    recovery,
+    report,
+    stop,
+    throttle,
+)
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda given: callback.report(callback.run()),
@@ -19,6 +31,9 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "picture": lambda given: picture.main(),
     "throttle": lambda given: throttle.main(),
     "recovery": lambda given: recovery.main(given.runs),
+    "pipeline": lambda given: pipeline.main(),
+    "bytes": lambda given: pipeline.bytes_read(),
+    "report": lambda given: report.main(),
 }
 
 

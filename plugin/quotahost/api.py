@@ -61,6 +61,25 @@ def _nothing_changed(principal: str | None = None, client_id: str | None = None)
     """Default for a context made without a host."""
 
 
+class Built(Protocol):
+    """A plugin and the context that it was given."""
+
+    @property
+    def plugin(self) -> Any:
+        """The plugin."""
+        ...
+
+    @property
+    def context(self) -> Context:
+        """Its context."""
+        ...
+
+
+def _no_source(name: str, broker: Broker) -> Built:
+    """Default for a context made without a host."""
+    raise LookupError(f"there is no factor source {name!r} here")
+
+
 @dataclass(slots=True)
 class Context:
     """What a plugin is given when it is built. Plugins only read it.
@@ -76,6 +95,9 @@ class Context:
         answers_changed: a supplier calls it, from any thread, when quotas that it gave are no
             longer what it would answer: for one principal, one client-id, both, or (no argument) all. The
             host asks again for those clients and publishes what differs.
+        factor_source: builds the factor source of that entry point name, with its own ``plugin.NAME.*`` and
+            that broker to ask and to show on. It runs on the calling thread, may take its time and raises what is
+            wrong. For a factor source that leans on another (``factor.source.second``).
     """
 
     name: str
@@ -85,6 +107,7 @@ class Context:
     log: logging.Logger
     answers_changed: Callable[..., None] = _nothing_changed
     broker: Broker = field(default_factory=NoBroker)
+    factor_source: Callable[[str, Broker], Built] = _no_source
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from quotahost.api import Context
+from quotahost.clusterid import cluster_id
 from quotahost.disks import Disks, log_dirs, read_disks
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.overrides import Matched, match
@@ -22,6 +23,9 @@ class DiskWatch:
     """The newest look at the disks, renewed every ``volumes.period``, and its age.
 
     Volumes have the limits of ``static.storage.overrides`` that hold for them.
+
+    Attributes:
+        cluster: the id of the cluster, as the log directories tell it; "" until one of them has.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class DiskWatch:
         self._stop, self._looked = threading.Event(), threading.Event()
         self._newest: tuple[float, Disks | None] = (clock(), None)
         self._told_failure = False
+        self.cluster = ""
         self._thread = context.start_thread(f"{context.name}-disks", self._run)
         self._looked.wait(_FIRST_LOOK_WITHIN)
 
@@ -88,6 +93,7 @@ class DiskWatch:
         disks = self._with_limits(
             read_disks(self._broker, self._directories, self._context.broker.offline_log_dirs())
         )
+        self.cluster = self.cluster or cluster_id(self._directories)
         before = self._newest[1]
         # The same object while nothing changed: who compares by identity has nothing to do.
         self._newest = (self._clock(), before if disks == before else disks)

@@ -10,8 +10,10 @@ from typing import Any, Final
 from quotahost import discovery
 from quotahost.api import Context, DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier
 from quotahost.broker import Broker
+from quotahost.discovery import PluginError
 from quotahost.exemptions import node_id
 from quotahost.guard import Guard
+from quotahost.properties import PREFIX
 from quotahost.settings import Settings
 
 SUPPLIER: Final = "supplier"
@@ -79,6 +81,9 @@ def build(
     for role, name in discovery.configured(settings):
         if role != SUPPLIER and not has_disks(broker):
             continue
+        if role == FACTOR_SOURCE and name != settings.factor_source:
+            _check_second(name, settings)
+            continue
         kept = old.find(role, name) if old else None
         if kept is None or not _can_stay(kept, settings):
             kept = _new(role, name, settings, broker, answers_changed)
@@ -86,6 +91,15 @@ def build(
             discovery.plugin_settings(role, name, settings)  # refused before anything is touched
         members.append(kept)
     return Lineup(members)
+
+
+def _check_second(name: str, settings: Settings) -> None:
+    """It is built while it is needed; that it can be had is known at the start."""
+    try:
+        discovery.plugin_settings(FACTOR_SOURCE, name, settings)
+    except PluginError as error:
+        named = f"{PREFIX}factor.source.second names it: {str(error).partition(': ')[2]}"
+        raise PluginError(FACTOR_SOURCE, name, named) from error
 
 
 def has_disks(broker: Broker) -> bool:
@@ -130,4 +144,9 @@ def _new(
 ) -> Member:
     node = node_id(broker.properties())
     built = discovery.build(role, name, settings, node, answers_changed, broker)
+
+    def another(name: str, broker: Broker) -> discovery.Built:
+        return discovery.build(FACTOR_SOURCE, name, built.context.host, node, broker=broker)
+
+    built.context.factor_source = another
     return Member(role, name, built.plugin, built.context, settings.plugin.get(name, {}))

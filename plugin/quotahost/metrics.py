@@ -40,8 +40,10 @@ class Described:
     shown_by: str = ""
 
 
-_LOCAL: Final = "`local`, `snapshots`, `publish-volumes`"
-_TOPIC: Final = "`snapshots`, `publish-volumes`, `publish-usage`, `cluster-quota`"
+_LOCAL: Final = "`local`, `snapshots`, `cluster-volumes`, `publish-volumes`"
+_TOPIC: Final = "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage`, `cluster-quota`"
+_CLUSTER: Final = "`cluster-volumes`"
+_BOTH: Final = "`snapshots`, `cluster-volumes`"
 
 CATALOGUE: Final = (
     Described("QuotaTable", "Clients", "clients", Kind.GAUGE, "Clients that have a place in the table."),
@@ -304,7 +306,7 @@ CATALOGUE: Final = (
         "brokers_missing",
         Kind.GAUGE,
         "Registered brokers without a snapshot.",
-        shown_by="`snapshots`",
+        shown_by=_BOTH,
     ),
     Described(
         "Brokers",
@@ -312,16 +314,68 @@ CATALOGUE: Final = (
         "brokers_stale",
         Kind.GAUGE,
         "Registered brokers whose newest snapshot is older than validity.",
-        shown_by="`snapshots`",
+        shown_by=_BOTH,
     ),
     Described(
         "Refused",
         "Records",
         "refused_records",
         Kind.COUNTER,
-        "Records of a topic that were not taken, by the reason.",
+        "Records of a topic that were not taken, by the reason; `rival`: two pipelines run; `behind`: "
+        "the pipeline is.",
         "reason",
-        "`snapshots`, `cluster-quota`",
+        "`snapshots`, `cluster-volumes`, `cluster-quota`",
+    ),
+    Described(
+        "ClusterRecord",
+        "Age",
+        "cluster_record_age_seconds",
+        Kind.GAUGE,
+        "Time since the newest record of this cluster's volumes.",
+        shown_by=_CLUSTER,
+    ),
+    Described(
+        "ClusterRecord",
+        "Run",
+        "cluster_record_run",
+        Kind.GAUGE,
+        "When the pipeline that made it was launched, in ms since the epoch.",
+        shown_by=_CLUSTER,
+    ),
+    Described(
+        "ClusterRecord",
+        "Sequence",
+        "cluster_record_sequence",
+        Kind.GAUGE,
+        "Its number in that run.",
+        shown_by=_CLUSTER,
+    ),
+    Described(
+        "FactorSource",
+        "Answers",
+        "factor_source_answers",
+        Kind.GAUGE,
+        "1 for the one that answers now, 0 for the other: the second one answers while no records come.",
+        "source",
+        _CLUSTER,
+    ),
+    Described(
+        "FactorSource",
+        "Switches",
+        "factor_source_switches",
+        Kind.COUNTER,
+        "How often it has begun to answer in the place of the other.",
+        "source",
+        _CLUSTER,
+    ),
+    Described(
+        "FactorSource",
+        "Failures",
+        "factor_source_failures",
+        Kind.COUNTER,
+        "How often the second one could not be built or read.",
+        "source",
+        _CLUSTER,
     ),
 )
 

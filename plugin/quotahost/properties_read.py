@@ -41,8 +41,12 @@ def read(model: type[_M], properties: Mapping[str, str]) -> _M:
 
 
 def configured(settings: Any) -> list[tuple[str, str]]:
-    """Role and name of every plugin that these settings name, in the order in which they are built."""
-    roles = {"supplier": settings.supplier, "factor_source": (settings.factor_source,)}
+    """Role and name of every plugin that these settings name, in the order in which they are built.
+
+    The second factor source is among them, which is built only while it is needed.
+    """
+    sources = dict.fromkeys((settings.factor_source, settings.factor_source_second))
+    roles = {"supplier": settings.supplier, "factor_source": tuple(sources)}
     roles |= {"policy": (settings.policy,), "task": settings.tasks}
     return [(role, name) for role, names in roles.items() for name in names if name]
 

@@ -75,6 +75,18 @@ def parse_port(value: object) -> int | None:
     return port
 
 
+def parse_second(value: object) -> str | None:
+    """The entry point name of a factor source that stands in for ``cluster-volumes``; ``none`` is None.
+
+    Raises:
+        ValueError: it is no name, or ``cluster-volumes`` itself.
+    """
+    name = parse_name(value)
+    if name == "cluster-volumes":
+        raise ValueError("can't stand in for itself; write snapshots, another factor source, or none")
+    return None if name == "none" else name
+
+
 def _one_of(*options: str) -> BeforeValidator:
     return BeforeValidator(lambda value: choose(value, options))
 
@@ -86,6 +98,9 @@ def _listed(separator: str) -> Callable[[Any], str]:
 _NAMES: Final = Unit("names, comma-separated", _listed(", "))
 
 Name = Annotated[str | None, BeforeValidator(parse_name), Unit("name", lambda value: value or "none")]
+SecondName = Annotated[
+    str | None, BeforeValidator(parse_second), Unit("name, or `none`", lambda value: value or "none")
+]
 Names = Annotated[tuple[str, ...], BeforeValidator(parse_names), _NAMES]
 SomeNames = Annotated[tuple[str, ...], BeforeValidator(parse_some_names), _NAMES]
 Principals = Annotated[

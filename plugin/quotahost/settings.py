@@ -21,6 +21,7 @@ from quotahost.properties_types import (
     Port,
     Principals,
     QuotaTypes,
+    SecondName,
     Sharing,
     SomeNames,
     Text,
@@ -51,13 +52,18 @@ __all__ = [
 ]
 
 
-_READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
+_CLUSTER_VOLUMES: Final = "cluster-volumes"
+_READ_SNAPSHOTS: Final = ("snapshots", _CLUSTER_VOLUMES)
 
 
 def _source(fields: dict[str, Any]) -> str | None:
     """This broker's own volumes where a limit is set: the least that protects them."""
     static = fields.get("static")
     return "local" if static and static.storage.any_limit else None
+
+
+def _second(fields: dict[str, Any]) -> str | None:
+    return "snapshots" if fields.get("factor_source") == _CLUSTER_VOLUMES else None
 
 
 def _policy(fields: dict[str, Any]) -> str | None:
@@ -147,6 +153,13 @@ class Settings(Frozen):
         default=_source,
         told="local if a static.storage limit is set, else none",
     )
+    factor_source_second: SecondName = declare(
+        "factor.source.second",
+        "The factor source that answers while no records reach `cluster-volumes`; with `none` `fallback.action` holds "
+        "then.",
+        default=_second,
+        told="snapshots where factor.source is cluster-volumes, else none",
+    )
     factor_interval: Duration = declare(
         "factor.interval", "How often the factor source is read.", default="250ms"
     )
@@ -169,6 +182,12 @@ class Settings(Frozen):
         "snapshots.topic",
         "Compacted topic of the brokers' volume snapshots; made if it is absent.",
         default="__quotahost_snapshots",
+        live=False,
+    )
+    cluster_volumes_topic: Text = declare(
+        "cluster.volumes.topic",
+        "Compacted topic of the clusters' volumes, which the pipeline writes and `cluster-volumes` reads.",
+        default="__quotahost_cluster_volumes",
         live=False,
     )
     snapshots_period: Duration = declare(

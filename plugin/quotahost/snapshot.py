@@ -21,6 +21,7 @@ class Snapshot:
         soft: from where producers are throttled, for all its volumes; None if it sets no such limit.
         hard: where producers are paused; None if it sets no such limit.
         offline: log dirs that are offline or can't be read.
+        cluster: the id of its cluster; "" while it is unknown.
 
     Raises:
         ValueError: ``taken_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
@@ -32,6 +33,7 @@ class Snapshot:
     soft: Limit | None = None
     hard: Limit | None = None
     offline: tuple[str, ...] = ()
+    cluster: str = ""
 
     def __post_init__(self) -> None:
         if self.taken_at.tzinfo is None:

@@ -1,8 +1,9 @@
 """One broker's snapshot as JSON, as the other brokers and whoever else reads the topic see it.
 
 The form is ``schemas/snapshot.json``, the JSON schema of proposal 035 word for word. It allows more fields;
-quotahost's own are ``schemaVersion`` (1), ``offlineLogDirs``, and ``softLimit`` and ``hardLimit`` of a volume,
-which override the broker's (the proposal's note 2). Unknown fields are ignored. The limit ``{}`` is none.
+quotahost's own are ``schemaVersion`` (1), ``clusterId`` (left out while it is unknown), ``offlineLogDirs``, and
+``softLimit`` and ``hardLimit`` of a volume, which override the broker's (the proposal's note 2). Unknown fields are
+ignored. The limit ``{}`` is none.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 from quotahost.snapshot import Snapshot as Snapshot
 from quotahost.volume import Limit, LimitType, Volume, exact
 from quotahost.wire_read import REASONS as REASONS
-from quotahost.wire_read import LimitJson, SnapshotJson, read
 from quotahost.wire_read import Refused as Refused
+from quotahost.wire_read import SnapshotJson, limit, read
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -27,35 +28,38 @@ def encode(snapshot: Snapshot) -> bytes:
         Refused: no reader would take it: the record is too large, a size is beyond 2**63-1, two volumes
             have one name, or a name is too long or no valid Unicode.
     """
-    told = {
+    told: dict[str, Any] = {
         "schemaVersion": 1,
         "brokerId": snapshot.broker,
         "snapshotAt": snapshot.taken_at.isoformat().replace("+00:00", "Z"),
-        "hardLimit": _limit_json(snapshot.hard),
-        "softLimit": _limit_json(snapshot.soft),
+        "hardLimit": limit_json(snapshot.hard),
+        "softLimit": limit_json(snapshot.soft),
         "volumes": [_volume_json(volume, snapshot) for volume in snapshot.volumes],
         "offlineLogDirs": snapshot.offline,
     }
+    if snapshot.cluster:
+        told["clusterId"] = snapshot.cluster
     value = json.dumps(told, separators=(",", ":")).encode()
     decode(snapshot.broker.encode(errors="replace"), value)
     return value
 
 
-def rounded(limit: Limit) -> Limit:
+def rounded(given: Limit) -> Limit:
     """The limit as it is written: a percentage in whole numbers, upwards, so that more is kept free."""
-    if limit.type is LimitType.MIN_FREE_PERCENTAGE:
-        return Limit(limit.type, math.ceil(exact(limit.level)))
-    return limit
+    if given.type is LimitType.MIN_FREE_PERCENTAGE:
+        return Limit(given.type, math.ceil(exact(given.level)))
+    return given
 
 
-def _limit_json(limit: Limit | None) -> dict[str, Any]:
-    return {} if limit is None else {"type": limit.type, "level": rounded(limit).level}
+def limit_json(given: Limit | None) -> dict[str, Any]:
+    """As it is written; ``{}`` is none."""
+    return {} if given is None else {"type": given.type, "level": rounded(given).level}
 
 
 def _volume_json(volume: Volume, snapshot: Snapshot) -> dict[str, Any]:
     told = {"volumeName": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
     limits = {"hardLimit": (volume.hard, snapshot.hard), "softLimit": (volume.soft, snapshot.soft)}
-    return told | {name: _limit_json(own) for name, (own, brokers) in limits.items() if own != brokers}
+    return told | {name: limit_json(own) for name, (own, brokers) in limits.items() if own != brokers}
 
 
 def decode(key: bytes | None, value: bytes) -> Snapshot:
@@ -82,8 +86,8 @@ def _snapshot(told: SnapshotJson) -> Snapshot:
             volume["volumeName"],
             volume["capacity"],
             volume["consumed"],
-            _limit(volume.get("softLimit", {})),
-            _limit(volume.get("hardLimit", {})),
+            limit(volume.get("softLimit", {})),
+            limit(volume.get("hardLimit", {})),
         )
         for volume in told["volumes"]
     )
@@ -91,18 +95,8 @@ def _snapshot(told: SnapshotJson) -> Snapshot:
         broker,
         told["snapshotAt"],
         tuple(volumes),
-        _limit(told["softLimit"]),
-        _limit(told["hardLimit"]),
+        limit(told["softLimit"]),
+        limit(told["hardLimit"]),
         tuple(told.get("offlineLogDirs", ())),
+        told.get("clusterId", ""),
     )
-
-
-def _limit(told: LimitJson) -> Limit | None:
-    if not told:
-        return None
-    if "type" not in told or "level" not in told:
-        raise Refused("limit", f"a limit needs a type and a level, but one has only its {next(iter(told))}")
-    try:
-        return Limit(told["type"], told["level"])
-    except ValueError as error:
-        raise Refused("limit", str(error)) from None

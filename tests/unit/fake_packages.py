@@ -17,6 +17,7 @@ QUOTAHOST = {
     "quotahost.factor_sources": {
         "fixed": "quotahost.factors.fixed:Fixed",
         "local": "quotahost.factors.local:Local",
+        "cluster-volumes": "quotahost.factors.cluster_volumes:ClusterVolumesSource",
         "snapshots": "quotahost.factors.snapshots:Snapshots",
         "log-dirs": "quotahost.factors.log_dirs:LogDirs",
         "prometheus": "quotahost.factors.prometheus:Prometheus",

@@ -42,7 +42,7 @@ def told(*of: Held, **changes: Any) -> Told:
         "pid": "42", "node": "1", "client": Client("alice", "app"), "shadow": False, "state": State.OPEN,
         "factor": 1.0, "limit_factor": 1.0, "cause": "", "factored": frozenset({"PRODUCE"}),
         "fence_installed": False, "fence_closed": False, "fence_passes": False, "table_full": False,
-        "topics_threshold": 0.0, "topics_rate": 0.0, "topics_over": (),
+        "topics_threshold": 0.0, "topics_rate": 0.0, "topics_over": (), "source": "",
         "held": of or (held(),),
     }  # fmt: skip
     return Told(**(facts | changes))
@@ -62,6 +62,7 @@ LINES = (
     "state\tcause\tbroker 2, volume \\u00fc\\\\\nstate\tfallback\tfalse\nstate\tfactor-types\tFETCH,PRODUCE\n"
     "state\tfence-installed\ttrue\nstate\tfence-closed\tfalse\nstate\tfence-passes\tfalse\n"
     "state\ttopics-threshold\t3000.0\nstate\ttopics-rate\t3100.5\nstate\ttopics-over\ta,b.c\n"
+    "state\tsource\tsnapshots\n"
     "state\tclients\t3\nstate\tclients-max\t3\n"
     "quota\tPRODUCE\talice\ta\\tb\tNaN\t3000.0\tknown\t\tfalse\t6000.0\tfalse\tmeasured\tfalse\t2950.0\tNaN\n"
     "quota\tFETCH\t<newcomers>\t\t100.0\tnull\tnewcomer\tmine\tfalse\tNaN\tfalse\t\ttrue\tNaN\tNaN\n"
@@ -76,6 +77,7 @@ def test_javas_lines_become_values() -> None:
     assert answer.factored == {"PRODUCE", "FETCH"}
     assert (answer.fence_installed, answer.fence_closed, answer.table_full) == (True, False, True)
     assert (answer.topics_threshold, answer.topics_rate, answer.topics_over) == (3000, 3100.5, ("a", "b.c"))
+    assert answer.source == "snapshots"
     produce, fetch = answer.held
     assert produce == held(
         client_id="a\tb", base=None, limit=3000.0, supplier="", stand_in=6000.0, is_stand_in_measured=True,
@@ -356,3 +358,10 @@ def test_topic_quotas_and_the_topics_that_are_over_are_told(changes: dict[str, A
     topics = {"topics_threshold": 2e6, "topics_rate": 3_000_000.4, "topics_over": ("a", "b.c")}
     assert words in dict(common(told(**(topics | changes))))["topics"]
     assert "topics" not in dict(common(told()))
+
+
+def test_which_factor_source_answers_is_told_where_one_stands_in_for_another() -> None:
+    assert "source" not in dict(common(told()))
+    assert dict(common(told(source="cluster-volumes")))["source"] == "cluster-volumes answers"
+    second = dict(common(told(source="snapshots")))["source"]
+    assert second == "snapshots answers, the second one, since no record reaches cluster-volumes"

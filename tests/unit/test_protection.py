@@ -57,6 +57,32 @@ def test_a_fence_without_a_factor_source_has_nothing_to_hold(tmp_path: Path) -> 
     assert found(tmp_path, FENCE, "process.roles=controller") == []
 
 
+@pytest.mark.parametrize(
+    ("second", "holds"),
+    [
+        ("none", "fallback.action holds"),
+        ("local", "no other broker's disk is seen"),
+        ("fixed", "nothing is known"),
+    ],
+)
+def test_a_second_source_that_sees_less_is_weak(tmp_path: Path, second: str, holds: str) -> None:
+    first = ".factor.source=cluster-volumes"
+    ((text, remedy),) = found(tmp_path, FENCE, first, f".factor.source.second={second}")
+    assert text.startswith(f"factor.source.second is {second}: while the pipeline is silent, {holds}")
+    assert remedy == f"{PREFIX}factor.source.second=snapshots"
+    assert found(tmp_path, FENCE, first) == []
+
+
+def test_a_second_source_that_nobody_asks_is_told(tmp_path: Path) -> None:
+    ((text, _),) = found(tmp_path, FENCE, ".factor.source=local", ".factor.source.second=snapshots")
+    assert "the factor source local has no second one" in text
+
+
+def test_records_of_the_cluster_need_snapshots_of_this_broker(tmp_path: Path) -> None:
+    ((text, _),) = found(tmp_path, FENCE, ".factor.source=cluster-volumes", ".tasks=none")
+    assert "publish-volumes is not named" in text
+
+
 @pytest.mark.parametrize("line", ["super.users=User:admin", "allow.everyone.if.no.acl.found=true"])
 def test_a_fence_in_front_of_nothing_where_acls_were_in_use_is_weak(tmp_path: Path, line: str) -> None:
     ((text, remedy),) = found(tmp_path, FENCE, ".factor.source=fixed", ".fence.authorizer=none", line)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,6 +150,16 @@ def test_offline_log_dirs_are_published_at_once(world: World) -> None:
     world.disks = Disks((SMALL,), ("/e: Input/output error",))
     assert world.run() == 1
     assert world.kafka.sent[-1].offline == ("/e: Input/output error",)
+
+
+def test_the_cluster_is_told_as_soon_as_a_log_directory_tells_it(world: World, tmp_path: Path) -> None:
+    world.broker.node = {"log.dirs": f"{tmp_path / 'offline'},{tmp_path}"}
+    world.start()
+    assert world.run() == 1
+    assert world.kafka.sent[-1].cluster == ""
+    (tmp_path / "meta.properties").write_text("cluster.id=c-1\n")
+    assert world.run() == 1
+    assert world.kafka.sent[-1].cluster == "c-1"
 
 
 def test_of_disks_that_hang_nothing_is_published_so_that_the_broker_is_missed(

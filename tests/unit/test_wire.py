@@ -36,7 +36,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     volumes = draw(st.lists(own, max_size=4, unique_by=lambda volume: volume.name))
     times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
     offline = draw(st.lists(names, max_size=3))
-    return Snapshot(broker, draw(times), tuple(volumes), draw(maybe), draw(maybe), tuple(offline))
+    limited = (draw(maybe), draw(maybe), tuple(offline))
+    return Snapshot(broker, draw(times), tuple(volumes), *limited, draw(names))
 
 
 def written(snapshot: Snapshot) -> Snapshot:
@@ -109,6 +110,12 @@ def test_the_record_reads_as_in_the_proposal() -> None:
         ],
         "offlineLogDirs": ["/data/3"],
     }
+
+
+def test_the_cluster_is_told_once_it_is_known() -> None:
+    told = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1")))
+    assert told["clusterId"] == "c-1"
+    assert "clusterId" not in json.loads(encode(Snapshot("0", NOW, ())))
 
 
 def test_without_limits_the_record_says_so_by_empty_ones() -> None:

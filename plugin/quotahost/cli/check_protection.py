@@ -21,7 +21,8 @@ _AUTHORIZER: Final = "authorizer.class.name"
 _INNER: Final = f"{PREFIX}fence.authorizer"
 _OF_ACLS: Final = ("super.users", "allow.everyone.if.no.acl.found")
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
-_LOOK_AT_DISKS: Final = ("local", "snapshots")
+_LOOK_AT_DISKS: Final = ("local", "snapshots", "cluster-volumes")
+_READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
 _Weakness = tuple[str, str]
 
 
@@ -32,6 +33,7 @@ def protection(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
         return
     yield from _floor(settings, broker)
     yield from _topic(settings)
+    yield from _second(settings)
     if not settings.static.storage.any_limit:
         return
     yield from _overrides_unseen(settings)
@@ -85,10 +87,27 @@ def _floor(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
 
 
 def _topic(settings: Settings) -> Iterator[_Weakness]:
-    if settings.factor_source == "snapshots" and "publish-volumes" not in settings.tasks:
+    if settings.factor_source in _READ_SNAPSHOTS and "publish-volumes" not in settings.tasks:
         yield (
-            "factor.source is snapshots, but the task publish-volumes is not named: all other brokers miss this one",
+            f"factor.source is {settings.factor_source}, but the task publish-volumes is not named: all other brokers "
+            "miss this one",
             f"add publish-volumes to {PREFIX}tasks",
+        )
+
+
+def _second(settings: Settings) -> Iterator[_Weakness]:
+    first, second = settings.factor_source, settings.factor_source_second
+    if first == "cluster-volumes" and second in (None, "fixed", "local"):
+        holds = {None: "fallback.action holds", "local": "no other broker's disk is seen"}
+        what = holds.get(second, "nothing is known of the disks")
+        yield (
+            f"factor.source.second is {second or 'none'}: while the pipeline is silent, {what}",
+            f"{PREFIX}factor.source.second=snapshots",
+        )
+    if first != "cluster-volumes" and second is not None:
+        yield (
+            f"factor.source.second is {second}, but the factor source {first} has no second one: nobody asks it",
+            f"{PREFIX}factor.source=cluster-volumes, or take factor.source.second out",
         )
 
 

@@ -60,6 +60,7 @@ class Told:
         topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
         topics_rate: bytes/s that it does take in.
         topics_over: the topics that producers are turned back from now.
+        source: the factor source that answers, where one stands in for another; "" where none does.
     """
 
     pid: str
@@ -77,6 +78,7 @@ class Told:
     topics_threshold: float
     topics_rate: float
     topics_over: tuple[str, ...]
+    source: str
     table_full: bool
     held: tuple[Held, ...]
 
@@ -113,6 +115,7 @@ def parse(lines: Iterable[str], client: Client) -> Told:
         topics_threshold=float(told["topics-threshold"]),
         topics_rate=float(told["topics-rate"]),
         topics_over=tuple(filter(None, told["topics-over"].split(","))),
+        source=told["source"],
         table_full=int(told["clients"]) >= int(told["clients-max"]),
         held=tuple(_held(row[1:]) for row in rows if row[0] == "quota"),
     )

@@ -27,6 +27,7 @@ _EXEMPT: Final = {
     Reason.BROKER: "it is a broker of this cluster",
     Reason.PLUGIN: "it is the plugins' own client",
 }
+_FIRST: Final = "cluster-volumes"  # the factor source that has a second one
 Facts = list[tuple[str, str]]
 
 
@@ -41,6 +42,8 @@ def common(told: Told) -> Facts:
     ]
     if told.cause:
         facts.append(("cause", printable(told.cause)))
+    if told.source:
+        facts.append(("source", _source(told)))
     facts.append(("fence", _fence(told)))
     if told.topics_threshold:
         facts.append(("topics", _topics(told)))
@@ -84,6 +87,12 @@ def _factor(told: Told) -> str:
     held = told.fence_closed and told.factor <= 0
     why = "the fence holds the PAUSE" if held else "on their way there in steps that max.mute allows"
     return f"{times(told.factor)}{acts}; {now}, {why}"
+
+
+def _source(told: Told) -> str:
+    if told.source == _FIRST:
+        return f"{_FIRST} answers"
+    return f"{printable(told.source)} answers, the second one, since no record reaches {_FIRST}"
 
 
 def _fence(told: Told) -> str:

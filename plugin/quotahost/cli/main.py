@@ -11,7 +11,9 @@ import typer
 from quotahost.cli import doctor as doctors
 from quotahost.cli.check_plugins import COLUMNS, check_plugins
 from quotahost.cli.explain import explain
+from quotahost.cli.history import report
 from quotahost.cli.install import install_jar, lines_to_add
+from quotahost.cli.pipeline import pipeline
 from quotahost.cli.report import console, show, table
 from quotahost.cli.simulate import simulate
 from quotahost.properties_show import with_table
@@ -85,6 +87,8 @@ def doctor(
 
 app.command()(explain)
 app.command()(simulate)
+app.command()(pipeline)
+app.command()(report)
 
 
 @app.command()

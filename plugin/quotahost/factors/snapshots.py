@@ -35,7 +35,7 @@ class Snapshots:
         self._told: ClusterVolumes | None = None
         self._shown: set[str] = set()
         self._show_at = 0.0
-        self._watch = DiskWatch(context, clock)
+        self._watch = DiskWatch(context, clock, tells=context.name != context.host.factor_source_second)
         self._members = Members(context, self._roster.register)
         silence = 3 * context.host.snapshots_period.total_seconds() + 10
         self._follower = Follower(context, context.host.snapshots_topic, self, silence)

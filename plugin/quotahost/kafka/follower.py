@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -15,6 +16,7 @@ _POLL: Final = 0.2  # seconds: how soon close() is seen
 _AT_ONCE: Final = 500
 _RETRY: Final = 0.5  # seconds
 _CLOSE_WITHIN: Final = 2.0  # seconds
+_ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
 # The topic is gone, or is another one by now: begin again.
 _REBUILD: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -46,9 +48,17 @@ class Follower:
     there yet. After ``silence`` seconds without any record it begins again, too: somebody should have spoken.
     """
 
-    def __init__(self, context: Context, topic: str, reader: Reader, silence: float = 60.0) -> None:
-        """Begin at once, on the new thread."""
+    def __init__(
+        self,
+        context: Context,
+        topic: str,
+        reader: Reader,
+        silence: float = 60.0,
+        absent: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Begin at once, on the new thread, where ``absent`` is called, too, whenever there is no such topic."""
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
+        self._absent = absent
         self._connection = Connection(context)
         self._stop = threading.Event()
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
@@ -64,6 +74,8 @@ class Follower:
                 self._follow()
             except KafkaException as problem:
                 self._connection.fails(problem.args[0])
+                if problem.args[0].code() in _ABSENT:
+                    self._absent()
             except Exception:
                 self._context.log.exception("following %s failed; it begins again", self._topic)
             self._stop.wait(_RETRY)

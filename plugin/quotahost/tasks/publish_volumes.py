@@ -14,15 +14,16 @@ from quotahost.model import Volume
 from quotahost.wire import Snapshot, encode
 
 _NEWS: Final = 1000  # a change of consumption by this part of the capacity is published at once
-_LOOK_THEMSELVES: Final = ("local", "snapshots")  # factor sources with a watch of their own
+# Factor sources with a watch of their own.
+_LOOK_THEMSELVES: Final = ("local", "snapshots", "cluster-volumes")
 
 
 class PublishVolumes:
     """Publishes at the start, at least every ``snapshots.period``, and at once what is news.
 
     News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
-    or a log directory that went offline (proposal 035, "The data source"). Of disks that answer no more nothing is
-    published after half of ``validity``, so that the others miss this broker.
+    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). Of disks that answer no
+    more nothing is published after half of ``validity``, so that the others miss this broker.
     """
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,8 +63,15 @@ class PublishVolumes:
         self._told_silence = silent
         if disks is None or silent:
             return None
-        broker, now = str(self._context.node_id), datetime.now(UTC)
-        return Snapshot(broker, now, disks.volumes, host.storage_soft, host.storage_hard, disks.offline)
+        return Snapshot(
+            str(self._context.node_id),
+            datetime.now(UTC),
+            disks.volumes,
+            host.storage_soft,
+            host.storage_hard,
+            disks.offline,
+            self._watch.cluster,
+        )
 
     def _publish(self, snapshot: Snapshot) -> None:
         self._published = snapshot
@@ -79,7 +87,7 @@ def is_news(before: Snapshot, now: Snapshot) -> bool:
     """Whether the difference is worth a record at once."""
     old = {volume.name: volume for volume in before.volumes}
     return (
-        before.offline != now.offline
+        (before.offline, before.cluster) != (now.offline, now.cluster)
         or old.keys() != {volume.name for volume in now.volumes}
         or any(_moved(old[volume.name], volume) for volume in now.volumes)
     )

@@ -48,6 +48,12 @@ final class Gauges {
         return List.copyOf(gauges);
     }
 
+    /** The names of the beans of a type whose attribute has this value now. */
+    synchronized List<String> names(String type, String attribute, double value) {
+        return gauges.stream().filter(gauge -> gauge.type().equals(type) && gauge.attribute().equals(attribute))
+                .filter(gauge -> gauge.value().getAsDouble() == value).map(Gauge::name).toList();
+    }
+
     synchronized void close() {
         beans.keySet().forEach(this::unregister);
         beans.clear();

@@ -1,6 +1,7 @@
 package org.quotahost;
 
 import java.util.function.DoubleSupplier;
+import java.util.stream.Stream;
 
 /** The numbers that every broker with the callback shows. The README's table is held against them by a test. */
 final class StandardGauges {
@@ -31,8 +32,14 @@ final class StandardGauges {
         gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
-        gauges.operation("QuotaTable", "explain", args -> TableState.lines(table, lease, topics, args[0], args[1]));
+        gauges.operation("QuotaTable", "explain", args -> Stream.concat(
+                Stream.of(TableState.lines(table, lease, topics, args[0], args[1])), Stream.of(source(gauges))).toArray(String[]::new));
         add(gauges, topics);
+    }
+
+    /** Which factor source answers, where one stands in for another; a line like those of the table's state. */
+    private static String source(Gauges gauges) {
+        return Escape.fields("source", String.join(",", gauges.names("FactorSource", "Answers", 1)));
     }
 
     private static void add(Gauges gauges, TopicQuotas topics) {

@@ -1,0 +1,237 @@
+"""How fast the pipeline works off a backlog, how soon a snapshot is published, and what it costs when idle."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from urllib.request import urlopen
+
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness import KafkaNode, create_topic, eventually
+from harness.pipeline import PipelineProcess
+from harness.ports import free_port
+from quotahost import wire, wire_cluster
+from quotahost.model import Limit, LimitType, Volume
+
+SNAPSHOTS: Final = "__quotahost_snapshots"
+CLUSTERS: Final = "__quotahost_cluster_volumes"
+BACKLOG: Final = 1_000_000  # snapshots
+BROKERS: Final = 10_000
+VOLUMES: Final = 2  # of each
+SAMPLES: Final = 200  # latencies
+IDLE: Final = 30.0  # seconds
+TICK: Final = os.sysconf("SC_CLK_TCK")
+
+
+def main() -> str:
+    """All three, as Markdown."""
+    with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
+        with KafkaNode(Path(folder) / "backlog") as node:
+            told = [backlog(Path(folder), node)]
+        told += ["", "| brokers known | p50 | p90 | p99 | longest |", "|---|---|---|---|---|"]
+        for known in (100, BROKERS):
+            with KafkaNode(Path(folder) / f"latency-{known}") as node:
+                told.append(latency(Path(folder), node, known))
+        told += ["", "| tick | driver's CPU |", "|---|---|"]
+        with KafkaNode(Path(folder) / "idle") as node:
+            told += [idle(Path(folder), node, tick) for tick in ("1s", "5s", "30s")]
+    return "\n".join(told)
+
+
+def snapshot(broker: int, at: datetime, used: int = 0) -> bytes:
+    """Of a broker with two volumes of 1 TB and limits."""
+    name = str(broker)
+    soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
+    disks = (
+        Volume(name, f"/dev/sd{n}", 10**12, 5 * 10**11 + broker * 10**6 + used + n) for n in range(VOLUMES)
+    )
+    return wire.encode(wire.Snapshot(name, at, tuple(disks), soft, hard))
+
+
+def fill(bootstrap: str, brokers: int, each: int) -> None:
+    """``each`` snapshots of so many brokers, a second apart, the last of now."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
+    )
+    begin = datetime.now(UTC) - timedelta(seconds=each)
+    for second in range(each):
+        at = begin + timedelta(seconds=second)
+        for broker in range(brokers):
+            producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, second))
+        producer.poll(0)
+        while len(producer) > 500_000:
+            producer.poll(0.1)
+    assert producer.flush(120) == 0
+
+
+class Driver:
+    """The pipeline with its metrics."""
+
+    def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
+        """Nothing is started yet."""
+        self._port = free_port()
+        options = {"validity": "1h", "metrics_port": self._port, **options}
+        self.process = PipelineProcess(folder, node.bootstrap, **options)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A number of its own; 0 while it shows none."""
+        with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
+            for family in text_string_to_metric_families(answer.read().decode()):
+                for sample in family.samples:
+                    if sample.name == f"quotahost_pipeline_{name}" and sample.labels == labels:
+                        return sample.value
+        return 0.0
+
+    def cpu(self) -> float:
+        """CPU seconds of the driver, Python's and Java's, so far."""
+        group = os.getpgid(self.process.pid)
+        return sum(_cpu(int(entry.name)) for entry in Path("/proc").iterdir() if _in(entry, group))
+
+
+def _in(entry: Path, group: int) -> bool:
+    try:
+        return entry.name.isdigit() and os.getpgid(int(entry.name)) == group
+    except ProcessLookupError:
+        return False
+
+
+def _cpu(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+@contextmanager
+def running(folder: Path, node: KafkaNode, **options: object) -> Iterator[Driver]:
+    """A pipeline that has begun."""
+    driver = Driver(folder, node, **options)
+    with driver.process:
+        yield driver
+
+
+def backlog(folder: Path, node: KafkaNode) -> str:
+    """Snapshots a second from a full topic: from the start of the queries, and once the JVM is warm."""
+    create_topic(node, SNAPSHOTS)
+    began = time.monotonic()
+    fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
+    filled = time.monotonic() - began
+    with running(folder / "pipeline-backlog", node) as driver:
+        seen = [(time.monotonic(), 0.0, driver.cpu())]
+        while seen[-1][1] < BACKLOG:
+            time.sleep(0.1)
+            rows = driver.metric("rows_total", query="volumes")
+            if rows > seen[-1][1]:
+                seen.append((time.monotonic(), rows, driver.cpu()))
+        whole = BACKLOG / (seen[-1][0] - seen[0][0])
+        half = next(each for each in seen if each[1] >= BACKLOG / 2)
+        warm = (BACKLOG - half[1]) / (seen[-1][0] - half[0])
+        cpu = seen[-1][2] - seen[0][2]
+    return (
+        f"{BACKLOG:,} snapshots of {BROKERS:,} brokers ({VOLUMES} volumes each; written in {filled:.0f} s): "
+        f"{whole:,.0f}/s from a cold start, {warm:,.0f}/s in the second half; {cpu:.0f} CPU seconds in all"
+    )
+
+
+def latency(folder: Path, node: KafkaNode, known: int) -> str:
+    """From a snapshot's time to the moment in which a reader has the record that counts it."""
+    create_topic(node, SNAPSHOTS)
+    fill(node.bootstrap, known, 1)
+    with running(folder / f"pipeline-{known}", node) as driver:
+        eventually(lambda: driver.metric("rows_total", query="volumes") >= known, 120)
+        took = sorted(_latencies(node, known))[SAMPLES // 10 :]
+    p50, p90, p99 = (took[int(len(took) * share)] for share in (0.5, 0.9, 0.99))
+    return f"| {known:,} | {_ms(p50)} | {_ms(p90)} | {_ms(p99)} | {_ms(took[-1])} |"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
+
+
+def _latencies(node: KafkaNode, known: int) -> Iterator[float]:
+    producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 0})
+    consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
+    consumer.assign([TopicPartition(CLUSTERS, 0, OFFSET_END)])
+    consumer.poll(2)
+    for number in range(SAMPLES + SAMPLES // 10):
+        time.sleep(0.1 + (number * 7 % 10) / 20)  # not in step with the batches
+        at = datetime.now(UTC).replace(microsecond=datetime.now(UTC).microsecond // 1000 * 1000)
+        broker = number % known
+        producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, number))
+        producer.flush(5)
+        yield _until(consumer, at) - at.timestamp()
+    consumer.close()
+
+
+def _until(consumer: Consumer, at: datetime) -> float:
+    while True:
+        message = consumer.poll(30)
+        assert message is not None, "nothing is published"
+        if message.error() is None:
+            told = wire_cluster.decode(message.key(), message.value() or b"")
+            if told.newest_snapshot_at is not None and told.newest_snapshot_at >= at:
+                return time.time()
+
+
+def idle(folder: Path, node: KafkaNode, tick: str) -> str:
+    """What it costs while three brokers are known and nothing comes."""
+    if tick == "1s":
+        create_topic(node, SNAPSHOTS)
+        fill(node.bootstrap, 3, 1)
+    with running(folder / f"pipeline-tick-{tick}", node, tick=tick) as driver:
+        eventually(lambda: driver.metric("rows_total", query="volumes") >= 3, 120)
+        time.sleep(10)  # compilers and the first ticks
+        cpu, began = driver.cpu(), time.monotonic()
+        time.sleep(IDLE)
+        share = (driver.cpu() - cpu) / (time.monotonic() - began)
+    return f"| {tick} | {share:.1%} of a core |"
+
+
+def bytes_read() -> str:
+    """Bytes that each broker reads in an interval of 5 s, by how it learns of the cluster's disks."""
+    told = [
+        "| brokers x 20 volumes | cluster-volumes | snapshots | all log directories |",
+        "|---|---|---|---|",
+    ]
+    for brokers in (3, 100, 1000):
+        told.append(_bytes_row(brokers))
+    return "\n".join(told)
+
+
+REPLICAS: Final = 1000  # of each broker
+INTERVAL: Final = 5  # seconds
+A_RECORD: Final = 70  # bytes of Kafka's batch header and a record's own fields
+
+
+def _bytes_row(brokers: int) -> str:
+    from bench.publishing import snapshot as large
+
+    each = len(wire.encode(large(1))) + A_RECORD
+    record = _record_size(brokers)
+    # DescribeLogDirsResponse v4: of each replica index, size, offset lag, future, tags; of 10 partitions a name.
+    listed = brokers * REPLICAS * (4 + 8 + 8 + 1 + 1) + brokers * REPLICAS // 10 * 26
+    return f"| {brokers:,} | {record * INTERVAL:,} | {brokers * each:,} | {listed:,} |"
+
+
+def _record_size(brokers: int) -> int:
+    """One record a second of a cluster whose volumes are all of one size, as the plain aggregate makes it."""
+    from bench.publishing import snapshot as large
+    from quotahost.pipeline import model
+    from quotahost.pipeline.rules import Rules
+
+    now = datetime.now(UTC)
+    records = [
+        model.Record("t", 0, n, now + timedelta(seconds=5), str(n).encode(), wire.encode(large(n, n)))
+        for n in range(brokers)
+    ]
+    found = model.rollup(model.state(records, 1), Rules("a-cluster"), 1, 1, int(now.timestamp() * 1000))
+    return len(wire_cluster.encode(found[0])) + A_RECORD

@@ -1,0 +1,58 @@
+"""What ``spark-submit`` runs, and ``quotahost pipeline`` with a driver of its own."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+
+from quotahost.pipeline.job import Job
+from quotahost.pipeline.options import Options, OptionsError, options
+from quotahost.pipeline.progress import Progress
+from quotahost.pipeline.session import session
+
+log = logging.getLogger("quotahost.pipeline")
+
+
+def run(chosen: Options) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises:
+        ConnectorError: Spark's Kafka connector can't be had.
+        OSError: the port for the metrics is taken.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    progress = Progress()
+    if chosen.metrics_port is not None:
+        progress.serve(chosen.metrics_port, chosen.metrics_address)
+    spark = session("quotahost", chosen.master)
+    try:
+        Job(spark, chosen, progress).run(stop)
+    finally:
+        spark.stop()
+
+
+def configure_logging() -> None:
+    """Lines on stderr, as Kafka's own look."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+
+
+def main(arguments: list[str]) -> int:
+    """From ``--name value`` pairs; the exit code."""
+    names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
+    try:
+        chosen = options(**dict(zip(names, arguments[1::2], strict=True)))
+    except (OptionsError, ValueError) as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 2
+    configure_logging()
+    run(chosen)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

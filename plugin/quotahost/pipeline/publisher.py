@@ -1,0 +1,69 @@
+"""What is done with each batch: roll up, publish, say so."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+
+from quotahost.clusterrecord import ClusterRecord
+from quotahost.pipeline.aggregate import rollup
+from quotahost.pipeline.clusters import record
+from quotahost.pipeline.rivals import Rivals
+from quotahost.pipeline.rules import Rules
+from quotahost.wire_cluster import encode
+from quotahost.wire_cluster_read import MAX_LISTED
+
+log = logging.getLogger("quotahost.pipeline")
+
+
+class Publisher:
+    """Takes the state of all brokers, batch by batch, and publishes one record for each cluster.
+
+    A batch that is replayed publishes the same sequence again. While a pipeline that was launched later publishes,
+    nothing is.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        rivals: Rivals,
+        send: Callable[[bytes, bytes], None],
+        published: Callable[[ClusterRecord], None],
+    ) -> None:
+        """``send`` takes key and value and returns when they are kept; ``published`` is told what was."""
+        self._rules, self._rivals, self._send, self._published = rules, rivals, send, published
+        self._lock = threading.Lock()
+
+    def registered(self, brokers: Collection[str]) -> None:
+        """The cluster's brokers are these now."""
+        with self._lock:
+            self._rules = replace(self._rules, registered=tuple(brokers))
+
+    def __call__(self, brokers: DataFrame, batch: int) -> None:
+        """A batch of ``aggregate.state``, for ``foreachBatch``."""
+        with self._lock:
+            rules = self._rules
+        now = time.time_ns() // 1_000_000
+        beaten, run = self._rivals.stands_by(), self._rivals.run
+        found = [record(row, run, batch, now) for row in rollup(brokers, rules, now).collect()]
+        if all(each.cluster != rules.cluster for each in found):
+            found.append(_nobody(rules, run, batch, now))
+        for each in found:
+            if not beaten:
+                self._send(each.cluster.encode(), encode(each))
+            self._published(each)
+
+
+def _nobody(rules: Rules, run: int, sequence: int, now: int) -> ClusterRecord:
+    """The own cluster when no broker of it has a snapshot: that is worth a record, too."""
+    missing = sorted(rules.registered)
+    return ClusterRecord(
+        rules.cluster, run, sequence, datetime.fromtimestamp(now / 1000, UTC),
+        missing=len(missing), missing_brokers=tuple(missing[:MAX_LISTED]),
+    )  # fmt: skip

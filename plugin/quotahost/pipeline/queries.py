@@ -1,0 +1,83 @@
+"""The streaming queries: from which topics, to what, with which checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from quotahost.pipeline import aggregate, records
+from quotahost.pipeline import shares as usage
+from quotahost.pipeline.history import start_history
+from quotahost.pipeline.options import Options
+from quotahost.pipeline.resources import sql
+
+_FETCH: Final = {  # a million small records in a hurry
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": "8388608",
+    "kafka.fetch.max.bytes": "16777216",
+    "maxRecordsPerPartition": "100000",
+}
+Batch = Callable[[DataFrame, int], None]
+
+
+class Queries:
+    """Starts the queries, each in a pool of the scheduler and with a checkpoint of its own."""
+
+    def __init__(
+        self, spark: SparkSession, options: Options, cluster: str, client: Mapping[str, str]
+    ) -> None:
+        """``cluster`` is that of snapshots without one; ``client`` is Kafka's, in Java's names."""
+        self._spark, self._options, self._cluster = spark, options, cluster
+        self._client = {f"kafka.{name}": value for name, value in client.items()}
+
+    def volumes(self, publish: Batch) -> StreamingQuery:
+        """Snapshots to the state of each broker, handed to ``publish`` as a whole, with each batch."""
+        topics = (*self._options.snapshots_topic, self._options.tick_topic)
+        parsed = records.parse(self._read(topics))
+        good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
+        brokers = aggregate.state(good, self._options.samples)
+        return self._start("volumes", brokers.writeStream.outputMode("complete").foreachBatch(publish))
+
+    def refused(self) -> StreamingQuery:
+        """Refused snapshots and usage to the dead-letter topic; the key is the same when one is written again."""
+        parsed = records.parse(self._read(self._options.snapshots_topic))
+        letters = self._spark.sql(
+            sql("refused"), parsed=parsed, usage=usage.parse(self._read((self._options.usage_topic,)))
+        )
+        sink = letters.writeStream.format("kafka").option("topic", self._options.refused_topic)
+        sink = sink.option("includeHeaders", "true").options(**self._client)
+        return self._start("refused", sink.option("kafka.acks", "all"))
+
+    def shares(self, divide: Batch) -> StreamingQuery:
+        """Usage to the newest of each broker, handed to ``divide`` as a whole, with each batch."""
+        good = usage.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
+        newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
+        return self._start("shares", newest.writeStream.outputMode("complete").foreachBatch(divide))
+
+    def history(self, directory: str) -> StreamingQuery:
+        """Every snapshot that counts to Parquet."""
+        parsed = records.parse(self._read(self._options.snapshots_topic))
+        self._pool("history")
+        return start_history(records.resolved(parsed, self._cluster), directory)
+
+    def _read(self, topics: tuple[str, ...]) -> DataFrame:
+        source = self._spark.readStream.format("kafka").options(**self._client).options(**_FETCH)
+        source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
+        # A compacted topic holds the newest of each broker, so what is gone before it was read is no loss.
+        source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", self._options.batch)
+        return source.load()
+
+    def _start(self, name: str, writer: Any) -> StreamingQuery:
+        self._pool(name)
+        every = f"{round(self._options.interval.total_seconds() * 1000)} milliseconds"
+        place = f"{self._options.checkpoint.rstrip('/')}/{name}"
+        query: StreamingQuery = (
+            writer.queryName(name).option("checkpointLocation", place).trigger(processingTime=every).start()
+        )
+        return query
+
+    def _pool(self, name: str) -> None:
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)

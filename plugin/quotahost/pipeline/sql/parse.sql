@@ -1,0 +1,30 @@
+-- Kafka's rows of the snapshots topic -> one row each; `error` is null where it counts.
+-- explode(array(...)) keeps the optimizer from copying from_json into every column that reads it.
+WITH texts AS (
+  SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp FROM {raw}),
+read AS (
+  SELECT *, explode(array(from_json(text, '{schema}', map('columnNameOfCorruptRecord', '_corrupt')))) AS s
+  FROM texts),
+timed AS (
+  SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
+SELECT topic, partition, offset, timestamp, broker, value, at,
+  least(coalesce(at, timestamp), timestamp) AS seen,  -- a clock that is ahead must not win for ever
+  value IS NULL AS removed, s,
+  CASE
+    WHEN broker IS NULL THEN 'key'
+    WHEN value IS NULL THEN NULL
+    WHEN octet_length(value) > {max_bytes} THEN 'size'
+    WHEN s.schemaVersion <> 1 THEN 'version'
+    WHEN s._corrupt IS NOT NULL OR s.brokerId IS NULL
+      THEN if(is_valid_utf8(text) AND try_parse_json(text) IS NOT NULL, 'schema', 'json')
+    WHEN at IS NULL OR s.softLimit IS NULL OR s.hardLimit IS NULL OR s.volumes IS NULL THEN 'schema'
+    WHEN size(s.volumes) > {max_volumes} THEN 'volumes'
+    WHEN exists(s.volumes, v -> coalesce(v.capacity < 0 OR v.consumed < 0 OR length(v.volumeName) > {max_name}, TRUE))
+      OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name} THEN 'schema'
+    WHEN broker <> s.brokerId OR text NOT RLIKE '"brokerId"\\s*:\\s*"' THEN 'key'
+    WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'
+    WHEN {bad_soft} OR {bad_hard}
+      OR exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'limit'
+    WHEN at > timestamp + INTERVAL 1 HOUR THEN 'time'
+  END AS error
+FROM timed

@@ -1,0 +1,12 @@
+-- Dead letters: the record as it was, where it stood and why it is refused.
+SELECT concat_ws('-', topic, partition, offset) AS key, value,
+  array(
+    struct('reason' AS key, binary(reason) AS value),
+    struct('topic' AS key, binary(topic) AS value),
+    struct('partition' AS key, binary(string(partition)) AS value),
+    struct('offset' AS key, binary(string(offset)) AS value),
+    struct('key' AS key, binary(broker) AS value)) AS headers
+FROM (
+  SELECT topic, partition, offset, value, broker, error AS reason FROM {parsed} WHERE error IS NOT NULL
+  UNION ALL
+  SELECT topic, partition, offset, value, brokerId, split_part(error, ':', 1) FROM {usage} WHERE error IS NOT NULL)

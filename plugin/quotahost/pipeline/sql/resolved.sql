@@ -1,0 +1,6 @@
+SELECT topic, partition, offset, timestamp, coalesce(nullif(s.clusterId, ''), :cluster) AS cluster, broker,
+  coalesce(at, timestamp) AS at, removed, s.offlineLogDirs AS offline,
+  transform(s.volumes, v -> struct(v.volumeName AS name, v.capacity AS capacity, v.consumed AS consumed,
+    if(v.softLimit.type IS NOT NULL, v.softLimit, if(s.softLimit.type IS NOT NULL, s.softLimit, NULL)) AS soft,
+    if(v.hardLimit.type IS NOT NULL, v.hardLimit, if(s.hardLimit.type IS NOT NULL, s.hardLimit, NULL)) AS hard)) AS volumes
+FROM {parsed} WHERE error IS NULL

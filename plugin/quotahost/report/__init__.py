@@ -1,0 +1,1 @@
+"""What `quotahost report` draws: values, words, curves and the page. Nothing here knows Spark."""

@@ -1,0 +1,59 @@
+"""Three brokers and the pipeline: a disk that fills on one stops producers on all, whether Spark lives or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness import QUICK_QUOTAS, Cluster, ProducerLoad, create_topic, eventually
+from harness.pipeline import PipelineProcess
+from tests.broker.support import JAR, callback
+from tests.broker.test_cluster_volumes import (
+    FENCE,
+    FIRST,
+    OPEN,
+    PAUSE,
+    SECOND,
+    SETTINGS,
+    Highest,
+    all_answer,
+    all_are,
+    at_rest,
+    limits_of_broker_1,
+)
+
+pytestmark = [pytest.mark.broker, pytest.mark.driver]
+VALIDITY: Final = "8s"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    properties = callback(SETTINGS | {"validity": VALIDITY}) | dict(QUICK_QUOTAS) | FENCE
+    with Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
+        create_topic(made.brokers[0], "t", partitions=3)
+        yield made
+
+
+def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_path: Path) -> None:
+    driver = PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY)
+    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load, driver:
+        all_answer(cluster, FIRST)
+        all_are(cluster, OPEN)
+        eventually(lambda: load.meter.bytes > 1_000_000)
+        limits_of_broker_1(cluster, hard="1")
+        all_are(cluster, PAUSE)
+        before = at_rest(cluster)
+        with Highest(cluster) as seen:
+            driver.kill()
+            all_answer(cluster, SECOND)
+            driver.start()
+            all_answer(cluster, FIRST)
+        assert seen.factor == 0.0, "a broker was open for a moment"
+        assert at_rest(cluster) == before
+        limits_of_broker_1(cluster, hard=None)
+        all_are(cluster, OPEN)
+        sent = load.meter.bytes
+        eventually(lambda: load.meter.bytes > sent + 1_000_000, 60)

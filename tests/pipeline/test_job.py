@@ -1,0 +1,118 @@
+"""The pipeline on a real broker, in this process: what goes in, what comes out, and what silence does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from harness import KafkaNode, eventually
+from quotahost.pipeline.job import Job
+from quotahost.pipeline.options import Options
+from quotahost.pipeline.progress import Progress
+from tests.pipeline.cluster import SNAPSHOTS, Snapshots, letters, newest, published
+from tests.pipeline.records import limit, volume
+
+pytestmark = pytest.mark.broker
+PATIENCE = 120.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    with KafkaNode(tmp_path_factory.mktemp("node")) as node:
+        yield node
+
+
+class Running:
+    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path) -> None:
+        self.bootstrap, self.progress = node.bootstrap, Progress()
+        options = Options(
+            bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity="8s",
+            history=str(directory / "history"),
+        )  # fmt: skip
+        self._stop = threading.Event()
+        self._job = Job(spark, options, self.progress)
+        self._thread = threading.Thread(target=self._job.run, args=(self._stop,))
+        self._thread.start()
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self.progress.registry.get_sample_value(f"quotahost_pipeline_{name}", labels)
+
+    def end(self) -> None:
+        self._stop.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def running(
+    spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    running = Running(spark, node, tmp_path_factory.mktemp("pipeline"))
+    yield running
+    running.end()
+
+
+def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: Running) -> None:
+    brokers = Snapshots(running.bootstrap)
+    hard = limit("MinFreePercentage", 10)
+    for _ in range(3):
+        brokers.tell("1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard)
+        brokers.tell("2", [volume("/a", 1000, 100)], offlineLogDirs=["/b"])
+    brokers.flush()
+    told = eventually(lambda: _with(running, reporting=2), PATIENCE)
+    assert (told.consumed, told.capacity, told.volume_count) == (1050, 2000, 2)
+    assert told.smallest_factor == 0.0
+    assert [each.log_dir for each in told.offline_dirs] == ["/b"]
+    assert told.missing == 0  # broker 1 is the node itself
+
+    def silent() -> bool:
+        brokers.tell("2", [volume("/a", 1000, 100)])
+        brokers.flush()
+        found = _with(running, reporting=1, stale=1)
+        return found is not None and found.stale_brokers == ("1",)
+
+    eventually(silent, PATIENCE, poll=1)
+    brokers.remove("1")
+    brokers.flush()
+    eventually(lambda: _with(running, stale=0), PATIENCE)
+    last = eventually(
+        lambda: _with(running, reporting=0, stale=1), PATIENCE
+    )  # nothing comes any more: the tick
+    assert last.stale_brokers == ("2",)
+    assert last.missing_brokers == ("1",)
+
+
+def _with(running: Running, **expected: int) -> object:
+    found = newest(running.bootstrap)
+    told = found is not None and all(getattr(found, name) == value for name, value in expected.items())
+    return found if told else None
+
+
+def test_what_is_refused_is_a_dead_letter_and_the_stream_goes_on(running: Running) -> None:
+    brokers = Snapshots(running.bootstrap)
+    brokers.write("7", b"{nonsense")
+    brokers.tell("8", [volume("/a", -1, 0)])
+    brokers.tell("9", [volume("/a", 77, 7)])
+    brokers.flush()
+    eventually(lambda: len(letters(running.bootstrap)) >= 2, PATIENCE)
+    told = {each["key"]: each for each in letters(running.bootstrap)}
+    assert told["7"]["reason"] == "json"
+    assert told["7"]["value"] == "{nonsense"
+    assert told["8"]["reason"] == "schema"
+    for each in told.values():
+        assert each["id"] == f"{SNAPSHOTS}-{each['partition']}-{each['offset']}"
+        assert each["topic"] == SNAPSHOTS
+    eventually(lambda: any(each.capacity == 77 for each in published(running.bootstrap)), PATIENCE)
+    eventually(lambda: running.metric("refused_total") == 2, PATIENCE)
+
+
+def test_records_only_ever_get_newer_and_the_metrics_tell_of_them(running: Running) -> None:
+    orders = [each.order for each in published(running.bootstrap)]
+    assert orders == sorted(orders)
+    assert len(set(orders)) == len(orders)
+    assert (running.metric("batches_total", query="volumes") or 0) > 0
+    assert (running.metric("state_rows", query="volumes") or 0) > 0

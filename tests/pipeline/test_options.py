@@ -1,0 +1,131 @@
+"""Options and the command: clear errors, and no secret anywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quotahost.cli.main import app
+from quotahost.pipeline import connector
+from quotahost.pipeline.options import Options, OptionsError, options
+from quotahost.pipeline.session import defaults
+from quotahost.pipeline.submit import submit_line
+
+SECRET = "hunter2-very-secret"
+
+
+def test_what_is_missing_or_wrong_is_told_with_its_option_and_its_variable() -> None:
+    with pytest.raises(OptionsError) as told:
+        options(bootstrap="a:1", tick="5x")
+    assert "--checkpoint (or QUOTAHOST_PIPELINE_CHECKPOINT): Field required" in str(told.value)
+    assert "--tick (or QUOTAHOST_PIPELINE_TICK)" in str(told.value)
+    assert "unknown unit 'x'" in str(told.value)
+
+
+def test_a_tick_as_long_as_validity_is_refused() -> None:
+    with pytest.raises(OptionsError, match=r"validity .* must be longer than tick"):
+        options(bootstrap="a:1", checkpoint="/x", tick="60s", validity="60s")
+
+
+def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_BOOTSTRAP", "env:1")
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC", "one, two")
+    made = options(checkpoint="/x")
+    assert (made.bootstrap, made.snapshots_topic) == ("env:1", ("one", "two"))
+    assert options(checkpoint="/x", bootstrap="given:1").bootstrap == "given:1"
+
+
+def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.key.password={SECRET}\n")
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"sasl.jaas.config": "x {SECRET}"}}')
+    made = options(bootstrap="a:1", checkpoint="/x", kafka_config=file)
+    assert made.client() == {
+        "security.protocol": "SSL",
+        "ssl.key.password": SECRET,
+        "sasl.jaas.config": f"x {SECRET}",
+        "bootstrap.servers": "a:1",
+    }
+    assert SECRET not in repr(made) + str(made.model_dump_json()) + submit_line(made, "local[2]")
+
+
+def test_a_wrong_secret_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"ssl.key.password": ["{SECRET}"]}}')
+    with pytest.raises(OptionsError) as told:
+        options(bootstrap="a:1", checkpoint="/x")
+    assert SECRET not in str(told.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OptionsError, match="--kafka-config can't be read"):
+        options(bootstrap="a:1", checkpoint="/x", kafka_config=tmp_path / "none")
+
+
+def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
+    made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y")
+    line = submit_line(made, "spark://h:7077")
+    words = subprocess.run(
+        ["bash", "-c", f"spark-submit() {{ printf '%s\\n' \"$@\"; }}\n{line}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    given = dict(zip(words[-8::2], words[-7::2], strict=True))
+    assert given == {
+        "--bootstrap": "a:1,b:2",
+        "--checkpoint": "/my dir",
+        "--snapshots-topic": "x,y",
+        "--tick": "10s",
+    }
+    assert words[:2] == ["--master", "spark://h:7077"]
+    assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
+
+
+def test_the_defaults_in_conf_are_those_that_are_used() -> None:
+    conf = Path(__file__).parents[2] / "conf/spark/spark-defaults.conf"
+    told = dict(
+        line.split(None, 1) for line in conf.read_text().splitlines() if line and not line.startswith("#")
+    )
+    assert told == defaults()
+
+
+def test_a_jar_that_is_not_what_it_should_be_is_fetched_again_and_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("QUOTAHOST_MAVEN_REPOSITORY", (tmp_path / "repository").as_uri())
+    jar = connector.JARS[0]
+    with pytest.raises(connector.ConnectorError, match="set QUOTAHOST_MAVEN_REPOSITORY"):
+        connector.jars()
+    there = tmp_path / "repository" / jar.path
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"something else")
+    with pytest.raises(connector.ConnectorError, match="is not what it should be"):
+        connector.jars()
+    assert not (connector.cache() / jar.name).exists()
+
+
+def test_the_command_without_spark_says_what_to_install() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from quotahost.cli.main import app; app()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "pipeline", "--bootstrap", "a:1", "--checkpoint", "/x"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
+    assert done.returncode == 2
+    assert "pip install 'quotahost[spark]'" in done.stderr
+
+
+def test_the_command_tells_wrong_options_and_ends_with_2() -> None:
+    done = CliRunner().invoke(app, ["pipeline", "--bootstrap", "a:1", "--validity", "never"])
+    assert done.exit_code == 2
+    assert "--validity" in done.output
