@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import Field, PlainValidator, TypeAdapter
 from typing_extensions import TypedDict  # pydantic's, which needs it before Python 3.12
 
 from quotahost.model import QuotaType
 from quotahost.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, octets
-from quotahost.wire_read import Name, Refused, _text, date_time
+from quotahost.wire_read import Name, Refused, checked
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 VERSION: Final = 1
@@ -31,7 +31,6 @@ def _quota_type(value: object) -> QuotaType:
 Broker = Name
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Time = Annotated[datetime, PlainValidator(date_time)]
 Version = Annotated[int, Field(ge=VERSION, le=VERSION)]
 
 
@@ -70,18 +69,7 @@ def read(adapter: TypeAdapter[T], value: bytes) -> T:
     Raises:
         Refused: size, json, version or schema.
     """
-    if len(value) > MAX_BYTES:
-        raise Refused("size", f"the record has {len(value):,} bytes, more than {MAX_BYTES:,}")
-    try:
-        return adapter.validate_json(value, strict=True)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    # A record of another version may differ in anything else too, so that is told first.
-    first = next((d for d in details if d["loc"][:1] == ("version",)), details[0])
-    where = first["loc"][:1]
-    if first["type"] == "json_invalid":
-        raise Refused("json", _text(first))
-    raise Refused("version" if where == ("version",) else "schema", _text(first))
+    return checked(adapter, value, MAX_BYTES)
 
 
 def check(key: bytes | None, broker: str, clients: Iterable[ClientKey]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, NotRequired
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from quotahost.usage import MAX_CLIENTS, Share, Shares, fitting
@@ -13,7 +13,6 @@ from quotahost.wire_clients import (
     KeyJson,
     Quota,
     Rate,
-    Time,
     Version,
     check,
     key_json,
@@ -22,7 +21,7 @@ from quotahost.wire_clients import (
     time_json,
     written,
 )
-from quotahost.wire_read import Long, Name
+from quotahost.wire_read import Long, Name, Time
 from quotahost.wire_read import Refused as Refused
 
 
@@ -33,6 +32,7 @@ class ShareJson(KeyJson):
     quota: Quota
 
 
+@with_config(ConfigDict(strict=True))
 class SharesJson(TypedDict):
     """A record's value."""
 

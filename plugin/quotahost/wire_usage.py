@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, NotRequired
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from quotahost.usage import MAX_CLIENTS, Usage, Used, fitting
@@ -13,7 +13,6 @@ from quotahost.wire_clients import (
     KeyJson,
     Quota,
     Rate,
-    Time,
     Version,
     check,
     key_json,
@@ -22,7 +21,7 @@ from quotahost.wire_clients import (
     time_json,
     written,
 )
-from quotahost.wire_read import Name
+from quotahost.wire_read import Name, Time
 from quotahost.wire_read import Refused as Refused
 
 
@@ -34,6 +33,7 @@ class UsedJson(KeyJson):
     quota: Quota
 
 
+@with_config(ConfigDict(strict=True))
 class UsageJson(TypedDict):
     """A record's value."""
 

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from quotahost.wire_read import Refused
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)
 VALIDITY = 15_000
-FEW = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 
 Record = tuple[bytes | None, bytes | None]
 
@@ -200,3 +201,21 @@ def test_the_fields_of_a_record_and_where_it_came_from_are_columns(spark: SparkS
 def test_a_tombstone_removes_its_broker(spark: SparkSession) -> None:
     (row,) = pipeline.parse(raw(spark, [(b"1", None)])).collect()
     assert (row.brokerId, row.removed, row.clients, row.error) == ("1", True, [], None)
+
+
+def test_a_stream_is_parsed_as_a_batch_is(spark: SparkSession, tmp_path: Path) -> None:
+    """``k``, ``v``: a record's key and value as text."""
+    rows = [{"k": "1", "v": json.dumps(GOOD)}, {"k": "2", "v": "nonsense"}]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/records.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    records = spark.readStream.schema("k STRING, v STRING").json(str(tmp_path / "in"))
+    stream = records.selectExpr(
+        "binary(k) AS key", "binary(v) AS value", "'u' AS topic", "0 AS partition", "0L AS offset",
+        "timestamp'2026-11-21 21:30:00' AS timestamp",
+    )  # fmt: skip
+    parsed = pipeline.parse(stream)
+    assert parsed.isStreaming
+    writer = parsed.writeStream.format("memory").queryName("parsed").trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)
+    found = spark.table("parsed").orderBy("brokerId").collect()
+    assert [(row.brokerId, row.error is None) for row in found] == [("1", True), ("2", False)]

@@ -93,6 +93,13 @@ def test_only_a_tenth_is_handed_on_at_once_and_less_when_it_has_settled(world: W
     assert world.given == 2.25e6
 
 
+def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference(world: World) -> None:
+    world.share(1.001e6)
+    assert world.look(5e5) == [KEY]
+    assert world.look(5e5, after=61) == [KEY]
+    assert world.given == 1e6
+
+
 def test_a_smaller_share_is_reached_in_steps_that_mute_for_no_longer_than_max_mute(world: World) -> None:
     world.active(2.9e6, 2.9e6)
     world.share(50e3)
