@@ -272,7 +272,7 @@ def test_a_new_horizon_holds_from_then_on() -> None:
         max_size=40,
     )
 )
-@example([(0.25, "a", SOFT), (0.0, "a", SOFT + 1)])  # no time between two looks
+@example([(0.25, "a", HARD), (0.0, "a", SOFT + 1)])  # no time between two looks
 def test_whatever_happens_the_factor_is_in_range_and_guarded_close_to_hard(
     reads: list[tuple[float, str, int]],
 ) -> None:

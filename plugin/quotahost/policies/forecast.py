@@ -85,7 +85,8 @@ class Forecast(Limits):
         passed = self._see(trend, now, volume)
         if 0.0 < ramp < 1.0:
             wanted = trend.wanted(bounds.hard - volume.consumed, self._horizon)
-            trend.factor = _whole(min(trend.move(wanted, passed), _guard(ramp)))
+            moved = trend.move(wanted, passed) or ramp  # below hard again, and no time has passed since
+            trend.factor = _whole(min(moved, _guard(ramp)))
         else:
             trend.factor = ramp
         return trend.factor
