@@ -44,8 +44,7 @@ class PipelineProcess(LoggedProcess):
         """
         start = self.log.end()
         self.launch()
-        line = self.wait_for_log("begins", timeout, start)
-        found = _BEGINS.search(line)
+        found = _BEGINS.search(self.wait_for_log(_BEGINS.pattern, timeout, start))
         assert found is not None
         return int(found[1])
 
