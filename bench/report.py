@@ -48,9 +48,9 @@ class Cost(NamedTuple):
 
 def generate(directory: str, hours: int, brokers: int = BROKERS) -> int:
     """Write a history by Spark itself, a file for about 10 minutes; answers how many rows it has."""
-    from quotahost.pipeline.local_session import session
+    from quotahost.pipeline.session import session
 
-    spark = session("bench")
+    spark = session("bench", kafka=False)
     each, span = brokers * VOLUMES, hours * 3600
     count = span // PERIOD * each
     text = _READINGS.format(

@@ -109,11 +109,11 @@ def all_are(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None
     )
 
 
-def all_answer(cluster: Cluster, source: str) -> None:
+def all_answer(cluster: Cluster, source: str, timeout: float = 40) -> None:
     bean = f"FactorSource,name={source}"
     eventually(
         lambda: all(gauge(node, bean, "Answers") == 1 for node in cluster.brokers),
-        timeout=40,
+        timeout=timeout,
         what=f"{source} answers on all",
     )
 

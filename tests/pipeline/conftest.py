@@ -12,7 +12,7 @@ from quotahost.pipeline.session import session
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    made = session("quotahost-tests", "local[2]", spark_sql_warehouse_dir=warehouse)
+    conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    made = session("quotahost-tests", "local[2]", conf)
     yield made
     made.stop()

@@ -21,6 +21,7 @@ _CONFIG: Final = {
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "3600000",  # only closed segments are compacted
     "segment.bytes": "16777216",
+    "message.timestamp.type": "LogAppendTime",  # one clock, however those of the writers go
     "min.insync.replicas": "1",  # a snapshot that one broker keeps is better than none
 }
 

@@ -25,23 +25,23 @@ def state(good: DataFrame, samples: int) -> DataFrame:
         samples: how many to keep for the fill rate, at least 1.
 
     Returns:
-        topic, broker, and ``h``: structs of ``seen``, ``removed``, ``s``, newest first. The order in which they
-        come, late ones and duplicates don't matter.
+        topic, broker; ``h``: structs of ``seen``, ``removed``, ``s``, newest first; ``now``, the time of the batch.
+        The order in which they come, late ones and duplicates don't matter.
     """
     return good.sparkSession.sql(sql("state", samples=samples), good=good)
 
 
-def rollup(brokers: DataFrame, rules: Rules, now: int) -> DataFrame:
+def rollup(brokers: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
     """One row for each cluster, in ``quotahost.clusterrecord.ClusterRecord``'s words.
 
     Args:
         brokers: as :func:`state` gives it.
         rules: what counts.
-        now: ms since the epoch, by which brokers are fresh or stale.
+        ahead: ms by which Kafka's clock is ahead of the driver's.
     """
     arguments = {
         "cluster": rules.cluster,
-        "now": now,
+        "ahead": ahead,
         "validity": _ms(rules.validity),
         "expiry": _ms(rules.expiry),
         "registered": json.dumps(sorted(rules.registered)),

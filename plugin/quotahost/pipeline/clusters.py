@@ -11,13 +11,13 @@ from quotahost.clusterrecord import ClusterRecord, Filling, OfflineDir
 from quotahost.volume import Limit, LimitType, Volume
 
 
-def record(row: Row, run: int, sequence: int, now: int) -> ClusterRecord:
-    """The record of one cluster; ``now`` in ms since the epoch."""
+def record(row: Row, run: int, sequence: int) -> ClusterRecord:
+    """The record of one cluster."""
     return ClusterRecord(
         row["cluster"],
         run,
         sequence,
-        datetime.fromtimestamp(now / 1000, UTC),
+        datetime.fromtimestamp(row["now"] / 1000, UTC),
         row["newest"].astimezone(UTC),
         row["reporting"],
         row["stale"],

@@ -54,9 +54,9 @@ class Job:
             options.tick.total_seconds(),
             lambda key, value: self._producer.send(options.tick_topic, key, value),
         )
+        self._members = cluster == own
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if cluster == own else ())
         self._publisher = Publisher(rules, self._rivals, self._send, self._published)
-        self._members = cluster == own
         divider = Divider(options.shares_topic, options.client(), options.validity, self._rivals)
         queries = Queries(spark, options, cluster, options.client())
         self._starts: dict[str, Callable[[], StreamingQuery]] = {
@@ -122,8 +122,8 @@ class Job:
 
     # ---- what is published ----
 
-    def _send(self, key: bytes, value: bytes) -> None:
-        self._producer.send(self._options.cluster_volumes_topic, key, value)
+    def _send(self, key: bytes, value: bytes) -> int:
+        return self._producer.send(self._options.cluster_volumes_topic, key, value)
 
     def _published(self, record: ClusterRecord) -> None:
         self._ticks.published()

@@ -15,6 +15,7 @@ COMPACTED: Final = {
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "3600000",  # only closed segments are compacted
     "segment.bytes": "16777216",
+    "message.timestamp.type": "LogAppendTime",  # one clock, Kafka's, however those of its clients go
 }
 SHORT_LIVED: Final = {"cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"}
 
@@ -104,14 +105,14 @@ class JvmProducer:
         """Made by JvmKafka."""
         self._jvm, self._producer = jvm, producer
 
-    def send(self, topic: str, key: bytes, value: bytes) -> None:
-        """Send one and wait.
+    def send(self, topic: str, key: bytes, value: bytes) -> int:
+        """Send one and wait; its timestamp in ms since the epoch, Kafka's own where the topic has LogAppendTime.
 
         Raises:
             Py4JJavaError: it could not be written.
         """
         record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord(topic, key, value)
-        self._producer.send(record).get()
+        return int(self._producer.send(record).get().timestamp())
 
     def close(self) -> None:
         """Give up what is under way."""

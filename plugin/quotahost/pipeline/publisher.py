@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame
 from quotahost.clusterrecord import ClusterRecord
 from quotahost.pipeline.aggregate import rollup
 from quotahost.pipeline.clusters import record
+from quotahost.pipeline.kafkaclock import KafkaClock
 from quotahost.pipeline.rivals import Rivals
 from quotahost.pipeline.rules import Rules
 from quotahost.wire_cluster import encode
@@ -33,12 +33,14 @@ class Publisher:
         self,
         rules: Rules,
         rivals: Rivals,
-        send: Callable[[bytes, bytes], None],
+        send: Callable[[bytes, bytes], int],
         published: Callable[[ClusterRecord], None],
     ) -> None:
-        """``send`` takes key and value and returns when they are kept; ``published`` is told what was."""
+        """``send`` takes key and value, and answers Kafka's time when they are kept; ``published`` is told what was."""
         self._rules, self._rivals, self._send, self._published = rules, rivals, send, published
+        self._clock = KafkaClock()
         self._lock = threading.Lock()
+        self._told_late = False
 
     def registered(self, brokers: Collection[str]) -> None:
         """The cluster's brokers are these now."""
@@ -49,15 +51,23 @@ class Publisher:
         """A batch of ``aggregate.state``, for ``foreachBatch``."""
         with self._lock:
             rules = self._rules
-        now = time.time_ns() // 1_000_000
         beaten, run = self._rivals.stands_by(), self._rivals.run
-        found = [record(row, run, batch, now) for row in rollup(brokers, rules, now).collect()]
+        found = [record(row, run, batch) for row in rollup(brokers, rules, self._clock.ahead).collect()]
         if all(each.cluster != rules.cluster for each in found):
-            found.append(_nobody(rules, run, batch, now))
+            found.append(_nobody(rules, run, batch, self._clock.now()))
         for each in found:
-            if not beaten:
-                self._send(each.cluster.encode(), encode(each))
+            if not beaten and not self._late(each):
+                self._clock.correct(self._send(each.cluster.encode(), encode(each)))
             self._published(each)
+
+    def _late(self, record: ClusterRecord) -> bool:
+        """A batch that took too long, or was begun before a restart, tells of what was; the next is due at once."""
+        age = self._clock.now() / 1000 - record.computed_at.timestamp()
+        late = age > self._rules.validity.total_seconds() / 2
+        if late and not self._told_late:
+            log.warning("a batch has taken %.0f s: it is too late to be published; the next follows", age)
+        self._told_late = late
+        return late
 
 
 def _nobody(rules: Rules, run: int, sequence: int, now: int) -> ClusterRecord:

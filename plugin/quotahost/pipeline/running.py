@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline.local_session import session
+from quotahost.pipeline.session import session
+
+# Long scans, where the pipeline's batches are short.
+_LARGE: Final = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
 
 
 class NoSpark(RuntimeError):
@@ -19,7 +28,7 @@ def start(name: str) -> SparkSession:
         NoSpark: there is no Java that it runs on.
     """
     try:
-        return session(name)
+        return session(name, conf=_LARGE, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
         raise NoSpark("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import javaproperties
@@ -17,21 +18,26 @@ LOG4J = "log4j2.properties"
 POOLS = "fairscheduler.xml"
 
 
-def session(name: str, master: str = "local[*]", **conf: str) -> SparkSession:
-    """A session with the pipeline's defaults and, where this program was not launched by spark-submit, its jars.
+def session(
+    name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None, kafka: bool = True
+) -> SparkSession:
+    """A session with the pipeline's defaults; one that runs already in this process is used as it is.
 
-    Under spark-submit what it was given stays: master, memory, jars. ``conf`` names have ``_`` for ``.``.
+    Under spark-submit what it was given stays: master, memory, jars.
+
+    Args:
+        name: shown as the application's.
+        master: where it runs.
+        conf: Spark's properties, in place of the defaults.
+        kafka: whether Spark's Kafka connector is needed.
 
     Raises:
         ConnectorError: the connector's jars can't be had.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take whatever python3 is in PATH
     builder = SparkSession.builder.appName(name)
-    for key, value in defaults().items() if submitted() else local(master).items():
-        if not submitted() or key.startswith("spark.sql."):
-            builder = builder.config(key, value)
-    for key, value in conf.items():
-        builder = builder.config(key.replace("_", "."), value)
+    for key, value in (_own(master, kafka) | dict(conf or {})).items():
+        builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
@@ -40,18 +46,20 @@ def submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def local(master: str) -> dict[str, str]:
+def _own(master: str, kafka: bool) -> dict[str, str]:
+    if submitted():
+        return {key: value for key, value in defaults().items() if key.startswith("spark.sql.")}
+    return local(master, kafka)
+
+
+def local(master: str, kafka: bool = True) -> dict[str, str]:
     """The configuration of a session whose driver is started here."""
-    jars = ",".join(map(str, connector.jars()))
+    jars = {"spark.jars": ",".join(map(str, connector.jars()))} if kafka else {}
     own = defaults()
     own["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={path(LOG4J)}"
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    given = {
-        "spark.master": master,
-        "spark.jars": jars,
-        "spark.scheduler.allocation.file": path(POOLS).as_uri(),
-    }
-    return own | given | (loopback if master.startswith("local") else {})
+    own |= jars | {"spark.master": master, "spark.scheduler.allocation.file": path(POOLS).as_uri()}
+    return own | (loopback if master.startswith("local") else {})
 
 
 def defaults() -> dict[str, str]:

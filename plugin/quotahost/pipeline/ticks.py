@@ -21,7 +21,10 @@ class Ticks:
     """
 
     def __init__(
-        self, period: float, send: Callable[[bytes, bytes], None], clock: Callable[[], float] = time.monotonic
+        self,
+        period: float,
+        send: Callable[[bytes, bytes], object],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begins at once; ``send`` may raise."""
         self._period, self._send, self._clock = period, send, clock

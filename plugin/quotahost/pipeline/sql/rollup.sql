@@ -1,12 +1,14 @@
 -- The state of all brokers -> one row for each cluster, in one pass: a second use of the state would compute it twice.
-WITH newest AS (  -- history ends at a tombstone: who comes back begins anew
-  SELECT coalesce(nullif(h[0].s.clusterId, ''), :cluster) AS cluster, left(broker, {max_name}) AS broker, h[0].seen AS seen,
-    h[0].seen >= timestamp_millis(:now - :validity) AS fresh, h[0].s AS s,
+WITH timed AS (
+  SELECT broker, h, unix_millis(now) + :ahead AS now FROM {state} WHERE NOT h[0].removed),
+newest AS (  -- history ends at a tombstone: who comes back begins anew
+  SELECT now, coalesce(nullif(h[0].s.clusterId, ''), :cluster) AS cluster, left(broker, {max_name}) AS broker, h[0].seen AS seen,
+    h[0].seen >= timestamp_millis(now - :validity) AS fresh, h[0].s AS s,
     get(h, coalesce(nullif(array_position(h.removed, TRUE), 0) - 2, size(h) - 1)) AS old
-  FROM {state}
-  WHERE NOT h[0].removed AND h[0].seen >= timestamp_millis(:now - :expiry)),
+  FROM timed
+  WHERE h[0].seen >= timestamp_millis(now - :expiry)),
 spread AS (
-  SELECT cluster, broker, fresh, seen, s.softLimit AS soft, s.hardLimit AS hard, old.s.volumes AS before,
+  SELECT now, cluster, broker, fresh, seen, s.softLimit AS soft, s.hardLimit AS hard, old.s.volumes AS before,
     double(unix_millis(seen) - unix_millis(old.seen)) / 1000D AS passed,
     if(fresh AND s.offlineLogDirs IS NOT NULL,
        transform(s.offlineLogDirs, d -> struct(broker, left(d, {max_name}) AS logDir)), NULL) AS offline,
@@ -21,7 +23,7 @@ volumes AS (
          get(filter(before, x -> x.volumeName = v.volumeName), 0)).consumed)) / passed END AS fill
   FROM spread),
 kinds AS (  -- of volumes of one capacity with the same limits, who consumes more is nearer to any limit
-  SELECT cluster, capacity, softLimit, hardLimit,
+  SELECT cluster, capacity, softLimit, hardLimit, max(now) AS now,
     count_if(first AND fresh) AS reporting, count_if(first AND NOT fresh) AS stale,
     min_by(broker, broker, {listed}) FILTER (WHERE first AND NOT fresh) AS staleBrokers,
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
@@ -42,14 +44,14 @@ rated AS (
     ELSE double(hardAt - top[0].consumed) / double(hardAt - softAt) END AS factor
   FROM bounded),
 clusters AS (
-  SELECT cluster, sum(reporting) AS reporting, sum(stale) AS stale,
+  SELECT cluster, max(now) AS now, sum(reporting) AS reporting, sum(stale) AS stale,
     slice(array_sort(flatten(collect_list(staleBrokers))), 1, {listed}) AS staleBrokers,
     array_except(from_json(:registered, 'ARRAY<STRING>'), flatten(collect_list(known))) AS missing,
     flatten(collect_list(offline)) AS offline, max(newest) AS newest, sum(volumes) AS volumeCount,
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed, min(factor) AS smallestFactor,
     collect_list(get(top, 0)) AS fullest, flatten(collect_list(top)) AS tops
   FROM rated GROUP BY cluster)
-SELECT cluster, reporting, stale, staleBrokers, newest, volumeCount, capacity, consumed, smallestFactor,
+SELECT cluster, now, reporting, stale, staleBrokers, newest, volumeCount, capacity, consumed, smallestFactor,
   if(cluster = :cluster, size(missing), 0) AS missing,
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
   size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
