@@ -96,7 +96,9 @@ def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
 
 def _ask(node: KafkaNode, question: Callable[[Consumer], T]) -> T:
     own = {"group.id": "looker-on", "enable.partition.eof": True, "isolation.level": "read_committed"}
-    consumer = Consumer(node.client_config(client_id="looker-on") | own | {"enable.auto.commit": False})
+    # The end is told by an empty answer: who waits longer for one than records are apart may never get it.
+    own |= {"enable.auto.commit": False, "fetch.wait.max.ms": 10}
+    consumer = Consumer(node.client_config(client_id="looker-on") | own)
     try:
         return question(consumer)
     finally:
