@@ -91,7 +91,8 @@ def brokers(
         ValueError: there is less free than that.
     """
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
-        cluster = Cluster(Path(folder), count, classpath=[JAR, *map(Path, strimzi())], users=USERS)
+        classpath = [JAR, *map(Path, strimzi())]
+        cluster = Cluster(Path(folder), count, classpath=classpath, users=USERS, jvm_options=())
         hard = free(Path(folder)) - headroom
         if hard <= 0:
             raise ValueError(

@@ -60,7 +60,8 @@ def rates(meter: Meter, start: float, end: float) -> Rates:
 
 def _node(folder: str, plugin: dict[str, str]) -> KafkaNode:
     properties = SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in plugin.items()}
-    node = KafkaNode(Path(folder), classpath=[JAR, *map(Path, strimzi())], properties=properties, probe=True)
+    classpath = [JAR, *map(Path, strimzi())]
+    node = KafkaNode(Path(folder), classpath=classpath, properties=properties, probe=True, jvm_options=())
     if "strimzi" in plugin["class"]:  # wanted even where nothing is checked
         node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
     return node

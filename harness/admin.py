@@ -36,10 +36,10 @@ def create_topic(
 ) -> None:
     """Creates a topic and waits until every partition has a leader."""
     admin = AdminClient(node.client_config(client_id="harness"))
-    admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(config or {}))])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(config or {}))])[topic].result(60)
 
     def led() -> bool:
-        known = admin.list_topics(topic, timeout=10).topics[topic].partitions
+        known = admin.list_topics(topic, timeout=30).topics[topic].partitions
         return len(known) == partitions and all(each.leader >= 0 for each in known.values())
 
     eventually(led, what=f"leaders of {topic}")

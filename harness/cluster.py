@@ -60,7 +60,7 @@ class Cluster:
         configs = [node.client_config(user, client_id) for node in self.brokers]
         return configs[0] | {"bootstrap.servers": ",".join(each["bootstrap.servers"] for each in configs)}
 
-    def start(self, timeout: float = 90) -> Self:
+    def start(self, timeout: float = 180) -> Self:
         """Starts all nodes and waits until a client sees every broker.
 
         Raises:

@@ -30,7 +30,7 @@ class Helper:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, command: str, *args: object, timeout: float = 60) -> Any:
+    def ask(self, command: str, *args: object, timeout: float = 120) -> Any:
         """Runs one of the commands of ``Helper.java`` and returns its result, of JSON types.
 
         Raises:

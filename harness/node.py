@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from harness.cds import kafka_archive
 from harness.helper import helper
-from harness.jars import broker_jars
+from harness.jars import DEFAULT_VERSION, broker_jars
 from harness.java import class_path, harness_classes, program
 from harness.process import LoggedProcess
 from harness.properties import write_properties
@@ -52,7 +52,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
         NodeSettings.__post_init__(self)
         LoggedProcess.__init__(self, self.directory / "node.log")
 
-    def start(self, timeout: float = 60) -> Self:
+    def start(self, timeout: float = 120) -> Self:
         """Starts the node and waits until it is ready for clients.
 
         Raises:
@@ -70,7 +70,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
         write_properties(self.directory / "server.properties", self.server_properties())
         self.launch_command(self._command(), {**os.environ, **self.env})
 
-    def wait_until_ready(self, timeout: float = 60) -> None:
+    def wait_until_ready(self, timeout: float = 120) -> None:
         """Waits until the node says that it has started, and a client sees it in the cluster.
 
         Raises:
@@ -89,7 +89,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
             self.kill()
             raise
 
-    def wait_for_brokers(self, ids: set[int], timeout: float = 60) -> None:
+    def wait_for_brokers(self, ids: set[int], timeout: float = 120) -> None:
         """Waits until a client of this broker sees all brokers of these ids.
 
         Raises:
@@ -107,7 +107,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
     def broker_ids(self) -> set[int]:
         """The brokers that a client sees in the cluster."""
         admin = AdminClient(self.client_config(client_id="harness") | _QUIET)
-        return {node.id for node in admin.describe_cluster(request_timeout=5).result().nodes}
+        return {node.id for node in admin.describe_cluster(request_timeout=10).result().nodes}
 
     def __enter__(self) -> Self:
         """Starts it."""
@@ -136,7 +136,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
         entries += [harness_classes(self.version)] * self.probe
         command = [program("java"), f"-Xmx{self.heap}", "-Djava.awt.headless=true"]
         command += [f"-Dlog4j2.configurationFile={_LOG_CONFIG}", *self.jvm_options]
-        if self.class_archive:
+        if self.class_archive and self.version == DEFAULT_VERSION:
             command += [f"-XX:SharedArchiveFile={kafka_archive(self.version, self._run_once)}"]
         return [
             *command,

@@ -34,7 +34,7 @@ class LoggedProcess:
                 command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
             )
 
-    def stop(self, timeout: float = 60) -> int:
+    def stop(self, timeout: float = 120) -> int:
         """Ends it with SIGTERM, as an operator does.
 
         Returns:
@@ -98,7 +98,7 @@ class LoggedProcess:
         """What was logged since start (a position from ``log.end()``), or since the last start."""
         return self.log.text(self._log_start if start is None else start)
 
-    def wait_for_log(self, pattern: str, timeout: float = 15, start: int | None = None) -> str:
+    def wait_for_log(self, pattern: str, timeout: float = 60, start: int | None = None) -> str:
         """Waits until a regular expression matches what was logged since start, or since the last start.
 
         Args:

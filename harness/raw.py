@@ -85,7 +85,7 @@ class RawClient:
         self._receive(within)
         return True
 
-    def ask(self, api: tuple[int, int], body: bytes, timeout: float = 30) -> Exchange:
+    def ask(self, api: tuple[int, int], body: bytes, timeout: float = 60) -> Exchange:
         """One request and its response."""
         sent = now_ms()
         self._send(api, body)

@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from confluent_kafka import KafkaException
+
+from harness.helper import HelperError
+
 T = TypeVar("T")
 
 
 def eventually(
     condition: Callable[[], T],
-    timeout: float = 15,
+    timeout: float = 60,
     what: str = "",
     *,
     poll: float = 0.05,
@@ -20,14 +24,14 @@ def eventually(
     """Calls condition until it returns something true, and returns that.
 
     Args:
-        condition: called again and again; an AssertionError counts as not yet.
-        timeout: seconds.
+        condition: called again and again; not yet is also an AssertionError, and that a broker did not answer.
+        timeout: seconds; generous, as only what fails waits so long, and a busy machine may stall.
         what: is waited for, in words for the error.
         poll: seconds between two calls.
         on_timeout: more words for the error.
 
     Raises:
-        TimeoutError: it did not come true; the message says what, and the last result or assertion.
+        TimeoutError: it did not come true; the message says what, and the last result or error.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -37,7 +41,7 @@ def eventually(
             if result:
                 return result
             last = repr(result)
-        except AssertionError as not_yet:
+        except (AssertionError, KafkaException, HelperError) as not_yet:
             last = not_yet
         if time.monotonic() >= deadline:
             raise TimeoutError(f"not within {timeout} s: {what or condition}; last: {last}\n{on_timeout()}")

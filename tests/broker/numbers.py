@@ -46,7 +46,7 @@ class Numbers:
             self._producer.produce(self._topic, str(number), partition=0, on_delivery=self._on_delivery)
             self.sent = number + 1
             self._producer.poll(0.002)
-        self.undelivered = self._producer.flush(60)
+        self.undelivered = self._producer.flush(120)
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -58,10 +58,10 @@ class Numbers:
 def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
     """One record on a connection of its own, without another try; the error's name, None if delivered."""
     outcome: list[KafkaError | None] = []
-    own = {"message.send.max.retries": 0, "message.timeout.ms": 10_000, "log_level": 0}
+    own = {"message.send.max.retries": 0, "message.timeout.ms": 40_000, "log_level": 0}
     producer = Producer(own | config)
     producer.produce(topic, "one", partition=partition, on_delivery=lambda error, _: outcome.append(error))
-    producer.flush(15)
+    producer.flush(60)
     (error,) = outcome
     return None if error is None else error.name()
 
@@ -83,7 +83,7 @@ def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
     def read(consumer: Consumer) -> list[tuple[bytes, bytes]]:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         found: list[tuple[bytes, bytes]] = []
-        while (message := consumer.poll(15)) is not None:
+        while (message := consumer.poll(60)) is not None:
             error = message.error()
             if error is None:
                 found.append((message.key() or b"", message.value() or b""))
@@ -96,7 +96,9 @@ def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
 
 def _ask(node: KafkaNode, question: Callable[[Consumer], T]) -> T:
     own = {"group.id": "looker-on", "enable.partition.eof": True, "isolation.level": "read_committed"}
-    consumer = Consumer(node.client_config(client_id="looker-on") | own | {"enable.auto.commit": False})
+    # The end is told by an empty answer: who waits longer for one than records are apart may never get it.
+    own |= {"enable.auto.commit": False, "fetch.wait.max.ms": 10}
+    consumer = Consumer(node.client_config(client_id="looker-on") | own)
     try:
         return question(consumer)
     finally:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final
 
-from harness import Jmx, KafkaNode
+from harness import QUICK_WINDOW, Jmx, KafkaNode, Load, eventually
 
 PREFIX: Final = "client.quota.callback."
 JAR: Final = Path(__file__).parents[2] / "dist/quotahost.jar"
@@ -38,6 +39,22 @@ def answer(node: KafkaNode, principal: str, client_id: str, quota_type: str = "P
     names = ("type", "user", "client_id", "base", "limit", "state")
     rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
     return next(row for row in rows if row["type"] == quota_type)
+
+
+def settles(expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None) -> None:
+    """The loads' mean bytes/s over three quota windows, from now or a monotonic moment on, comes to that ``approx``.
+
+    Kafka lets pass at once what a window allows, and a busy machine may stall: so the last three windows count.
+    """
+    begin, span = since or time.monotonic(), 3 * window
+
+    def means_it() -> bool:
+        now = time.monotonic()
+        assert now >= begin + span, "it is too early"
+        assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
+        return True
+
+    eventually(means_it, 60 + 4 * window, poll=0.2)
 
 
 def known(node: KafkaNode, principal: str, client_id: str) -> bool:

@@ -37,7 +37,7 @@ FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",
-    "validity": "4s",
+    "validity": "8s",
     "startup.grace": "20s",
     "snapshots.period": "1s",
 }
@@ -70,9 +70,7 @@ def state(node: KafkaNode) -> float:
 
 def all_are(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
     nodes = [node for node in cluster.brokers if node is not but]
-    eventually(
-        lambda: all(state(node) == wanted for node in nodes), timeout=40, what=f"state {wanted} on all"
-    )
+    eventually(lambda: all(state(node) == wanted for node in nodes), what=f"state {wanted} on all")
 
 
 def disk_of_broker_1_is_full(cluster: Cluster) -> None:
@@ -92,7 +90,9 @@ def appended(cluster: Cluster) -> list[int]:
 def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them_go(cluster: Cluster) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)
+        start = cluster.brokers[2].log.end()
         disk_of_broker_1_is_full(cluster)
+        cluster.brokers[2].wait_for_log("OPEN -> PAUSE: .*broker 1", start=start)
         before = appended(cluster)
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
@@ -101,7 +101,6 @@ def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
-    assert "broker 1" in cluster.brokers[2].log_text().rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
 
 
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
@@ -109,7 +108,7 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
     alter_broker_config(cluster.brokers[0], {SOFT: str(used // 2), HARD: str(used * 3 // 2)}, broker=1)
     all_are(cluster, THROTTLE)
     for node in cluster.brokers:
-        assert gauge(node, "QuotaTable", "Factor") == pytest.approx(0.5, abs=0.1)
+        eventually(lambda n=node: gauge(n, "QuotaTable", "Factor") == pytest.approx(0.5, abs=0.1))
     assert total > used
 
 
@@ -143,18 +142,19 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
         Draft7Validator(schema).validate(told)
         assert told["brokerId"] == broker == key.decode()
     admin = AdminClient(node.client_config(client_id="harness"))
-    assert len(admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[0].replicas) == 3
+    assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
 
 
 def test_a_stopped_broker_is_missed_until_it_is_back(cluster: Cluster) -> None:
-    third = cluster.brokers[2]
+    first, third = cluster.brokers[0], cluster.brokers[2]
+    start = first.log.end()
     third.stop()
     all_are(cluster, PAUSE, but=third)
-    assert gauge(cluster.brokers[0], "Factor", "LackOfData") == 1
-    assert "broker 3" in cluster.brokers[0].log_text().rsplit("-> PAUSE", 1)[1].splitlines()[0]
+    assert gauge(first, "Factor", "LackOfData") == 1
+    first.wait_for_log("-> PAUSE: .*broker 3", start=start)
     third.start()
     all_are(cluster, OPEN)
-    assert gauge(cluster.brokers[0], "Factor", "LackOfData") == 0
+    eventually(lambda: gauge(first, "Factor", "LackOfData") == 0)
 
 
 def test_a_broker_that_is_unregistered_is_missed_no_more(cluster: Cluster) -> None:
@@ -169,7 +169,9 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
     second = cluster.brokers[1]
     disk_of_broker_1_is_full(cluster)
     before = appended(cluster)
-    with ProducerLoad(cluster.client_config(client_id="p"), "t") as load:
+    # To each partition, as the queue soon is full; the one whose broker restarts is tried again soon.
+    own = {"sticky.partitioning.linger.ms": 0, "reconnect.backoff.max.ms": 500}
+    with ProducerLoad(cluster.client_config(client_id="p") | own, "t") as load:
         second.stop()
         second.start()
         rejected = gauge(second, "Fence", "Rejections")
@@ -181,9 +183,9 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
 
 def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
     admin = AdminClient(cluster.client_config(client_id="harness"))
-    admin.delete_topics([TOPIC])[TOPIC].result(30)
-    eventually(lambda: TOPIC in admin.list_topics(timeout=10).topics, timeout=40)
-    eventually(lambda: set(newest(cluster.brokers[0])) == {"1", "2", "3"}, timeout=40)
+    admin.delete_topics([TOPIC])[TOPIC].result(60)
+    eventually(lambda: TOPIC in admin.list_topics(timeout=30).topics)
+    eventually(lambda: set(newest(cluster.brokers[0])) == {"1", "2", "3"})
     all_are(cluster, OPEN)
     disk_of_broker_1_is_full(cluster)
 
@@ -204,10 +206,10 @@ def test_hostile_records_are_refused_and_counted_and_harm_nobody(cluster: Cluste
         )
         producer.poll(0)
     producer.produce(TOPIC, key="1", value=refused["size"])
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
     for reason in refused:
-        eventually(lambda r=reason: counted(node, r) > 0, timeout=60, what=f"refused for {reason}")
+        eventually(lambda r=reason: counted(node, r) > 0, what=f"refused for {reason}")
     assert counted(node, "json") == 20_000
     all_are(cluster, OPEN)
     assert gauge(node, "Brokers", "Missing") == 0

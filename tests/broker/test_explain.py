@@ -48,7 +48,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def explain(*arguments: object) -> tuple[int, str]:
     """Exit code and output of the command, as from a pipe in the C locale."""
     command = [sys.executable, "-m", "quotahost.cli", "explain", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, timeout=90, env={**os.environ, "LC_ALL": "C"})
+    done = subprocess.run(command, capture_output=True, timeout=180, env={**os.environ, "LC_ALL": "C"})
     return done.returncode, (done.stdout + done.stderr).decode()
 
 

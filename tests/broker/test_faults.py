@@ -21,7 +21,8 @@ from tests.broker.support import ANYONE, PLUGINS, PREFIX, answer, gauge, hosted,
 
 pytestmark = pytest.mark.broker
 
-VALIDITY = 3.0
+VALIDITY = "5s"  # a busy machine may stall for some of it
+MODES = ("raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[KafkaNode]:
     settings = {
         "supplier": "faulty",
-        "validity": f"{VALIDITY}s",
+        "validity": VALIDITY,
         "newcomers.produce": "20M",
         "clients.max": "1000",
         "max.mute": "30d",  # the factor falls in one step
@@ -51,21 +52,19 @@ def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[Kafk
 def _heal(node: KafkaNode, fault: Path) -> Iterator[None]:
     yield
     fault.write_text("fine")
-    eventually(lambda: gauge(node, "Lease", "Expired") == 0, timeout=20)
+    eventually(lambda: gauge(node, "Lease", "Expired") == 0)
 
 
 def goes_on(node: KafkaNode, client_id: str) -> None:
     """A client of this name produces, and consumes, at a rate that no mute would allow."""
     config = node.client_config(client_id=client_id)
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: producer.meter.total_at(float("inf")) > 2_000_000, timeout=10, what="produced")
-        eventually(lambda: consumer.meter.total_at(float("inf")) > 2_000_000, timeout=10, what="consumed")
+        eventually(lambda: producer.meter.bytes > 2_000_000, timeout=30, what="produced")
+        eventually(lambda: consumer.meter.bytes > 2_000_000, timeout=30, what="consumed")
     assert producer.errors == consumer.errors == []
 
 
-@pytest.mark.parametrize(
-    "mode", ["raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota"]
-)
+@pytest.mark.parametrize("mode", MODES)
 def test_a_failing_supplier_leaves_its_client_among_the_newcomers(
     node: KafkaNode, fault: Path, mode: str
 ) -> None:
@@ -75,8 +74,18 @@ def test_a_failing_supplier_leaves_its_client_among_the_newcomers(
     assert answer(node, ANYONE, f"odd-{mode}")["state"] == "newcomer"
     assert gauge(node, "Plugin,name=faulty", "Errors") > before
     assert node.log_text().count("plugin faulty failed in quota()") >= 1
+
+
+def test_after_every_failure_it_is_asked_again_and_its_answer_holds(node: KafkaNode, fault: Path) -> None:
+    for mode in MODES:
+        fault.write_text(mode)
+        before = gauge(node, "Plugin,name=faulty", "Errors")
+        introduce(node, [f"odd-again-{mode}"])
+        eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
+        assert answer(node, ANYONE, f"odd-again-{mode}")["state"] == "newcomer"
     fault.write_text("fine")
-    eventually(lambda: answer(node, ANYONE, f"odd-{mode}")["limit"] == "5000000.0", timeout=15)
+    for mode in MODES:
+        eventually(lambda m=mode: answer(node, ANYONE, f"odd-again-{m}")["limit"] == "5000000.0", what=mode)
 
 
 def test_no_answer_is_no_failure(node: KafkaNode, fault: Path) -> None:
@@ -94,7 +103,7 @@ def test_a_supplier_that_sleeps_for_ever_costs_the_lease_and_no_client(node: Kaf
     start = node.log.end()
     applied = gauge(node, "Lease", "FallbackApplied")
     goes_on(node, "odd-sleep")
-    eventually(lambda: gauge(node, "Lease", "Expired") == 1, timeout=VALIDITY + 2)
+    eventually(lambda: gauge(node, "Lease", "Expired") == 1)
     assert gauge(node, "Lease", "FallbackApplied") == applied + 1
     goes_on(node, "settled")
     goes_on(node, "never-seen-before")
@@ -115,7 +124,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     node.wait_for_log("reconfigured", start=start)
     fault.write_text("sleep")
     introduce(node, ["odd-pause"])
-    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "35000.0", timeout=VALIDITY + 5)
+    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "35000.0")
     assert answer(node, ANYONE, "settled", "FETCH")["limit"] == "5000000.0"
     fault.write_text("fine")
     eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "5000000.0")
@@ -127,14 +136,14 @@ def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Pa
     fault.write_text("gil")
     introduce(node, ["odd-gil"])
     goes_on(node, "another")
-    eventually(lambda: known(node, ANYONE, "odd-gil"), timeout=30)
+    eventually(lambda: known(node, ANYONE, "odd-gil"))
 
 
 def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
     config = node.client_config(client_id="loaded")
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
         eventually(lambda: known(node, ANYONE, "loaded"))
-        for megabytes in range(20, 40, 2):
+        for megabytes in range(20, 40, 4):
             start = node.log.end()
             alter_broker_config(node, {PREFIX + "newcomers.fetch": f"{megabytes}M"})
             node.wait_for_log("reconfigured", start=start)
@@ -174,7 +183,7 @@ def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
 
 def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     goes_on(node, "settled")
-    assert introduce(node, (f"flood-{n}" for n in range(100_000))) == 100_000
+    assert introduce(node, (f"flood-{n}" for n in range(20_000))) == 20_000
     assert gauge(node, "QuotaTable", "Clients") <= 1000
     assert gauge(node, "QuotaTable", "Unadmitted") > 0
     assert known(node, ANYONE, "settled")

@@ -112,11 +112,11 @@ def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
 
 
 def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, topic: str) -> None:
-    java, count = Helper(node.version), 1500
+    java, count = Helper(node.version), 3000
     config = {"bootstrap.servers": node.bootstrap, "client.id": "java", "acks": "all"}
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(java.ask, "produce", topic, count, 2, config, timeout=120)
-        eventually(lambda: end_offset(node, topic) > 20, 30)
+        eventually(lambda: end_offset(node, topic) > 20)
         pause(node)
         some_are_turned_back(node)
         held = end_offset(node, topic)
@@ -129,10 +129,10 @@ def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, 
 
 def test_a_transaction_that_a_pause_holds_up_commits_after_it(node: KafkaNode, topic: str) -> None:
     producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(topic, "before", partition=0)
-    producer.flush(30)
+    producer.flush(60)
     pause(node)
     producer.produce(topic, "meanwhile", partition=0)
     with ThreadPoolExecutor(1) as pool:
@@ -141,18 +141,18 @@ def test_a_transaction_that_a_pause_holds_up_commits_after_it(node: KafkaNode, t
         assert not done.done()
         assert end_offset(node, topic) == 0, "nothing is committed yet"
         resume(node)
-        done.result(60)
+        done.result(120)
     assert values(node, topic) == ["before", "meanwhile"]
 
 
 def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) -> None:
     producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(topic, "before", partition=0)
-    producer.flush(30)
+    producer.flush(60)
     pause(node)
-    producer.abort_transaction(60)
+    producer.abort_transaction(120)
     assert values(node, topic) == []
 
 
@@ -187,7 +187,7 @@ def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str)
     own = {"group.id": topic, "auto.offset.reset": "earliest", "enable.auto.commit": False}
     member = Consumer(node.client_config("bob", "member") | own)
     member.subscribe([topic])
-    message = eventually(lambda: member.poll(1), 30)
+    message = eventually(lambda: member.poll(1))
     (committed,) = member.commit(message, asynchronous=False)
     assert committed.error is None
     member.close()
@@ -235,7 +235,7 @@ def test_a_cluster_that_had_no_authorizer_still_says_so_about_acls(node: KafkaNo
     admin = AdminClient(node.client_config("alice", "acls"))
     (created,) = admin.create_acls([acl("alice", "t", AclOperation.WRITE)]).values()
     with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
-        created.result(15)
+        created.result(120)
 
 
 def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:
@@ -252,7 +252,7 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         admin = AdminClient(node.client_config("root", "acls"))
         write, see = acl("alice", "t", AclOperation.WRITE), acl("bob", "t", AclOperation.DESCRIBE)
         for created in admin.create_acls([write, see]).values():
-            created.result(15)
+            created.result(120)
 
         def outcomes() -> dict[str, str | None]:
             return {user: attempt(node.client_config(user, "p"), "t") for user in USERS}
@@ -262,9 +262,9 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         pause(node)
         assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": TURNED_BACK}
         resume(node)
-        assert len(admin.describe_acls(any_acl()).result(15)) == 2
+        assert len(admin.describe_acls(any_acl()).result(120)) == 2
         (deleted,) = admin.delete_acls([any_acl("User:alice")]).values()
-        assert [each.principal for each in deleted.result(15)] == ["User:alice"]
+        assert [each.principal for each in deleted.result(120)] == ["User:alice"]
         eventually(lambda: outcomes()["alice"] is not None)
         assert "Unexpected error" not in node.log_text()
 

@@ -55,7 +55,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def test_a_producer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": RATE}, user="alice", client_id="p")
     with ProducerLoad(node.client_config("alice", "p"), "t") as load:
-        assert settled_rate(load, QUICK_WINDOW) == pytest.approx(RATE, rel=0.1)
+        assert settled_rate(load, QUICK_WINDOW, windows=3) == pytest.approx(RATE, rel=0.25)
     assert load.max_throttle() > 0
     assert load.errors == []
 
@@ -63,7 +63,7 @@ def test_a_producer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> N
 def test_a_consumer_gets_no_more_than_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
     set_quota(node, {"consumer_byte_rate": RATE}, user="alice", client_id="c")
     with ConsumerLoad(node.client_config("alice", "c"), "t") as load:
-        assert RATE * 0.5 < settled_rate(load, QUICK_WINDOW) < RATE * 1.1
+        assert RATE * 0.4 < settled_rate(load, QUICK_WINDOW, windows=3) < RATE * 1.2
     assert load.max_throttle() > 0
     assert load.errors == []
 
@@ -189,7 +189,7 @@ def test_no_broker_outlives_the_process_that_started_it(how: signal.Signals, tmp
     pid = int(starter.stdout.readline())
     assert _is_alive(pid)
     os.kill(starter.pid, how)
-    assert starter.wait(30) != 0
+    assert starter.wait(60) != 0
     eventually(lambda: not _is_alive(pid))
 
 

@@ -63,7 +63,7 @@ def met(cluster: Cluster, client_id: str) -> None:
     for node, listener in ((cluster.brokers[0], INTERNAL), (controller(cluster), CONTROLLER)):
         with RawClient(node, client_id, listener) as client:
             client.ping()
-            assert client.answered(within=10)
+            assert client.answered(within=30)
         eventually(lambda node=node: known(node, ANYONE, client_id))
 
 
@@ -101,7 +101,7 @@ def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluste
 def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster: Cluster) -> None:
     """As of 4.3.1; the document says: "we plan to not apply the quota is this particular case"."""
     met(cluster, "ledger")
-    eventually(lambda: tokens(cluster, "ledger") > 1, timeout=60)
+    eventually(lambda: tokens(cluster, "ledger") > 1)
     low, high = charged(cluster, "create", {"c": 5}, validate_only=True)
     assert low <= 5 <= high
 
@@ -111,13 +111,13 @@ def test_an_old_client_is_answered_and_its_connection_muted(cluster: Cluster) ->
     broker = cluster.brokers[0]
     with RawClient(broker, "old") as muted, RawClient(broker, "old") as other:
         before = now_ms()
-        exchange = muted.create_topics({"old": 52})
+        exchange = muted.create_topics({"old": 53})
         assert created(exchange.answer) == {"old": (0, None)}
         throttled = throttle_ms(exchange.answer, first=True)
-        assert 4000 - exchange.took_ms - 2 <= throttled <= 4000, "2 tokens are owed, of 0.5 a second"
+        assert 6000 - exchange.took_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
         muted.ping()
         other.ping()
-        assert other.answered(within=10)
+        assert other.answered(within=30)
         assert not muted.answered(within=0)
         assert muted.answered(within=30)
         assert now_ms() - before >= throttled - 2
@@ -182,7 +182,5 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     shown_rate.record(sum(KIP_599.values()), begin)
     assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
 
-    eventually(
-        lambda: ask(cluster, "strict", "create", {"eighth": 1}) == {"eighth": None}, timeout=60, poll=0.5
-    )
+    eventually(lambda: ask(cluster, "strict", "create", {"eighth": 1}) == {"eighth": None}, poll=0.5)
     assert now_ms() >= begin + 12_000

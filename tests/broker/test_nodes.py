@@ -11,7 +11,6 @@ from confluent_kafka.cimpl import NewTopic
 
 from harness import (
     QUICK_QUOTAS,
-    QUICK_WINDOW,
     Cluster,
     Jmx,
     KafkaNode,
@@ -20,10 +19,9 @@ from harness import (
     enforced_quotas,
     eventually,
     set_quota,
-    settled_rate,
 )
 from quotahost.metrics import CATALOGUE
-from tests.broker.support import ANYONE, JAR, answer, callback, gauge, hosted, known
+from tests.broker.support import ANYONE, JAR, answer, callback, gauge, hosted, known, settles
 
 pytestmark = pytest.mark.broker
 
@@ -36,7 +34,7 @@ def test_older_brokers_throttle_by_it_and_stop_cleanly(tmp_path: Path, version: 
     with hosted(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
         create_topic(node, "t")
         with ProducerLoad(node.client_config(client_id="p"), "t") as load:
-            assert settled_rate(load, QUICK_WINDOW) == pytest.approx(2e6, rel=0.1)
+            settles(pytest.approx(2e6, rel=0.1), load)
             set_quota(node, {"producer_byte_rate": 4e6}, client_id="p")
             eventually(lambda: 4e6 in {q.bound for q in enforced_quotas(node, "PRODUCE", client_id="p")})
         assert node.stop() == 143
@@ -77,12 +75,12 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_partition_mutations_are_held_to_their_rate_on_the_controller(cluster: Cluster) -> None:
     controller = next(node for node in cluster.nodes if "controller" in node.roles)
     admin = AdminClient(cluster.client_config(client_id="creator"))
-    admin.list_topics(timeout=10)
-    admin.create_topics([NewTopic("warm-up", 1)])["warm-up"].result(30)
+    admin.list_topics(timeout=30)
+    admin.create_topics([NewTopic("warm-up", 1)])["warm-up"].result(60)
     eventually(lambda: known(controller, ANYONE, "creator"), what="the creator is known to the controller")
     assert answer(controller, ANYONE, "creator", "CONTROLLER_MUTATION")["limit"] == "5.0"
 
-    admin.create_topics([NewTopic("big", 300)])["big"].result(30)  # burst: 11 samples of 1 s x 5
+    admin.create_topics([NewTopic("big", 300)])["big"].result(60)  # burst: 11 samples of 1 s x 5
     (bucket,) = enforced_quotas(controller, "CONTROLLER_MUTATION", client_id="creator")
     assert bucket.bound == 5.0
     assert bucket.value < 0, "tokens are owed: the client is held back until they are paid"

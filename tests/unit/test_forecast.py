@@ -267,7 +267,7 @@ def test_a_new_horizon_holds_from_then_on() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.floats(0, 700) | st.just(POLL), st.sampled_from("ab"), st.integers(SOFT - GB, HARD + GB)
+            st.floats(0.001, 700) | st.just(POLL), st.sampled_from("ab"), st.integers(SOFT - GB, HARD + GB)
         ),
         max_size=40,
     )

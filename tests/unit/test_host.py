@@ -326,7 +326,7 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
 def test_a_task_runs_on_its_own_thread_and_is_closed_there(state: dict[str, Any]) -> None:
     state["ran"] = threading.Event()
     shim = FakeShim({"supplier": "static", "tasks": "mine"})
-    shim.script.append(lambda: state["ran"].wait(5) and None)
+    shim.script.append(lambda: state["ran"].wait(60) and None)
     run(shim)
     assert state["ran"].is_set()
     assert state["closed"] == ["mine"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType
 
-GIL_SECONDS = 10
+GIL_SECONDS = 6
 ANSWERS = {
     "nan": float("nan"),
     "negative": -1.0,

@@ -1,0 +1,12 @@
+"""What holds for all tests: Hypothesis fails by what was changed, not by chance and not as the machine was busy.
+
+It tries the same examples each time; ``pytest --hypothesis-profile=searching`` looks for new ones.
+"""
+
+from hypothesis import HealthCheck, settings
+
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+settings.register_profile("searching", UNHURRIED)
+settings.register_profile("same", UNHURRIED, derandomize=True)
+settings.load_profile("same")
