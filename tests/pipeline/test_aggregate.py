@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
 
 from quotahost.clusterrecord import ClusterRecord, Filling
 from quotahost.pipeline import aggregate, model, records
@@ -28,8 +29,9 @@ RUN, SEQUENCE = 7, 8
 
 def in_spark(spark: SparkSession, given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:
     parsed = records.parse(frame(spark, given))
-    rows = aggregate.rollup(aggregate.state(parsed.where("error IS NULL"), SAMPLES), rules, NOW_MS).collect()
-    return {row["cluster"]: from_row(row, RUN, SEQUENCE, NOW_MS) for row in rows}
+    brokers = aggregate.state(parsed.where("error IS NULL"), SAMPLES).withColumn("now", lit(NOW))
+    rows = aggregate.rollup(brokers, rules).collect()
+    return {row["cluster"]: from_row(row, RUN, SEQUENCE) for row in rows}
 
 
 def in_python(given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:

@@ -114,7 +114,7 @@ class Job:
 
     def _failed(self, name: str, query: StreamingQuery) -> None:
         problem = query.exception()
-        why = str(problem).strip().splitlines()[0] if problem else "it ended"
+        why = _why(str(problem)) if problem else "it ended"
         self._progress.failed(name, why)
         del self._running[name]
         _, pause = self._pauses.get(name, (0.0, _FIRST_PAUSE))
@@ -134,6 +134,12 @@ class Job:
             self._publisher.registered(self._kafka.cluster()[1])
         except Py4JError as problem:
             log.debug("the cluster doesn't tell its brokers; the last known stay: %s", problem)
+
+
+def _why(text: str) -> str:
+    """Of Spark's many lines the one that says something."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if "BatchFailed: " in line), lines[0] if lines else "")[:500]
 
 
 def _topics(options: Options) -> dict[str, dict[str, str]]:

@@ -38,7 +38,9 @@ def run(chosen: Options) -> None:
 def configure_logging() -> None:
     """Lines on stderr, as Kafka's own look."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("py4j").setLevel(
+        logging.CRITICAL
+    )  # it logs what is raised in a batch, whole stacks of Java's
 
 
 def main(arguments: list[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,26 @@ _FETCH: Final = {  # a million small records in a hurry
     "maxRecordsPerPartition": "100000",
 }
 Batch = Callable[[DataFrame, int], None]
+_REFUSED_EVERY: Final = timedelta(
+    seconds=5
+)  # a batch costs half a second of a core, and dead letters don't hurry
+
+
+class BatchFailed(Exception):
+    """What was to be done with a batch can't be; the query ends, and is started again with the same batch."""
+
+
+def _brief(work: Batch) -> Batch:
+    """In one line: Spark reads an exception's text by a regular expression, whose stack a long one overflows."""
+
+    def done(frame: DataFrame, number: int) -> None:
+        try:
+            work(frame, number)
+        except Exception as problem:
+            told = next(iter(str(getattr(problem, "java_exception", problem)).splitlines()), "")
+            raise BatchFailed(f"{type(problem).__name__}: {told[:300]}") from None
+
+    return done
 
 
 class Queries:
@@ -39,7 +60,9 @@ class Queries:
         parsed = records.parse(self._read(topics))
         good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
         brokers = aggregate.state(good, self._options.samples)
-        return self._start("volumes", brokers.writeStream.outputMode("complete").foreachBatch(publish))
+        return self._start(
+            "volumes", brokers.writeStream.outputMode("complete").foreachBatch(_brief(publish))
+        )
 
     def refused(self) -> StreamingQuery:
         """Refused snapshots and usage to the dead-letter topic; the key is the same when one is written again."""
@@ -49,13 +72,13 @@ class Queries:
         )
         sink = letters.writeStream.format("kafka").option("topic", self._options.refused_topic)
         sink = sink.option("includeHeaders", "true").options(**self._client)
-        return self._start("refused", sink.option("kafka.acks", "all"))
+        return self._start("refused", sink.option("kafka.acks", "all"), _REFUSED_EVERY)
 
     def shares(self, divide: Batch) -> StreamingQuery:
         """Usage to the newest of each broker, handed to ``divide`` as a whole, with each batch."""
         good = usage.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
         newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
-        return self._start("shares", newest.writeStream.outputMode("complete").foreachBatch(divide))
+        return self._start("shares", newest.writeStream.outputMode("complete").foreachBatch(_brief(divide)))
 
     def history(self, directory: str) -> StreamingQuery:
         """Every snapshot that counts to Parquet."""
@@ -70,9 +93,9 @@ class Queries:
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", self._options.batch)
         return source.load()
 
-    def _start(self, name: str, writer: Any) -> StreamingQuery:
+    def _start(self, name: str, writer: Any, least: timedelta = timedelta()) -> StreamingQuery:
         self._pool(name)
-        every = f"{round(self._options.interval.total_seconds() * 1000)} milliseconds"
+        every = f"{round(max(least, self._options.interval).total_seconds() * 1000)} milliseconds"
         place = f"{self._options.checkpoint.rstrip('/')}/{name}"
         query: StreamingQuery = (
             writer.queryName(name).option("checkpointLocation", place).trigger(processingTime=every).start()
