@@ -16,6 +16,8 @@ from quotahost.pipeline.options import Options
 from quotahost.pipeline.resources import sql
 
 _FETCH: Final = {  # a million small records in a hurry
+    # A fetch that waits at the end of the log holds up the next batch's, until it comes back empty.
+    "kafka.fetch.max.wait.ms": "10",
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": "8388608",
     "kafka.fetch.max.bytes": "16777216",
