@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from demo.spark_cluster import stage
 from demo.spark_table import shower, summary
 
 PICTURE: Final = scenario.ROOT / "build/demo/spark.png"
+LOGS: Final = scenario.ROOT / "build/demo/spark-logs"
 WITHOUT: Final = "Spark's pipeline is not part of this run; to see it in the loop: SPARK=1 make demo"
 
 
@@ -42,7 +44,16 @@ def show(console: Console) -> bool:
             console.print(f"up in {time.monotonic() - began:.1f} s, a producer writes to each")
             with Live(console=console, auto_refresh=False) as shown:
                 tale = spark_acts.play(scene, shower(console, shown))
+            if not all(act.good for act in tale.acts):
+                _keep_logs(Path(folder), console)
     spark_picture.draw(tale, PICTURE)
     console.print(summary(tale.acts))
     console.print(f"the factors over time: {PICTURE}")
     return all(act.good for act in tale.acts)
+
+
+def _keep_logs(folder: Path, console: Console) -> None:
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for log in folder.glob("*/*.log"):
+        shutil.copy(log, LOGS / f"{log.parent.name}.log")
+    console.print(f"what the brokers and Spark logged: {LOGS}")

@@ -20,6 +20,7 @@ from harness import QUICK_QUOTAS, Cluster, Jmx, KafkaNode, ProducerLoad
 from harness.pipeline import PipelineProcess
 
 FIRST, SECOND = "cluster-volumes", "snapshots"
+_BEANS: Final = ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord")
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 VALIDITY: Final = "8s"
 QUOTA: Final = 1 * MEGA  # bytes/s of each producer
@@ -34,6 +35,9 @@ SETTINGS: Final = {
     "static.produce": str(QUOTA),
     "static.scope": "client",
     "static.excluded.principal.name.list": "User:service",
+    # Of the others, whose disk is whatever it is: a broker's limits go for every volume that has none of its own.
+    "static.storage.soft": str(10**15),
+    "static.storage.hard": str(10**15),
 }
 PIPELINE: Final = {"tick": "1s", "interval": "500ms", "validity": VALIDITY}
 OTHERS: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
@@ -84,9 +88,10 @@ class Scene:
         return Look(at, {node.node_id: self._seen(node) for node in self.cluster.brokers})
 
     def _seen(self, node: KafkaNode) -> Seen:
-        beans = {
-            name.removeprefix("quotahost:"): bean for name, bean in Jmx(node).query("quotahost:*").items()
-        }
+        beans: dict[str, dict[str, Any]] = {}
+        for kind in _BEANS:  # not all at once: one that goes away while it is asked fails the whole question
+            beans |= Jmx(node).query(f"quotahost:type={kind}")
+        beans = {name.removeprefix("quotahost:"): bean for name, bean in beans.items()}
         table = beans["type=QuotaTable"]
         answers = {source: beans.get(_bean("FactorSource", source), {}) for source in (FIRST, SECOND)}
         source = next((name for name, bean in answers.items() if bean.get("Answers") == 1), "")
