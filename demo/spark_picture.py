@@ -16,8 +16,8 @@ from demo.spark_acts import Tale
 from demo.spark_cluster import FIRST, SECOND
 
 COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
-WIDTHS: Final = {1: 5.0, 2: 3.0, 3: 1.2}  # they lie on each other
-SOURCES: Final = {FIRST: "#1f77b4", SECOND: "#e6a700"}
+WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # they lie on each other
+SOURCES: Final = {FIRST: "#6a51a3", SECOND: "#e6a700"}
 
 
 def draw(tale: Tale, file: Path) -> None:
@@ -29,7 +29,7 @@ def draw(tale: Tale, file: Path) -> None:
     for broker, colour in COLOURS.items():
         seen = [look.brokers[broker] for look in tale.looks]
         style = {"color": colour, "label": f"broker {broker}"}
-        above.plot(times, [each.factor for each in seen], linewidth=WIDTHS[broker], alpha=0.8, **style)
+        above.plot(times, [each.factor for each in seen], linewidth=WIDTHS[broker], **style)
         below.plot(times, [each.rate / 1e6 for each in seen], linewidth=1.2, **style)
     _sources(band, tale)
     _marks(above, (above, below), tale)
@@ -37,8 +37,8 @@ def draw(tale: Tale, file: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     above.set(ylabel="factor", ylim=(-0.04, 1.06))
-    above.set_title("One full disk stops three brokers, with Spark and without", pad=26)
-    below.set(xlabel="seconds", ylabel="MB/s, last 2 s", ylim=(0, None))
+    above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
+    below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
     pyplot.close(figure)
@@ -57,13 +57,13 @@ def _sources(axes: Any, tale: Tale) -> None:
 
 
 def _marks(top: Any, every: tuple[Any, ...], tale: Tale) -> None:
-    for word, at in tale.marks.items():
+    for number, (word, at) in enumerate(tale.marks.items()):
         for axes in every:
             axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
         top.annotate(
             word,
             (at, 1.06),
-            xytext=(0, 4),
+            xytext=(0, 4 + 12 * (number % 2)),  # two rows: some are close to each other
             textcoords="offset points",
             ha="center",
             fontsize=9,
