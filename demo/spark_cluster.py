@@ -22,7 +22,7 @@ from harness.pipeline import PipelineProcess
 FIRST, SECOND = "cluster-volumes", "snapshots"
 _BEANS: Final = ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord")
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
-VALIDITY: Final = "8s"
+VALIDITY: Final = "10s"
 QUOTA: Final = 1 * MEGA  # bytes/s of each producer
 SETTINGS: Final = {
     "class": "org.quotahost.PythonQuotaCallback",
