@@ -76,7 +76,7 @@ class _Play:
             longest=START,
         )
         if took is None:
-            return False, f"not within {START:.0f} s; {self._spark_says()}"
+            return False, self._not_reached(START)
         self._for(QUIET, "one small record for the whole cluster, read by all three")
         return True, f"{took:.0f} s after its launch, all in time since"
 
@@ -84,7 +84,7 @@ class _Play:
         words = "the disk of broker 3 fills; broker 1 and 2 have space, but the record tells of broker 3"
         took = self._until(words, lambda look: look.all_are("THROTTLE"), self._scene.disk.fill)
         if took is None:
-            return False, f"not within {LONGEST:.0f} s"
+            return False, self._not_reached(LONGEST)
         factors = [f"{seen.factor:.2f}" for seen in self._now.brokers.values()]
         self._for(QUIET, "between soft and hard: the fuller the disk of broker 3, the slower all three")
         return True, f"THROTTLE on all, factors {', '.join(factors)} at the first look"
@@ -93,7 +93,7 @@ class _Play:
         words = "close to hard: slower and slower"
         took = self._until(words, lambda look: look.all_are("PAUSE"), self._scene.disk.slowed)
         if took is None:
-            return False, f"not within {LONGEST:.0f} s"
+            return False, self._not_reached(LONGEST)
         by_record = self._now.all_ask(FIRST)
         self._scene.disk.stopped()
         self._for(2 * STEP, "at hard: the fence turns all producers back")  # what was under way is appended
@@ -109,7 +109,7 @@ class _Play:
             mark="kill -9",
         )
         if took is None:
-            return False, f"not within {LONGEST:.0f} s"
+            return False, self._not_reached(LONGEST)
         self._for(QUIET, "no Spark: each broker reads the snapshots of all, and knows the same")
         return self._held(), f"{took:.1f} s later all did; {self._appended()}"
 
@@ -123,7 +123,7 @@ class _Play:
             longest=START,
         )
         if took is None:
-            return False, f"not within {START:.0f} s; {self._spark_says()}"
+            return False, self._not_reached(START)
         self._for(QUIET, "its record answers again; the disk is still full, so nobody gets through")
         return self._held(), f"{took:.0f} s after its launch; {self._appended()} since the stop"
 
@@ -131,7 +131,7 @@ class _Play:
         words = "the disk's space is freed"
         opened = self._until(words, lambda look: look.all_are("OPEN"), self._scene.disk.free, mark="freed")
         if opened is None:
-            return False, f"not within {LONGEST:.0f} s"
+            return False, self._not_reached(LONGEST)
         freed, sent = self.tale.marks["freed"], {n: load.meter.bytes for n, load in self._scene.loads.items()}
         on = self._until(
             "all are let go",
@@ -163,6 +163,8 @@ class _Play:
         first()
         while time.monotonic() - begin < longest:
             self._look(words)
+            if self._spark_ended():
+                return None
             if reached(self._now):
                 if done:
                     self.tale.marks[done] = self._now.at
@@ -202,6 +204,11 @@ class _Play:
         records = self._scene.records() - self._records
         return "0 bytes appended" if records == 0 else f"{records} records appended"
 
-    def _spark_says(self) -> str:
+    def _spark_ended(self) -> bool:
+        """Whether it ended by itself, which it should not."""
+        return self._scene.driver.exit_code is not None
+
+    def _not_reached(self, longest: float) -> str:
+        what = "Spark ended by itself" if self._spark_ended() else f"not within {longest:.0f} s"
         lines = self._scene.driver.log_text().strip().splitlines()
-        return f"Spark's last line: {lines[-1] if lines else 'none'}"
+        return f"{what}; its last line: {lines[-1] if lines else 'none'}"
