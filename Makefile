@@ -32,8 +32,8 @@ $(JAR): $(VENV)/.done $(JAVA_SOURCES) tools/jar_resources.py
 wheel: $(JAR)
 	@$(BIN)/python -m pip wheel -q --no-deps -w dist .
 
-demo: build ## A real broker with Python quotas, three clients, live changes; about two minutes
-	@$(BIN)/python -m demo
+demo: build ## A real broker with Python quotas, live changes, a full disk; two minutes. SPARK=1: then Spark's part
+	@SPARK=$(SPARK) $(BIN)/python -m demo
 
 test: build lint test-java test-python ## Everything: lint, Java tests, Python tests, real brokers
 

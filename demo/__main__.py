@@ -1,19 +1,24 @@
-"""Runs the demo: ``python -m demo``. Exit code 1 if a rate missed its quota, 130 after Ctrl-C."""
+"""Runs the demo: ``python -m demo``; with ``SPARK=1`` in the environment, the Spark pipeline's part too.
+
+Exit code 1 if something was not as it should be, 130 after Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.live import Live
 
-from demo import disk, disk_picture, scenario
+from demo import disk, disk_picture, scenario, spark
 from demo.disk import Story
 from demo.picture import draw
 from demo.scenario import Client, Phase, Result
@@ -29,9 +34,25 @@ def main() -> int:
     """All of it; leaves nothing running and no folder behind."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--windows", type=int, default=1, help="quota windows (11 s) to measure a phase over")
-    windows = parser.parse_args().windows
-    _check()
+    parser.add_argument("--only", choices=("broker", "spark"), help="one part alone")
+    given = parser.parse_args()
+    parts = (given.only,) if given.only else ("broker", "spark") if _spark_wanted() else ("broker",)
+    _check(parts)
     console.print("[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends it at any time.")
+    if "spark" not in parts:
+        console.print(spark.WITHOUT, style="dim")
+    played = {"broker": lambda: _broker(given.windows), "spark": lambda: spark.show(console)}
+    good = [played[part]() for part in parts]
+    if "spark" not in parts:
+        console.print(spark.WITHOUT)
+    return 0 if all(good) else 1
+
+
+def _spark_wanted() -> bool:
+    return os.environ.get("SPARK", "").lower() not in ("", "0", "no", "false")
+
+
+def _broker(windows: int) -> bool:
     scenario.install_example()
     with (
         tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
@@ -69,12 +90,14 @@ def _tell(story: Story, what: str, told: list[str]) -> None:
         )
 
 
-def _check() -> None:
+def _check(parts: Sequence[str]) -> None:
     for program, remedy in {"java": "install a JDK 17 or newer", "mvn": "install Maven"}.items():
         if shutil.which(program) is None:
             sys.exit(f"{program} is not on the PATH: {remedy}")
     if not scenario.JAR.is_file():
         sys.exit(f"{scenario.JAR} is missing: run 'make build'")
+    if "spark" in parts and (problem := spark.missing()):
+        sys.exit(problem)
 
 
 def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], float, Story]:
@@ -108,7 +131,7 @@ def _phase(phase: Phase, node: KafkaNode, everyone: list[Client], windows: int) 
     return scenario.results(phase, since, windows, everyone)
 
 
-def _report(found: list[Result], everyone: list[Client], end: float, story: Story) -> int:
+def _report(found: list[Result], everyone: list[Client], end: float, story: Story) -> bool:
     draw(everyone, end, PICTURE)
     disk_picture.draw(story, DISK)
     console.print(summary(found))
@@ -121,7 +144,7 @@ def _report(found: list[Result], everyone: list[Client], end: float, story: Stor
     console.print(
         "[bold green]All rates met their quotas." if not missed else "[bold red]A rate missed its quota."
     )
-    return 1 if missed or not all(good for _, good in lines) else 0
+    return not missed and all(good for _, good in lines)
 
 
 if __name__ == "__main__":

@@ -124,5 +124,5 @@ def behind(source: dict[str, Any]) -> int:
 
 
 def _offsets(told: Any) -> dict[tuple[str, str], int]:
-    topics = json.loads(told) if isinstance(told, str) else told or {}
-    return {(topic, p): offset for topic, partitions in topics.items() for p, offset in partitions.items()}
+    topics = json.loads(told) if isinstance(told, str) else told  # a replayed batch has "null" here
+    return {(topic, p): offset for topic, parts in (topics or {}).items() for p, offset in parts.items()}

@@ -1,0 +1,34 @@
+"""What the pipeline counts of Spark's progress, as Spark tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quotahost.pipeline.progress import Progress
+
+BEHIND = "quotahost_pipeline_records_behind"
+
+
+def progress(end: Any, latest: Any) -> dict[str, Any]:
+    source = {"endOffset": end, "latestOffset": latest}
+    return {
+        "batchId": 19,
+        "numInputRows": 3,
+        "durationMs": {"triggerExecution": 900},
+        "sources": [source],
+        "stateOperators": [],
+        "sink": {},
+    }
+
+
+def test_what_is_not_read_yet_is_shown() -> None:
+    shown = Progress()
+    shown.batch("volumes", progress('{"t":{"0":7,"1":2}}', '{"t":{"0":10,"1":2}}'))
+    assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 3
+
+
+def test_a_batch_that_is_done_again_after_a_restart_has_no_latest_offsets_and_is_no_error() -> None:
+    shown = Progress()
+    for nothing in ("null", None):
+        shown.batch("volumes", progress('{"t":{"0":7}}', nothing))
+    assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 0
