@@ -11,8 +11,8 @@ from demo.scenario import MEGA, PREFIX
 from harness import Cluster, ProducerLoad, alter_broker_config
 
 BROKER: Final = 3
-SOFT: Final = 20 * MEGA  # above what is used when it begins to fill
-HARD: Final = 150 * MEGA
+SOFT: Final = 60 * MEGA  # above what is used when it begins to fill
+HARD: Final = 190 * MEGA
 SERVICE: Final = 4 * MEGA  # bytes/s of the excluded service that fills it; slow, as Spark may be here
 
 

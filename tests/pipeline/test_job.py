@@ -30,7 +30,7 @@ class Running:
     def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path) -> None:
         self.bootstrap, self.progress = node.bootstrap, Progress()
         options = Options(
-            bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity="30s",
+            bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity="15s",
             history=str(directory / "history"),
         )  # fmt: skip
         self._stop = threading.Event()

@@ -14,7 +14,7 @@ def progress(end: Any, latest: Any) -> dict[str, Any]:
     return {
         "batchId": 19,
         "numInputRows": 3,
-        "durationMs": {"triggerExecution": 900},
+        "durationMs": {"addBatch": 700, "triggerExecution": 900},
         "sources": [source],
         "stateOperators": [],
         "sink": {},
@@ -32,3 +32,11 @@ def test_a_batch_that_is_done_again_after_a_restart_has_no_latest_offsets_and_is
     for nothing in ("null", None):
         shown.batch("volumes", progress('{"t":{"0":7}}', nothing))
     assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 0
+
+
+def test_a_look_that_found_nothing_does_not_hide_the_batch_that_bears_its_number() -> None:
+    shown = Progress()
+    told = progress('{"t":{"0":7}}', '{"t":{"0":7}}')
+    shown.batch("refused", told | {"numInputRows": 0, "durationMs": {"latestOffset": 3}})
+    shown.batch("refused", told | {"sink": {"numOutputRows": 2}})
+    assert shown.registry.get_sample_value("quotahost_pipeline_refused_total") == 2

@@ -16,7 +16,7 @@ from quotahost.clusterrecord import ClusterRecord
 from quotahost.pipeline.divider import Divider
 from quotahost.pipeline.jvmkafka import COMPACTED, SHORT_LIVED, JvmKafka
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.progress import Progress
+from quotahost.pipeline.progress import Progress, behind
 from quotahost.pipeline.publisher import Publisher
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.rivals import Rivals, Watch
@@ -56,7 +56,7 @@ class Job:
         )
         self._members = cluster == own
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if cluster == own else ())
-        self._publisher = Publisher(rules, self._rivals, self._send, self._published)
+        self._publisher = Publisher(rules, self._rivals, self._send, self._published, self._caught_up)
         divider = Divider(options.shares_topic, options.client(), options.validity, self._rivals)
         queries = Queries(spark, options, cluster, options.client())
         self._starts: dict[str, Callable[[], StreamingQuery]] = {
@@ -128,6 +128,14 @@ class Job:
     def _published(self, record: ClusterRecord) -> None:
         self._ticks.published()
         self._progress.published(record, standing_by=self._rivals.beaten)
+
+    def _caught_up(self) -> bool:
+        query = self._running.get("volumes")
+        last = query.lastProgress if query is not None else None
+        if last is not None and not any(map(behind, last["sources"])):
+            return True
+        self._ticks.hurry()  # another batch follows
+        return False
 
     def _ask_members(self) -> None:
         try:

@@ -70,7 +70,7 @@ class Progress:
     def batch(self, query: str, progress: dict[str, Any]) -> None:
         """A query's last progress, as Spark tells it; told twice, it counts once."""
         number = int(progress["batchId"])
-        if self._last.get(query) == number and not progress["numInputRows"]:
+        if "addBatch" not in progress["durationMs"]:  # it tells that there was nothing to do
             return
         if self._last.get(query) != number:
             self._last[query] = number

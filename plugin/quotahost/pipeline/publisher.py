@@ -35,9 +35,15 @@ class Publisher:
         rivals: Rivals,
         send: Callable[[bytes, bytes], int],
         published: Callable[[ClusterRecord], None],
+        caught_up: Callable[[], bool],
     ) -> None:
-        """``send`` takes key and value, and answers Kafka's time when they are kept; ``published`` is told what was."""
+        """``send`` takes key and value, and answers Kafka's time when they are kept; ``published`` is told what was.
+
+        ``caught_up`` says whether the batch before this one has read all that there was: with a part of a backlog, or
+        of what came while a cold Spark took its time, living brokers look dead and full disks empty.
+        """
         self._rules, self._rivals, self._send, self._published = rules, rivals, send, published
+        self._caught_up = caught_up
         self._clock = KafkaClock()
         self._lock = threading.Lock()
         self._told_late = False
@@ -51,12 +57,12 @@ class Publisher:
         """A batch of ``aggregate.state``, for ``foreachBatch``."""
         with self._lock:
             rules = self._rules
-        beaten, run = self._rivals.stands_by(), self._rivals.run
+        silent, run = self._rivals.stands_by() or not self._caught_up(), self._rivals.run
         found = [record(row, run, batch) for row in rollup(brokers, rules, self._clock.ahead).collect()]
         if all(each.cluster != rules.cluster for each in found):
             found.append(_nobody(rules, run, batch, self._clock.now()))
         for each in found:
-            if not beaten and not self._late(each):
+            if not silent and not self._late(each):
                 self._clock.correct(self._send(each.cluster.encode(), encode(each)))
             self._published(each)
 
