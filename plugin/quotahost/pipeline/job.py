@@ -26,6 +26,7 @@ from quotahost.pipeline.ticks import Ticks
 log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 0.5  # seconds
+_SILENCE: Final = 30.0  # seconds: another pipeline that only has a hard time must not lose its turn
 _MEMBERS: Final = 5.0  # seconds
 _FIRST_PAUSE: Final = 1.0  # seconds before a failed query is started again; doubled each time
 _LONGEST_PAUSE: Final = 30.0
@@ -46,7 +47,7 @@ class Job:
         cluster = options.cluster or own
         self._kafka.ensure(_topics(options))
         self._producer = self._kafka.producer()
-        self._rivals = Rivals(3 * options.tick.total_seconds())
+        self._rivals = Rivals(max(3 * options.tick.total_seconds(), _SILENCE))
         watched = self._kafka.consumer(options.cluster_volumes_topic)
         self._rivals.begin(watched, launched=time.time_ns() // 1_000_000)
         self._watch = Watch(watched, self._rivals)
