@@ -12,18 +12,14 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from quotahost.kafka.compacted import COMPACTED
+
 log = logging.getLogger("quotahost.kafka")
 
 _WAIT: Final = 5.0  # seconds
 _REPLICAS: Final = 3
-_CONFIG: Final = {
-    "cleanup.policy": "compact",
-    "min.cleanable.dirty.ratio": "0.1",
-    "segment.ms": "3600000",  # only closed segments are compacted
-    "segment.bytes": "16777216",
-    "message.timestamp.type": "LogAppendTime",  # one clock, however those of the writers go
-    "min.insync.replicas": "1",  # a snapshot that one broker keeps is better than none
-}
+# A snapshot that one broker keeps is better than none.
+_CONFIG: Final = COMPACTED | {"min.insync.replicas": "1"}
 
 
 class Gathering(Exception):

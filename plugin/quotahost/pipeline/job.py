@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.clusterrecord import ClusterRecord
+from quotahost.kafka.compacted import COMPACTED
 from quotahost.pipeline.divider import Divider
-from quotahost.pipeline.jvmkafka import COMPACTED, SHORT_LIVED, JvmKafka
+from quotahost.pipeline.jvmkafka import SHORT_LIVED, JvmKafka
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.progress import Progress, behind
 from quotahost.pipeline.publisher import Publisher

@@ -10,13 +10,6 @@ from pyspark.sql import SparkSession
 
 _TIMEOUT_MS: Final = 20_000
 _REPLICAS: Final = 3
-COMPACTED: Final = {
-    "cleanup.policy": "compact",
-    "min.cleanable.dirty.ratio": "0.1",
-    "segment.ms": "3600000",  # only closed segments are compacted
-    "segment.bytes": "16777216",
-    "message.timestamp.type": "LogAppendTime",  # one clock, Kafka's, however those of its clients go
-}
 SHORT_LIVED: Final = {"cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"}
 
 

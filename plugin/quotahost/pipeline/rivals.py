@@ -33,7 +33,6 @@ class Rivals:
         self._heard = 0.0
         self._told: int | None = None
         self.beaten = False
-        self.seen = 0
         self.run = 0
 
     def begin(self, consumer: JvmConsumer, launched: int) -> None:
@@ -50,7 +49,6 @@ class Rivals:
         if run in (0, self.run):
             return
         with self._lock:
-            self.seen += 1
             higher = run > self.run
             if higher:
                 self._highest, self._heard = max(self._highest, run), self._clock()
