@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -70,6 +70,7 @@ class Job:
             directory = options.history
             self._starts["history"] = lambda: queries.history(directory)
         self._running: dict[str, StreamingQuery] = {}
+        self._begun = False
         self._pauses: dict[str, tuple[float, float]] = {}
         log.info("run %d of cluster %s begins", self._rivals.run, cluster)
 
@@ -78,7 +79,7 @@ class Job:
         asked = time.monotonic()
         try:
             while not stop.is_set():
-                for name in self._starts:
+                for name in self._due():
                     self._keep(name)
                 if self._members and time.monotonic() - asked > _MEMBERS:
                     asked = time.monotonic()
@@ -96,6 +97,11 @@ class Job:
         self._producer.close()
 
     # ---- the queries ----
+
+    def _due(self) -> Iterable[str]:
+        """The volumes first: while their backlog is read, the others would take the cores from them."""
+        self._begun = self._begun or self._read_all()
+        return self._starts if self._begun else ("volumes",)
 
     def _keep(self, name: str) -> None:
         query = self._running.get(name)
@@ -132,12 +138,15 @@ class Job:
         self._progress.published(record, standing_by=self._rivals.beaten)
 
     def _caught_up(self) -> bool:
+        read = self._read_all()
+        if not read:
+            self._ticks.hurry()  # another batch follows
+        return read
+
+    def _read_all(self) -> bool:
         query = self._running.get("volumes")
         last = query.lastProgress if query is not None else None
-        if last is not None and not any(map(behind, last["sources"])):
-            return True
-        self._ticks.hurry()  # another batch follows
-        return False
+        return last is not None and not any(map(behind, last["sources"]))
 
     def _ask_members(self) -> None:
         try:

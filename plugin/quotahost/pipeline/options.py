@@ -61,7 +61,7 @@ class Options(BaseSettings):
     )
     usage_topic: str = Field("__quotahost_usage", description="Topic of the brokers' usage by client.")
     shares_topic: str = Field("__quotahost_shares", description="Topic of the shares of cluster quotas.")
-    interval: Duration = Field(timedelta(milliseconds=250), description="Least time between two batches.")
+    interval: Duration = Field(timedelta(milliseconds=100), description="Least time between two batches.")
     tick: Duration = Field(
         timedelta(seconds=5), description="How often to publish although nothing comes; each costs a batch."
     )
@@ -69,7 +69,7 @@ class Options(BaseSettings):
     expiry: Duration = Field(timedelta(days=1), description="How long a silent broker is listed as stale.")
     samples: int = Field(8, ge=2, le=64, description="Snapshots kept of each broker, for the fill rate.")
     batch: int = Field(
-        200_000, ge=1, description="Most records in one batch; a backlog is read in such parts."
+        500_000, ge=1, description="Most records in one batch; a backlog is read in such parts."
     )
     history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")

@@ -14,6 +14,7 @@ from quotahost.clusterrecord import ClusterRecord
 
 log = logging.getLogger("quotahost.pipeline")
 
+LARGE: Final = 10_000  # records not read yet that are worth a line
 EVERY: Final = 10.0  # seconds between two lines of a cluster in which nothing but numbers changes
 
 
@@ -72,14 +73,17 @@ class Progress:
         number = int(progress["batchId"])
         if "addBatch" not in progress["durationMs"]:  # it tells that there was nothing to do
             return
+        left = sum(map(behind, progress["sources"]))
         if self._last.get(query) != number:
             self._last[query] = number
             self._batches.labels(query).inc()
             self._rows.labels(query).inc(progress["numInputRows"])
+            if left > LARGE:
+                log.info("query %s: %s records are left to be read", query, f"{left:,}")
             if query == "refused":
                 self._refused.inc(max(0, progress["sink"].get("numOutputRows", 0)))
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
-        self._behind.labels(query).set(sum(map(behind, progress["sources"])))
+        self._behind.labels(query).set(left)
         for operator in progress["stateOperators"][:1]:
             self._state_rows.labels(query).set(operator["numRowsTotal"])
             self._state_bytes.labels(query).set(operator["memoryUsedBytes"])

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from quotahost.clusterrecord import ClusterRecord
 from quotahost.pipeline.aggregate import rollup
 from quotahost.pipeline.clusters import record
+from quotahost.pipeline.compiling import Compiling
 from quotahost.pipeline.kafkaclock import KafkaClock
 from quotahost.pipeline.rivals import Rivals
 from quotahost.pipeline.rules import Rules
@@ -44,7 +45,7 @@ class Publisher:
         """
         self._rules, self._rivals, self._send, self._published = rules, rivals, send, published
         self._caught_up = caught_up
-        self._clock = KafkaClock()
+        self._clock, self._compiling = KafkaClock(), Compiling()
         self._lock = threading.Lock()
         self._told_late = False
 
@@ -57,7 +58,10 @@ class Publisher:
         """A batch of ``aggregate.state``, for ``foreachBatch``."""
         with self._lock:
             rules = self._rules
-        silent, run = self._rivals.stands_by() or not self._caught_up(), self._rivals.run
+        if not self._caught_up():
+            brokers.write.format("noop").mode("overwrite").save()  # the state is brought forward
+            return
+        silent, run = self._rivals.stands_by(), self._rivals.run
         found = [record(row, run, batch) for row in rollup(brokers, rules, self._clock.ahead).collect()]
         if all(each.cluster != rules.cluster for each in found):
             found.append(_nobody(rules, run, batch, self._clock.now()))
@@ -65,6 +69,7 @@ class Publisher:
             if not silent and not self._late(each):
                 self._clock.correct(self._send(each.cluster.encode(), encode(each)))
             self._published(each)
+        self._compiling.brokers(brokers.sparkSession, sum(each.reporting + each.stale for each in found))
 
     def _late(self, record: ClusterRecord) -> bool:
         """A batch that took too long, or was begun before a restart, tells of what was; the next is due at once."""

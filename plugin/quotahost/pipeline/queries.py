@@ -24,9 +24,9 @@ _FETCH: Final = {  # a million small records in a hurry
     "maxRecordsPerPartition": "100000",
 }
 Batch = Callable[[DataFrame, int], None]
-_REFUSED_EVERY: Final = timedelta(
-    seconds=5
-)  # a batch costs half a second of a core, and dead letters don't hurry
+# Where it need not be at once: a batch costs a good part of a second of a core, and so does looking for news often.
+_REFUSED_EVERY: Final = timedelta(seconds=5)
+_SHARES_EVERY: Final = timedelta(milliseconds=500)
 
 
 class BatchFailed(Exception):
@@ -80,7 +80,8 @@ class Queries:
         """Usage to the newest of each broker, handed to ``divide`` as a whole, with each batch."""
         good = usage.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
         newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
-        return self._start("shares", newest.writeStream.outputMode("complete").foreachBatch(_brief(divide)))
+        sink = newest.writeStream.outputMode("complete").foreachBatch(_brief(divide))
+        return self._start("shares", sink, _SHARES_EVERY)
 
     def history(self, directory: str) -> StreamingQuery:
         """Every snapshot that counts to Parquet."""

@@ -1,5 +1,6 @@
 -- Kafka's rows of the snapshots topic -> one row each; `error` is null where it counts.
--- explode(array(...)) keeps the optimizer from copying from_json into every column that reads it.
+-- explode(array(...)) keeps the optimizer from copying from_json into every column that reads it. Spark doesn't compile
+-- lambdas, and in them each field of a struct costs a look at the configuration: they took a third of the time.
 WITH texts AS (
   SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp FROM {raw}),
 read AS (
@@ -19,12 +20,19 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       THEN if(is_valid_utf8(text) AND try_parse_json(text) IS NOT NULL, 'schema', 'json')
     WHEN at IS NULL OR s.softLimit IS NULL OR s.hardLimit IS NULL OR s.volumes IS NULL THEN 'schema'
     WHEN size(s.volumes) > {max_volumes} THEN 'volumes'
-    WHEN exists(s.volumes, v -> coalesce(v.capacity < 0 OR v.consumed < 0 OR length(v.volumeName) > {max_name}, TRUE))
+    WHEN size(s.volumes) > 0 AND (  -- array_contains is null where one of them is
+        coalesce(array_contains(s.volumes.capacity, -1) OR array_min(s.volumes.capacity) < 0, TRUE)
+        OR coalesce(array_contains(s.volumes.consumed, -1) OR array_min(s.volumes.consumed) < 0, TRUE)
+        OR array_contains(s.volumes.volumeName, '') IS NULL
+        OR (octet_length(value) > {max_name} OR array_contains(s.volumes.volumeName, ''))
+          AND exists(s.volumes.volumeName, name -> coalesce(length(name) > {max_name}, TRUE)))
       OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name} THEN 'schema'
-    WHEN broker <> s.brokerId OR text NOT RLIKE '"brokerId"\\s*:\\s*"' THEN 'key'
+    WHEN broker <> s.brokerId OR NOT (contains(text, '"brokerId":"') OR text RLIKE '"brokerId"\\s*:\\s*"') THEN 'key'
     WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'
     WHEN {bad_soft} OR {bad_hard}
-      OR exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'limit'
+      OR (coalesce(array_max(s.volumes.softLimit.type), array_max(s.volumes.hardLimit.type)) IS NOT NULL
+          OR coalesce(array_max(s.volumes.softLimit.level), array_max(s.volumes.hardLimit.level)) IS NOT NULL)
+        AND exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'limit'
     WHEN at > timestamp + INTERVAL 1 HOUR THEN 'time'
   END AS error
 FROM timed

@@ -22,6 +22,10 @@ volumes AS (
       if(get(before, pos).volumeName = v.volumeName, get(before, pos),
          get(filter(before, x -> x.volumeName = v.volumeName), 0)).consumed)) / passed END AS fill
   FROM spread),
+listed AS (  -- as columns: what an aggregate makes of its input by itself isn't compiled
+  SELECT *, if(v IS NULL, NULL, struct(-consumed, broker, v.volumeName)) AS place,
+    struct(-consumed AS k, broker, left(v.volumeName, {max_name}) AS volumeName, capacity, consumed, softLimit, hardLimit, fill) AS item
+  FROM volumes),
 kinds AS (  -- of volumes of one capacity with the same limits, who consumes more is nearer to any limit
   SELECT cluster, capacity, softLimit, hardLimit, max(now) AS now,
     count_if(first AND fresh) AS reporting, count_if(first AND NOT fresh) AS stale,
@@ -29,11 +33,8 @@ kinds AS (  -- of volumes of one capacity with the same limits, who consumes mor
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     flatten(collect_list(offline) FILTER (WHERE first)) AS offline,
     max(seen) AS newest, count(v) AS volumes, sum(CAST(capacity AS DECIMAL(28, 0))) AS total, sum(CAST(consumed AS DECIMAL(28, 0))) AS used,
-    min_by(
-      struct(-consumed AS k, broker, left(v.volumeName, {max_name}) AS volumeName, capacity, consumed,
-             softLimit, hardLimit, fill),
-      struct(-consumed, broker, v.volumeName), {worst}) FILTER (WHERE v IS NOT NULL) AS top
-  FROM volumes GROUP BY cluster, capacity, softLimit, hardLimit),
+    min_by(item, place, {worst}) FILTER (WHERE place IS NOT NULL) AS top
+  FROM listed GROUP BY cluster, capacity, softLimit, hardLimit),
 bounded AS (
   SELECT *, least({hard_at}, capacity) AS hardAt, least({soft_at}, least({hard_at}, capacity)) AS softAt FROM kinds),
 rated AS (
