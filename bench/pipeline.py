@@ -26,7 +26,9 @@ CLUSTERS: Final = "__quotahost_cluster_volumes"
 BACKLOG: Final = 1_000_000  # snapshots
 BROKERS: Final = 10_000
 VOLUMES: Final = 2  # of each
-SAMPLES: Final = 200  # latencies
+SAMPLES: Final = 100  # latencies
+WARM: Final = 100  # batches before: a JVM compiles for minutes
+HISTORY: Final = 8  # snapshots of each broker, as many as the state keeps
 IDLE: Final = 30.0  # seconds
 TICK: Final = os.sysconf("SC_CLK_TCK")
 
@@ -145,10 +147,10 @@ def backlog(folder: Path, node: KafkaNode) -> str:
 def latency(folder: Path, node: KafkaNode, known: int) -> str:
     """From a snapshot's time to the moment in which a reader has the record that counts it."""
     create_topic(node, SNAPSHOTS)
-    fill(node.bootstrap, known, 1)
+    fill(node.bootstrap, known, HISTORY)
     with running(folder / f"pipeline-{known}", node) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= known, 120)
-        took = sorted(_latencies(node, known))[SAMPLES // 10 :]
+        took = sorted(list(_latencies(node, known))[WARM:])
     p50, p90, p99 = (took[int(len(took) * share)] for share in (0.5, 0.9, 0.99))
     return f"| {known:,} | {_ms(p50)} | {_ms(p90)} | {_ms(p99)} | {_ms(took[-1])} |"
 
@@ -162,7 +164,7 @@ def _latencies(node: KafkaNode, known: int) -> Iterator[float]:
     consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
     consumer.assign([TopicPartition(CLUSTERS, 0, OFFSET_END)])
     consumer.poll(2)
-    for number in range(SAMPLES + SAMPLES // 10):
+    for number in range(WARM + SAMPLES):
         time.sleep(0.1 + (number * 7 % 10) / 20)  # not in step with the batches
         at = datetime.now(UTC).replace(microsecond=datetime.now(UTC).microsecond // 1000 * 1000)
         broker = number % known

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -84,10 +84,10 @@ class Pipeline:
         producer.flush(5)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@contextmanager
+def three_brokers(directory: Path) -> Iterator[Cluster]:
+    """With a topic on each, t1 to t3, that divide the quotas equally so far."""
     properties = callback(SETTINGS) | dict(QUICK_QUOTAS)
-    directory: Path = tmp_path_factory.mktemp("cluster")
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
         ensure_compacted(config, SHARES, 3, False, False)
@@ -97,6 +97,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             done.result(30)
         del admin  # it would look for its brokers until the end
         eventually(lambda: all(gauge(node, "Shares", "Brokers") == 3 for node in made.brokers), timeout=30)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with three_brokers(tmp_path_factory.mktemp("cluster")) as made:
         yield made
 
 

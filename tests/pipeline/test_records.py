@@ -30,6 +30,15 @@ REFUSED = {
     ),
     "a size beyond a long": (snapshot("1", NOW, [volume("a", 2**63, 0)]), "schema"),
     "a volume without a name": (snapshot("1", NOW, GOOD).replace(b"volumeName", b"name"), "schema"),
+    "a negative consumption": (snapshot("1", NOW, [*GOOD, volume("b", 1, -2)]), "schema"),
+    "a volume without a size": (snapshot("1", NOW, [*GOOD, {"volumeName": "b", "consumed": 1}]), "schema"),
+    "no volume at all": (snapshot("1", NOW, [*GOOD, None]), "schema"),
+    "no name beside an empty one": (
+        snapshot("1", NOW, [volume("", 1, 0), {"capacity": 1, "consumed": 0}]),
+        "schema",
+    ),
+    "a long name": (snapshot("1", NOW, [volume("n" * 1025, 1, 0)]), "schema"),
+    "half a volume's limit": (snapshot("1", NOW, [*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]), "limit"),
     "one name twice": (snapshot("1", NOW, [*GOOD, *GOOD]), "volumes"),
     "an unknown limit": (snapshot("1", NOW, GOOD, softLimit=limit("Most", 1)), "limit"),
     "half a limit": (snapshot("1", NOW, GOOD, hardLimit={"type": "MinFreeBytes"}), "limit"),
@@ -68,6 +77,15 @@ def test_all_forms_of_a_time_are_understood(spark: SparkSession, text: str) -> N
     row = records.parse(frame(spark, [record(0, "1", snapshot("1", NOW, GOOD, snapshotAt=text))])).first()
     assert row["error"] is None
     assert row["seen"].isoformat().startswith("2026-01-02T03:04:05")
+
+
+@pytest.mark.parametrize(
+    "volumes", [[], [volume("", 1, 0)], [volume("n" * 1024, 1, 0), *GOOD], [volume("a", 0, 0, softLimit={})]]
+)
+def test_what_is_rare_is_not_refused(spark: SparkSession, volumes: list[dict[str, object]]) -> None:
+    given = record(0, "1", snapshot("1", NOW, volumes))
+    assert model.refusal(given) is None
+    assert records.parse(frame(spark, [given])).first()["error"] is None
 
 
 def test_unknown_fields_are_harmless(spark: SparkSession) -> None:
