@@ -38,7 +38,10 @@ REFUSED = {
         "schema",
     ),
     "a long name": (snapshot("1", NOW, [volume("n" * 1025, 1, 0)]), "schema"),
-    "half a volume's limit": (snapshot("1", NOW, [*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]), "limit"),
+    "half a volume's limit": (
+        snapshot("1", NOW, [*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]),
+        "limit",
+    ),
     "one name twice": (snapshot("1", NOW, [*GOOD, *GOOD]), "volumes"),
     "an unknown limit": (snapshot("1", NOW, GOOD, softLimit=limit("Most", 1)), "limit"),
     "half a limit": (snapshot("1", NOW, GOOD, hardLimit={"type": "MinFreeBytes"}), "limit"),
