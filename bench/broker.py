@@ -21,9 +21,9 @@ MEASURED: Final = 10.0
 def _node(directory: Path, hosted: bool, **settings: str) -> KafkaNode:
     given = {"class": "org.quotahost.PythonQuotaCallback", "python.executable": sys.executable, **settings}
     properties = {PREFIX + name: value for name, value in given.items()} if hosted else {}
-    node = KafkaNode(directory, classpath=[JAR], properties=properties, class_archive=False, heap="512m")
-    node.jvm_options = ()
-    return node
+    return KafkaNode(
+        directory, classpath=[JAR], properties=properties, class_archive=False, heap="512m", jvm_options=()
+    )
 
 
 def _one(hosted: bool) -> tuple[float, float, float]:

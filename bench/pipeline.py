@@ -20,6 +20,7 @@ from harness.pipeline import PipelineProcess
 from harness.ports import free_port
 from quotahost import wire, wire_cluster
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.pipeline.options import Options
 
 SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTERS: Final = "__quotahost_cluster_volumes"
@@ -27,8 +28,8 @@ BACKLOG: Final = 1_000_000  # snapshots
 BROKERS: Final = 10_000
 VOLUMES: Final = 2  # of each
 SAMPLES: Final = 100  # latencies
-WARM: Final = 100  # batches before: a JVM compiles for minutes
-HISTORY: Final = 8  # snapshots of each broker, as many as the state keeps
+WARM: Final = 100  # before them: a JVM compiles for minutes
+HISTORY: Final = Options.model_fields["samples"].default  # snapshots that the state keeps of each broker
 IDLE: Final = 30.0  # seconds
 TICK: Final = os.sysconf("SC_CLK_TCK")
 

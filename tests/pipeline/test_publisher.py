@@ -10,11 +10,11 @@ from pyspark.sql.functions import lit
 
 from quotahost.clusterrecord import ClusterRecord
 from quotahost.pipeline import aggregate, records
-from quotahost.pipeline.compiling import Compiling
-from quotahost.pipeline.main import _files
+from quotahost.pipeline.compiling import compile_for
 from quotahost.pipeline.publisher import Publisher
 from quotahost.pipeline.rivals import Rivals
 from quotahost.pipeline.rules import Rules
+from quotahost.pipeline.session import checkpoint_files
 from quotahost.wire_cluster import decode
 from tests.pipeline.records import frame, record, snapshot, volume
 
@@ -63,11 +63,10 @@ def test_a_batch_that_took_too_long_is_not_published(spark: SparkSession) -> Non
 
 def test_of_few_brokers_expressions_are_not_compiled_and_of_many_they_are(spark: SparkSession) -> None:
     own = spark.newSession()
-    compiling, before = Compiling(), own.conf.get(MODE)
-    assert before == "FALLBACK"
-    compiling.brokers(own, 10)
+    assert own.conf.get(MODE) == "FALLBACK"
+    compile_for(own, 10)
     assert own.conf.get(MODE) == "NO_CODEGEN"
-    compiling.brokers(own, 10_000)
+    compile_for(own, 10_000)
     assert own.conf.get(MODE) == "FALLBACK"
 
 
@@ -78,4 +77,4 @@ def test_of_few_brokers_expressions_are_not_compiled_and_of_many_they_are(spark:
 def test_only_a_checkpoint_in_this_machine_is_written_without_hadoops_programs(
     checkpoint: str, local: bool
 ) -> None:
-    assert bool(_files(checkpoint)) == local
+    assert bool(checkpoint_files(checkpoint)) == local

@@ -14,16 +14,9 @@ _MANY: Final = 2000  # brokers
 _MODE: Final = "spark.sql.codegen.factoryMode"
 
 
-class Compiling:
-    """Sets it by how many brokers the last batch had; before the first, Spark compiles: there may be a backlog."""
+def compile_for(session: SparkSession, brokers: int) -> None:
+    """From the next batch of this session, which is the query's own, by how many brokers are remembered.
 
-    def __init__(self) -> None:
-        """Nothing is set yet."""
-        self._many = True
-
-    def brokers(self, session: SparkSession, number: int) -> None:
-        """So many are remembered; from now on it is set in this session, which is the query's own."""
-        if self._many == (number >= _MANY):
-            return
-        self._many = number >= _MANY
-        session.conf.set(_MODE, "FALLBACK" if self._many else "NO_CODEGEN")
+    Before the first, Spark compiles: there may be a backlog.
+    """
+    session.conf.set(_MODE, "FALLBACK" if brokers >= _MANY else "NO_CODEGEN")

@@ -6,12 +6,11 @@ import logging
 import signal
 import sys
 import threading
-from urllib.parse import urlsplit
 
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.options import Options, OptionsError, options
 from quotahost.pipeline.progress import Progress
-from quotahost.pipeline.session import session, submitted
+from quotahost.pipeline.session import checkpoint_files, session
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -29,31 +28,18 @@ def run(chosen: Options) -> None:
     progress = Progress()
     if chosen.metrics_port is not None:
         progress.serve(chosen.metrics_port, chosen.metrics_address)
-    spark = session("quotahost", chosen.master, _files(chosen.checkpoint))
+    spark = session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint))
     try:
         Job(spark, chosen, progress).run(stop)
     finally:
         spark.stop()
 
 
-def _files(checkpoint: str) -> dict[str, str]:
-    """How a checkpoint's files are written in this machine: by FileContext, Spark's own choice, Hadoop starts several
-    programs for each (50 ms; by FileSystem 12), and a batch has three."""
-    scheme = urlsplit(checkpoint).scheme
-    if scheme != "file" and (scheme or submitted()):
-        return {}
-    return {
-        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager"
-    }
-
-
 def configure_logging() -> None:
     """Lines on stderr, as Kafka's own look."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("py4j").setLevel(
-        logging.CRITICAL
-    )  # it logs what is raised in a batch, whole stacks of Java's
+    # It logs what is raised in a batch, whole stacks of Java's.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 def main(arguments: list[str]) -> int:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from quotahost.clusterrecord import ClusterRecord
 from quotahost.pipeline.aggregate import rollup
 from quotahost.pipeline.clusters import record
-from quotahost.pipeline.compiling import Compiling
+from quotahost.pipeline.compiling import compile_for
 from quotahost.pipeline.kafkaclock import KafkaClock
 from quotahost.pipeline.rivals import Rivals
 from quotahost.pipeline.rules import Rules
@@ -45,7 +45,7 @@ class Publisher:
         """
         self._rules, self._rivals, self._send, self._published = rules, rivals, send, published
         self._caught_up = caught_up
-        self._clock, self._compiling = KafkaClock(), Compiling()
+        self._clock = KafkaClock()
         self._lock = threading.Lock()
         self._told_late = False
 
@@ -69,7 +69,7 @@ class Publisher:
             if not silent and not self._late(each):
                 self._clock.correct(self._send(each.cluster.encode(), encode(each)))
             self._published(each)
-        self._compiling.brokers(brokers.sparkSession, sum(each.reporting + each.stale for each in found))
+        compile_for(brokers.sparkSession, sum(each.reporting + each.stale for each in found))
 
     def _late(self, record: ClusterRecord) -> bool:
         """A batch that took too long, or was begun before a restart, tells of what was; the next is due at once."""
