@@ -20,7 +20,6 @@ from harness.pipeline import PipelineProcess
 from harness.ports import free_port
 from quotahost import wire, wire_cluster
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.pipeline.options import Options
 
 SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTERS: Final = "__quotahost_cluster_volumes"
@@ -29,7 +28,7 @@ BROKERS: Final = 10_000
 VOLUMES: Final = 2  # of each
 SAMPLES: Final = 100  # latencies
 WARM: Final = 100  # before them: a JVM compiles for minutes
-HISTORY: Final = Options.model_fields["samples"].default  # snapshots that the state keeps of each broker
+HISTORY: Final = 8  # snapshots of each broker before the measurement
 IDLE: Final = 30.0  # seconds
 TICK: Final = os.sysconf("SC_CLK_TCK")
 
@@ -236,5 +235,7 @@ def _record_size(brokers: int) -> int:
         model.Record("t", 0, n, now + timedelta(seconds=5), str(n).encode(), wire.encode(large(n, n)))
         for n in range(brokers)
     ]
-    found = model.rollup(model.state(records, 1), Rules("a-cluster"), 1, 1, int(now.timestamp() * 1000))
+    found = model.rollup(
+        model.state(records, timedelta(minutes=1)), Rules("a-cluster"), 1, 1, int(now.timestamp() * 1000)
+    )
     return len(wire_cluster.encode(found[0])) + A_RECORD

@@ -23,19 +23,19 @@ from quotahost.wire_cluster import decode, encode
 from tests.pipeline.records import NOW, NOW_MS, ago, frame, limit, record, snapshot, volume
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(seconds=600), ("1", "2", "9"))
-SAMPLES = 3
+WINDOW = timedelta(seconds=20)
 RUN, SEQUENCE = 7, 8
 
 
 def in_spark(spark: SparkSession, given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:
     parsed = records.parse(frame(spark, given))
-    brokers = aggregate.state(parsed.where("error IS NULL"), SAMPLES).withColumn("now", lit(NOW))
+    brokers = aggregate.state(parsed.where("error IS NULL"), WINDOW).withColumn("now", lit(NOW))
     rows = aggregate.rollup(brokers, rules).collect()
     return {row["cluster"]: from_row(row, RUN, SEQUENCE) for row in rows}
 
 
 def in_python(given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:
-    found = model.rollup(model.state(given, SAMPLES), rules, RUN, SEQUENCE, NOW_MS)
+    found = model.rollup(model.state(given, WINDOW), rules, RUN, SEQUENCE, NOW_MS)
     return {each.cluster: each for each in found}
 
 
@@ -132,6 +132,33 @@ def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(
     assert in_spark(spark, [first, gone]) == {}
     assert in_spark(spark, [first, gone, again])["home"].fullest[0].bytes_per_second is None
     assert in_spark(spark, [first, again])["home"].fullest[0].bytes_per_second == pytest.approx(2.0)
+
+
+def fill(spark: SparkSession, *told: tuple[float, int]) -> float | None:
+    """The fill rate of a volume that held so many bytes so many seconds ago; the window is 20 s."""
+    given = [
+        record(n, "1", snapshot("1", ago(seconds), [volume("a", 10_000, used)]), ago(seconds))
+        for n, (seconds, used) in enumerate(told)
+    ]
+    return in_spark(spark, given)["home"].fullest[0].bytes_per_second
+
+
+def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
+    assert NOW.second % 20 == 5  # so the period that runs began 5 s ago
+    assert fill(spark, (4, 500)) is None
+    assert fill(spark, (4, 500), (1, 800)) == pytest.approx(100)
+    assert fill(spark, (24, 100), (4, 500), (1, 790)) == pytest.approx(30)
+    assert fill(spark, (44, 900), (24, 100), (4, 500), (1, 790)) == pytest.approx(30)
+    assert fill(spark, (4010, 0), (1, 4009)) == pytest.approx(1)  # silent for long: what there is
+    assert fill(spark, (4000, 0), (1, 4009)) is None  # or not, when that was in a period of the same parity
+
+
+def test_a_volume_keeps_its_past_when_others_come_and_go(spark: SparkSession) -> None:
+    before = snapshot("1", ago(30), [volume("a", 100, 10), volume("b", 100, 20), volume("c", 100, 30)])
+    after = snapshot("1", ago(10), [volume("new", 100, 1), volume("c", 100, 50), volume("a", 100, 12)])
+    told = in_spark(spark, [record(0, "1", before, ago(30)), record(1, "1", after, ago(10))])["home"]
+    worst = told.worst[LimitType.CONSUMED_BYTES]
+    assert [(f.volume.name, f.bytes_per_second) for f in worst] == [("c", 1.0), ("a", 0.1), ("new", None)]
 
 
 def test_a_late_snapshot_changes_nothing(spark: SparkSession) -> None:

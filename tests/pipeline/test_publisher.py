@@ -38,7 +38,7 @@ class Sent:
 def batch(spark: SparkSession, age: float = 0) -> DataFrame:
     at = datetime.now(UTC) - timedelta(seconds=age)
     given = [record(0, "1", snapshot("1", at, [volume("/a", 100, 40)]), at)]
-    state = aggregate.state(records.parse(frame(spark, given)), 2)
+    state = aggregate.state(records.parse(frame(spark, given)), timedelta(minutes=1))
     return state.withColumn("now", lit(at))
 
 

@@ -17,25 +17,28 @@ _FREE_SHARE: Final = (
 )
 
 
-def state(good: DataFrame, samples: int) -> DataFrame:
-    """The one stateful operator: of each broker its ``samples`` newest snapshots, tombstones included.
+def state(good: DataFrame, window: timedelta) -> DataFrame:
+    """The one stateful operator: of each broker its newest snapshot, and two from before for the fill rate.
 
     Args:
         good: as ``records.parse`` gives it, without what is refused.
-        samples: how many to keep for the fill rate, at least 1.
+        window: a fill rate looks back so far or further, twice at most, where the broker reports all the time.
 
     Returns:
-        topic, broker; ``h``: structs of ``seen``, ``removed``, ``s``, newest first; ``now``, the time of the batch.
-        The order in which they come, late ones and duplicates don't matter.
+        A row for each volume, one without a volume where a broker has none, none for a removed broker: broker, cluster
+        (as told), seen, ``first`` for one of each broker's rows, offline log directories (with ``first``), volumeName,
+        capacity, consumed, softType, softLevel, hardType, hardLevel (its own limit or its broker's), ``fill`` (bytes/s,
+        null while unknown), and ``now``, the time of the batch.
+        The order in which snapshots come, late ones and duplicates don't matter.
     """
-    return good.sparkSession.sql(sql("state", samples=samples), good=good)
+    return good.sparkSession.sql(sql("state", window=_ms(window), max_name=MAX_NAME), good=good)
 
 
-def rollup(brokers: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
+def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
     """One row for each cluster, in ``quotahost.clusterrecord.ClusterRecord``'s words.
 
     Args:
-        brokers: as :func:`state` gives it.
+        volumes: as :func:`state` gives it.
         rules: what counts.
         ahead: ms by which Kafka's clock is ahead of the driver's.
     """
@@ -46,7 +49,8 @@ def rollup(brokers: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
         "expiry": _ms(rules.expiry),
         "registered": json.dumps(sorted(rules.registered)),
     }
-    return brokers.sparkSession.sql(_ROLLUP, args=arguments, state=brokers)
+    # It has one partition; now Spark knows, and shuffles it no more.
+    return volumes.sparkSession.sql(_ROLLUP, args=arguments, state=volumes.coalesce(1))
 
 
 def _ms(duration: timedelta) -> int:

@@ -31,6 +31,6 @@ class Divider:
         if self._rivals.stands_by():
             return
         now = time.time_ns() // 1_000_000
-        found = shares(usage, arguments(now, self._validity // _MS, self._rivals.run, batch))
+        found = shares(usage.coalesce(1), arguments(now, self._validity // _MS, self._rivals.run, batch))
         sink = found.write.format("kafka").option("topic", self._topic).options(**self._client)
         sink.option("kafka.acks", "all").save()

@@ -31,7 +31,7 @@ class JvmKafka:
         try:
             told = admin.describeCluster()
             nodes = self._jvm.java.util.ArrayList(told.nodes().get())
-            return told.clusterId().get(), [node.idString() for node in nodes]
+            return told.clusterId().get(), [node.idString() for node in _items(nodes)]
         finally:
             admin.close()
 
@@ -43,7 +43,7 @@ class JvmKafka:
         """
         admin = self._admin()
         try:
-            present = set(self._jvm.java.util.ArrayList(admin.listTopics().names().get()))
+            present = set(_items(self._jvm.java.util.ArrayList(admin.listTopics().names().get())))
             nodes = admin.describeCluster().nodes().get().size()
             for name in topics.keys() - present:
                 self._make(admin, name, topics[name], min(_REPLICAS, nodes))
@@ -96,7 +96,10 @@ class JvmProducer:
 
     def __init__(self, jvm: Any, producer: Any) -> None:
         """Made by JvmKafka."""
-        self._jvm, self._producer = jvm, producer
+        # A name that Java is asked for is looked up package by package, each in all jars: once is enough.
+        self._record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+        self._patience = jvm.java.time.Duration.ofSeconds(2)
+        self._producer = producer
 
     def send(self, topic: str, key: bytes, value: bytes) -> int:
         """Send one and wait; its timestamp in ms since the epoch, Kafka's own where the topic has LogAppendTime.
@@ -104,12 +107,11 @@ class JvmProducer:
         Raises:
             Py4JJavaError: it could not be written.
         """
-        record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord(topic, key, value)
-        return int(self._producer.send(record).get().timestamp())
+        return int(self._producer.send(self._record(topic, key, value)).get().timestamp())
 
     def close(self) -> None:
         """Give up what is under way."""
-        self._producer.close(self._jvm.java.time.Duration.ofSeconds(2))
+        self._producer.close(self._patience)
 
 
 class JvmConsumer:
@@ -117,7 +119,7 @@ class JvmConsumer:
 
     def __init__(self, jvm: Any, consumer: Any, topic: str) -> None:
         """Made by JvmKafka; used by one thread."""
-        self._jvm, self._consumer = jvm, consumer
+        self._duration, self._consumer = jvm.java.time.Duration, consumer
         self._partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
         self._partitions = jvm.java.util.ArrayList()
         self._partitions.add(self._partition)
@@ -134,11 +136,16 @@ class JvmConsumer:
 
     def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of what has come."""
-        found = self._consumer.poll(self._jvm.java.time.Duration.ofMillis(int(seconds * 1000)))
-        for record in found.records(self._partition):
+        found = self._consumer.poll(self._duration.ofMillis(int(seconds * 1000)))
+        for record in _items(found.records(self._partition)):
             value = record.value()
             yield bytes(record.key() or b""), None if value is None else bytes(value)
 
     def close(self) -> None:
         """Close it; on the thread that polls."""
         self._consumer.close()
+
+
+def _items(java: Any) -> list[Any]:
+    """Of a Java list; Py4J's iterator ends by an exception of Java's, which PySpark looks into at length."""
+    return [java.get(index) for index in range(java.size())]

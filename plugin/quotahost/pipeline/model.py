@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from typing import Final
 
 from quotahost.clusterrecord import ClusterRecord, Filling, OfflineDir
@@ -45,8 +44,15 @@ class Sample:
     snapshot: Snapshot | None
 
 
-History = Sequence[Sample]  # newest first
-Brokers = dict[tuple[str, str], History]
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Of a broker its newest snapshot, and what its fill rates look back to."""
+
+    newest: Sample
+    past: Sample | None
+
+
+Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record) -> str | None:
@@ -62,16 +68,38 @@ def refusal(record: Record) -> str | None:
     return "time" if at > record.timestamp + _AHEAD else None
 
 
-def state(records: Iterable[Record], samples: int) -> Brokers:
-    """By topic and broker the newest samples."""
+def state(records: Iterable[Record], window: timedelta) -> Brokers:
+    """By topic and broker what is known; those that a tombstone removed are left out."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
             brokers[record.topic, (record.key or b"").decode()].append(_sample(record))
-    return {
-        key: sorted(found, key=lambda sample: (sample.seen, sample.offset), reverse=True)[:samples]
-        for key, found in brokers.items()
-    }
+    known = {key: _known(samples, window) for key, samples in brokers.items()}
+    return {key: found for key, found in known.items() if found.newest.snapshot is not None}
+
+
+def _known(samples: Sequence[Sample], window: timedelta) -> Known:
+    """What came before a tombstone is no past: who comes back begins anew."""
+    gone = max((each.seen for each in samples if each.snapshot is None), default=None)
+    past = min(_firsts(samples, window), key=lambda each: each.seen, default=None)
+    alive = past is not None and (gone is None or gone < past.seen)
+    return Known(max(samples, key=_order), past if alive else None)
+
+
+def _order(sample: Sample) -> tuple[datetime, int]:
+    return sample.seen, sample.offset
+
+
+def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
+    """Of the last even and the last odd period (``window`` long) in which the broker told something, the first."""
+    periods: dict[int, list[Sample]] = defaultdict(list)
+    for each in samples:
+        if each.snapshot is not None:
+            periods[_ms(each.seen) // (window // timedelta(milliseconds=1))].append(each)
+    for parity in (0, 1):
+        alike = [period for period in periods if period % 2 == parity]
+        if alike:
+            yield min(periods[max(alike)], key=_order)
 
 
 def _sample(record: Record) -> Sample:
@@ -83,28 +111,27 @@ def _sample(record: Record) -> Sample:
 
 def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) -> list[ClusterRecord]:
     """The records of all clusters; ``now`` in ms since the epoch."""
-    clusters: dict[str, dict[str, History]] = defaultdict(dict)
+    clusters: dict[str, dict[str, Known]] = defaultdict(dict)
     time = datetime.fromtimestamp(now / 1000, UTC)
-    for (_, broker), history in brokers.items():
-        alive = list(takewhile(lambda sample: sample.snapshot is not None, history))
-        if alive and alive[0].seen >= time - rules.expiry:
-            assert alive[0].snapshot is not None
-            clusters[alive[0].snapshot.cluster or rules.cluster][broker[:MAX_NAME]] = alive
+    for (_, broker), known in brokers.items():
+        if known.newest.seen >= time - rules.expiry:
+            assert known.newest.snapshot is not None
+            clusters[known.newest.snapshot.cluster or rules.cluster][broker[:MAX_NAME]] = known
     return [_cluster(name, found, rules, run, sequence, time) for name, found in clusters.items()]
 
 
 def _cluster(
-    name: str, brokers: dict[str, History], rules: Rules, run: int, sequence: int, time: datetime
+    name: str, brokers: dict[str, Known], rules: Rules, run: int, sequence: int, time: datetime
 ) -> ClusterRecord:
-    fresh = {broker: alive for broker, alive in brokers.items() if alive[0].seen >= time - rules.validity}
+    fresh = {broker: known for broker, known in brokers.items() if known.newest.seen >= time - rules.validity}
     stale = sorted(brokers.keys() - fresh.keys())
     missing = sorted(set(rules.registered) - brokers.keys()) if name == rules.cluster else []
     offline = sorted(
         (broker, directory[:MAX_NAME])
-        for broker, alive in fresh.items()
-        for directory in (alive[0].snapshot.offline if alive[0].snapshot else ())
+        for broker, known in fresh.items()
+        for directory in (known.newest.snapshot.offline if known.newest.snapshot else ())
     )
-    fillings = [each for broker, alive in fresh.items() for each in _fillings(broker, alive)]
+    fillings = [each for broker, known in fresh.items() for each in _fillings(broker, known)]
     volumes = [each.volume for each in fillings]
     factors = [_factor(volume) for volume in volumes if volume.soft or volume.hard]
     return ClusterRecord(
@@ -112,7 +139,7 @@ def _cluster(
         run,
         sequence,
         time,
-        max(alive[0].seen for alive in brokers.values()),
+        max(known.newest.seen for known in brokers.values()),
         len(fresh),
         len(stale),
         len(missing),
@@ -129,12 +156,11 @@ def _cluster(
     )
 
 
-def _fillings(broker: str, alive: History) -> Iterable[Filling]:
-    newest, oldest = alive[0], alive[-1]
+def _fillings(broker: str, told: Known) -> Iterable[Filling]:
+    newest, past = told.newest, told.past
     assert newest.snapshot is not None
-    assert oldest.snapshot is not None
-    before = {volume.name: volume.consumed for volume in oldest.snapshot.volumes}
-    passed = (_ms(newest.seen) - _ms(oldest.seen)) / 1000
+    before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
+    passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
     for volume in newest.snapshot.volumes:
         known = passed > 0 and volume.name in before
         rate = (float(volume.consumed) - float(before[volume.name])) / passed if known else None

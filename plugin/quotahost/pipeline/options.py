@@ -61,13 +61,15 @@ class Options(BaseSettings):
     )
     usage_topic: str = Field("__quotahost_usage", description="Topic of the brokers' usage by client.")
     shares_topic: str = Field("__quotahost_shares", description="Topic of the shares of cluster quotas.")
-    interval: Duration = Field(timedelta(milliseconds=100), description="Least time between two batches.")
+    interval: Duration = Field(timedelta(milliseconds=50), description="Least time between two batches.")
     tick: Duration = Field(
         timedelta(seconds=5), description="How often to publish although nothing comes; each costs a batch."
     )
     validity: Duration = Field(timedelta(minutes=1), description="How old a broker's newest snapshot may be.")
     expiry: Duration = Field(timedelta(days=1), description="How long a silent broker is listed as stale.")
-    samples: int = Field(8, ge=2, le=64, description="Snapshots kept of each broker, for the fill rate.")
+    fill_window: Duration = Field(
+        timedelta(minutes=1), description="How far a fill rate looks back, at least; twice as far at most."
+    )
     batch: int = Field(
         500_000, ge=1, description="Most records in one batch; a backlog is read in such parts."
     )

@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from quotahost.clusterrecord import ClusterRecord
 from quotahost.pipeline.aggregate import rollup
 from quotahost.pipeline.clusters import record
 from quotahost.pipeline.compiling import compile_for
 from quotahost.pipeline.kafkaclock import KafkaClock
+from quotahost.pipeline.prepared import Prepared
 from quotahost.pipeline.rivals import Rivals
 from quotahost.pipeline.rules import Rules
 from quotahost.wire_cluster import encode
@@ -24,7 +25,7 @@ log = logging.getLogger("quotahost.pipeline")
 
 
 class Publisher:
-    """Takes the state of all brokers, batch by batch, and publishes one record for each cluster.
+    """Takes the volumes of all brokers, batch by batch, and publishes one record for each cluster.
 
     A batch that is replayed publishes the same sequence again. While a pipeline that was launched later publishes,
     nothing is.
@@ -45,7 +46,7 @@ class Publisher:
         """
         self._rules, self._rivals, self._send, self._published = rules, rivals, send, published
         self._caught_up = caught_up
-        self._clock = KafkaClock()
+        self._clock, self._prepared = KafkaClock(), Prepared()
         self._lock = threading.Lock()
         self._told_late = False
 
@@ -54,22 +55,26 @@ class Publisher:
         with self._lock:
             self._rules = replace(self._rules, registered=tuple(brokers))
 
-    def __call__(self, brokers: DataFrame, batch: int) -> None:
+    def __call__(self, volumes: DataFrame, batch: int) -> None:
         """A batch of ``aggregate.state``, for ``foreachBatch``."""
         with self._lock:
             rules = self._rules
         if not self._caught_up():
-            brokers.write.format("noop").mode("overwrite").save()  # the state is brought forward
+            volumes.write.format("noop").mode("overwrite").save()  # the state is brought forward
             return
         silent, run = self._rivals.stands_by(), self._rivals.run
-        found = [record(row, run, batch) for row in rollup(brokers, rules, self._clock.ahead).collect()]
+        found = [record(row, run, batch) for row in self._clusters(volumes, rules)]
         if all(each.cluster != rules.cluster for each in found):
             found.append(_nobody(rules, run, batch, self._clock.now()))
         for each in found:
             if not silent and not self._late(each):
                 self._clock.correct(self._send(each.cluster.encode(), encode(each)))
             self._published(each)
-        compile_for(brokers.sparkSession, sum(each.reporting + each.stale for each in found))
+        compile_for(volumes.sparkSession, sum(each.reporting + each.stale for each in found))
+
+    def _clusters(self, volumes: DataFrame, rules: Rules) -> list[Row]:
+        ahead = self._clock.ahead
+        return self._prepared.over(volumes, lambda batch: rollup(batch, rules, ahead), rules, ahead).collect()
 
     def _late(self, record: ClusterRecord) -> bool:
         """A batch that took too long, or was begun before a restart, tells of what was; the next is due at once."""

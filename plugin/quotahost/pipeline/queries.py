@@ -38,7 +38,7 @@ def _brief(work: Batch) -> Batch:
 
     def done(frame: DataFrame, number: int) -> None:
         try:
-            work(frame.coalesce(1), number)  # it has one partition; now Spark knows, and shuffles it no more
+            work(frame, number)
         except Exception as problem:
             told = next(iter(str(getattr(problem, "java_exception", problem)).splitlines()), "")
             raise BatchFailed(f"{type(problem).__name__}: {told[:300]}") from None
@@ -57,13 +57,13 @@ class Queries:
         self._client = {f"kafka.{name}": value for name, value in client.items()}
 
     def volumes(self, publish: Batch) -> StreamingQuery:
-        """Snapshots to the state of each broker, handed to ``publish`` as a whole, with each batch."""
+        """Snapshots to the volumes of all brokers, handed to ``publish`` as a whole, with each batch."""
         topics = (*self._options.snapshots_topic, self._options.tick_topic)
         parsed = records.parse(self._read(topics))
         good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
-        brokers = aggregate.state(good, self._options.samples)
+        volumes = aggregate.state(good, self._options.fill_window)
         return self._start(
-            "volumes", brokers.writeStream.outputMode("complete").foreachBatch(_brief(publish))
+            "volumes", volumes.writeStream.outputMode("complete").foreachBatch(_brief(publish))
         )
 
     def refused(self) -> StreamingQuery:

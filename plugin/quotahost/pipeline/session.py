@@ -43,14 +43,18 @@ def session(
 
 
 def checkpoint_files(checkpoint: str) -> dict[str, str]:
-    """How a checkpoint's files are written, if in this machine: by FileContext, Spark's own choice, Hadoop starts
-    several programs for each (50 ms; by FileSystem 12), and a batch has three."""
+    """How a checkpoint's files are written, if in this machine, for a batch has three.
+
+    By FileContext, Spark's own choice, Hadoop starts several programs for each: 50 ms; by FileSystem 12, and 7 where it
+    doesn't write another file with checksums beside each. The state's are LZ4, which has checksums of its own.
+    """
     scheme = urlsplit(checkpoint).scheme
     if scheme != "file" and (scheme or submitted()):
         return {}
     return {
         "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager"
+        "FileSystemBasedCheckpointFileManager",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     }
 
 

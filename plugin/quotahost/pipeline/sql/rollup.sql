@@ -1,42 +1,29 @@
 -- The state of all brokers -> one row for each cluster, in one pass: a second use of the state would compute it twice.
 WITH timed AS (
-  SELECT broker, h, unix_millis(now) + :ahead AS now FROM {state} WHERE NOT h[0].removed),
-newest AS (  -- history ends at a tombstone: who comes back begins anew
-  SELECT now, coalesce(nullif(h[0].s.clusterId, ''), :cluster) AS cluster, left(broker, {max_name}) AS broker, h[0].seen AS seen,
-    h[0].seen >= timestamp_millis(now - :validity) AS fresh, h[0].s AS s,
-    get(h, coalesce(nullif(array_position(h.removed, TRUE), 0) - 2, size(h) - 1)) AS old
-  FROM timed
-  WHERE h[0].seen >= timestamp_millis(now - :expiry)),
-spread AS (
-  SELECT now, cluster, broker, fresh, seen, s.softLimit AS soft, s.hardLimit AS hard, old.s.volumes AS before,
-    double(unix_millis(seen) - unix_millis(old.seen)) / 1000D AS passed,
-    if(fresh AND s.offlineLogDirs IS NOT NULL,
-       transform(s.offlineLogDirs, d -> struct(broker, left(d, {max_name}) AS logDir)), NULL) AS offline,
-    posexplode_outer(if(fresh, s.volumes, NULL)) AS (pos, v)
-  FROM newest),
-volumes AS (
-  SELECT *, coalesce(pos, 0) = 0 AS first, v.capacity AS capacity, v.consumed AS consumed,
-    if(v.softLimit.type IS NOT NULL, v.softLimit, if(soft.type IS NOT NULL, soft, NULL)) AS softLimit,
-    if(v.hardLimit.type IS NOT NULL, v.hardLimit, if(hard.type IS NOT NULL, hard, NULL)) AS hardLimit,
-    CASE WHEN passed > 0 THEN (double(v.consumed) - double(
-      if(get(before, pos).volumeName = v.volumeName, get(before, pos),
-         get(filter(before, x -> x.volumeName = v.volumeName), 0)).consumed)) / passed END AS fill
-  FROM spread),
+  SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at FROM {state}),
 listed AS (  -- as columns: what an aggregate makes of its input by itself isn't compiled
-  SELECT *, if(v IS NULL, NULL, struct(-consumed, broker, v.volumeName)) AS place,
-    struct(-consumed AS k, broker, left(v.volumeName, {max_name}) AS volumeName, capacity, consumed, softLimit, hardLimit, fill) AS item
-  FROM volumes),
+  SELECT clusterId AS cluster, broker, seen, first, offline, capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now,
+    seen >= timestamp_millis(at - :validity) AS fresh,
+    if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fill)) AS item
+  FROM timed WHERE seen >= timestamp_millis(at - :expiry)),
 kinds AS (  -- of volumes of one capacity with the same limits, who consumes more is nearer to any limit
-  SELECT cluster, capacity, softLimit, hardLimit, max(now) AS now,
+  SELECT cluster, now, capacity, softType, softLevel, hardType, hardLevel,
     count_if(first AND fresh) AS reporting, count_if(first AND NOT fresh) AS stale,
     min_by(broker, broker, {listed}) FILTER (WHERE first AND NOT fresh) AS staleBrokers,
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
-    flatten(collect_list(offline) FILTER (WHERE first)) AS offline,
-    max(seen) AS newest, count(v) AS volumes, sum(CAST(capacity AS DECIMAL(28, 0))) AS total, sum(CAST(consumed AS DECIMAL(28, 0))) AS used,
-    min_by(item, place, {worst}) FILTER (WHERE place IS NOT NULL) AS top
-  FROM listed GROUP BY cluster, capacity, softLimit, hardLimit),
+    collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
+    max(seen) AS newest, count(item) AS volumes,
+    sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
+    min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items
+  FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel),
+named AS (
+  SELECT *, capacity * CAST(volumes AS DECIMAL(28, 0)) AS total, 2147483648 * CAST(usedHigh AS DECIMAL(28, 0)) + usedLow AS used,
+    if(softType IS NULL, NULL, struct(softType AS type, softLevel AS level)) AS softLimit,
+    if(hardType IS NULL, NULL, struct(hardType AS type, hardLevel AS level)) AS hardLimit
+  FROM kinds),
 bounded AS (
-  SELECT *, least({hard_at}, capacity) AS hardAt, least({soft_at}, least({hard_at}, capacity)) AS softAt FROM kinds),
+  SELECT *, transform(items, v -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName, capacity, -v.k AS consumed, softLimit, hardLimit, v.fill)) AS top,
+    least({hard_at}, capacity) AS hardAt, least({soft_at}, least({hard_at}, capacity)) AS softAt FROM named),
 rated AS (
   SELECT *, CASE
     WHEN softLimit IS NULL AND hardLimit IS NULL OR top IS NULL OR size(top) = 0 THEN NULL
@@ -48,7 +35,7 @@ clusters AS (
   SELECT cluster, max(now) AS now, sum(reporting) AS reporting, sum(stale) AS stale,
     slice(array_sort(flatten(collect_list(staleBrokers))), 1, {listed}) AS staleBrokers,
     array_except(from_json(:registered, 'ARRAY<STRING>'), flatten(collect_list(known))) AS missing,
-    flatten(collect_list(offline)) AS offline, max(newest) AS newest, sum(volumes) AS volumeCount,
+    flatten(transform(flatten(collect_list(offline)), o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline, max(newest) AS newest, sum(volumes) AS volumeCount,
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed, min(factor) AS smallestFactor,
     collect_list(get(top, 0)) AS fullest, flatten(collect_list(top)) AS tops
   FROM rated GROUP BY cluster)
