@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
@@ -41,8 +42,8 @@ class Prepared:
         if self._able:
             try:
                 return self._again(batch, build, key)
-            except Py4JError as problem:
-                self._unable(problem)
+            except (Py4JError, PySparkException) as problem:
+                self._unable(problem)  # if it was the query's own, that is told anew
         return build(batch)
 
     def _again(

@@ -1,4 +1,4 @@
--- The state of all brokers -> one row for each cluster, in one pass: a second use of the state would compute it twice.
+-- The volumes of all brokers -> one row for each cluster, in one pass: a second use of them would compute them twice.
 WITH timed AS (
   SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at FROM {state}),
 listed AS (  -- as columns: what an aggregate makes of its input by itself isn't compiled
@@ -13,6 +13,7 @@ kinds AS (  -- of volumes of one capacity with the same limits, who consumes mor
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
     max(seen) AS newest, count(item) AS volumes,
+    -- in two halves: a sum of decimals takes an object for each row, one of whole numbers could overflow
     sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
     min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items
   FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel),
@@ -22,7 +23,8 @@ named AS (
     if(hardType IS NULL, NULL, struct(hardType AS type, hardLevel AS level)) AS hardLimit
   FROM kinds),
 bounded AS (
-  SELECT *, transform(items, v -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName, capacity, -v.k AS consumed, softLimit, hardLimit, v.fill)) AS top,
+  SELECT *, transform(items, v -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName,
+      capacity, -v.k AS consumed, softLimit, hardLimit, v.fill)) AS top,
     least({hard_at}, capacity) AS hardAt, least({soft_at}, least({hard_at}, capacity)) AS softAt FROM named),
 rated AS (
   SELECT *, CASE
@@ -35,7 +37,9 @@ clusters AS (
   SELECT cluster, max(now) AS now, sum(reporting) AS reporting, sum(stale) AS stale,
     slice(array_sort(flatten(collect_list(staleBrokers))), 1, {listed}) AS staleBrokers,
     array_except(from_json(:registered, 'ARRAY<STRING>'), flatten(collect_list(known))) AS missing,
-    flatten(transform(flatten(collect_list(offline)), o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline, max(newest) AS newest, sum(volumes) AS volumeCount,
+    flatten(transform(flatten(collect_list(offline)),
+      o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline,
+    max(newest) AS newest, sum(volumes) AS volumeCount,
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed, min(factor) AS smallestFactor,
     collect_list(get(top, 0)) AS fullest, flatten(collect_list(top)) AS tops
   FROM rated GROUP BY cluster)
