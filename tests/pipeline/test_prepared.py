@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from quotahost.pipeline.prepared import Prepared
 
 
 @pytest.fixture
-def numbers(spark: SparkSession, tmp_path: Path) -> Iterator[DataFrame]:
+def numbers(spark: SparkSession, tmp_path: Path) -> DataFrame:
     """A stream of three batches, of 1 and 2, of 3, and of 4."""
     for index, batch in enumerate([[1, 2], [3], [4]]):
         text = "\n".join(json.dumps({"word": f"w{each}", "number": each}) for each in batch)

@@ -5,7 +5,7 @@
 WITH placed AS (
   SELECT topic, broker, seen, offset, removed,
     struct(s.clusterId AS cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline) AS s,
-    struct(unix_millis(seen) div {window} AS period, seen, s.volumes.volumeName AS names, s.volumes.consumed AS consumed) AS past,
+    struct(seen, s.volumes.volumeName AS names, s.volumes.consumed AS consumed) AS past,
     struct(unix_millis(seen) div {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first
   FROM {good}),
 brokers AS (  -- Spark sorts by the group's columns, and compares first the first bytes of the first: topics are all alike
@@ -15,7 +15,7 @@ brokers AS (  -- Spark sorts by the group's columns, and compares first the firs
     max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period, 2) = 1) AS odd
   FROM placed GROUP BY broker, topic),
 aged AS (
-  SELECT broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.period < odd.period, even, odd) AS past
+  SELECT broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
   FROM brokers WHERE NOT newest.removed),
 spread AS (  -- who comes back after a tombstone begins anew
   SELECT left(broker, {max_name}) AS broker, seen, s.cluster AS cluster, if(size(s.offline) > 0, s.offline, NULL) AS offline,
