@@ -40,3 +40,21 @@ def test_a_look_that_found_nothing_does_not_hide_the_batch_that_bears_its_number
     shown.batch("refused", told | {"numInputRows": 0, "durationMs": {"latestOffset": 3}})
     shown.batch("refused", told | {"sink": {"numOutputRows": 2}})
     assert shown.registry.get_sample_value("quotahost_pipeline_refused_total") == 2
+
+
+def test_batches_between_two_looks_are_counted_and_none_twice() -> None:
+    shown = Progress()
+    told = [
+        progress('{"t":{"0":7}}', '{"t":{"0":7}}') | {"batchId": number, "numInputRows": 10**number}
+        for number in range(4)
+    ]
+    assert shown.follows("volumes", told[0])
+    shown.batch("volumes", told[0])
+    assert shown.follows("volumes", told[0])
+    assert shown.follows("volumes", told[1])
+    assert not shown.follows("volumes", told[3])
+    for each in told + told[1:3]:
+        shown.batch("volumes", each)
+    labels = {"query": "volumes"}
+    assert shown.registry.get_sample_value("quotahost_pipeline_rows_total", labels) == 1111
+    assert shown.registry.get_sample_value("quotahost_pipeline_batches_total", labels) == 4

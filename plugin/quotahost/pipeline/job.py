@@ -117,7 +117,8 @@ class Job:
     def _tell(self, name: str, query: StreamingQuery) -> None:
         last = query.lastProgress
         if last is not None:
-            self._progress.batch(name, last)
+            for each in [last] if self._progress.follows(name, last) else query.recentProgress:
+                self._progress.batch(name, each)
             self._pauses.pop(name, None)
 
     def _failed(self, name: str, query: StreamingQuery) -> None:

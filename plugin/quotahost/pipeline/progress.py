@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
@@ -68,13 +68,17 @@ class Progress:
         self._factor.labels(cluster).set(1.0 if record.smallest_factor is None else record.smallest_factor)
         self._line(record)
 
-    def batch(self, query: str, progress: dict[str, Any]) -> None:
-        """A query's last progress, as Spark tells it; told twice, it counts once."""
+    def follows(self, query: str, progress: Mapping[str, Any]) -> bool:
+        """Whether no batch of this query lies between this one and those that were told."""
+        return int(progress["batchId"]) <= self._last.get(query, -1) + 1
+
+    def batch(self, query: str, progress: Mapping[str, Any]) -> None:
+        """A batch of a query as Spark tells it, in their order; told twice, it counts once."""
         number = int(progress["batchId"])
         if "addBatch" not in progress["durationMs"]:  # it tells that there was nothing to do
             return
         left = sum(map(behind, progress["sources"]))
-        if self._last.get(query) != number:
+        if number > self._last.get(query, -1):
             self._last[query] = number
             self._batches.labels(query).inc()
             self._rows.labels(query).inc(progress["numInputRows"])

@@ -18,10 +18,11 @@ from quotahost.pipeline.resources import sql
 _FETCH: Final = {  # a million small records in a hurry
     # A fetch that waits at the end of the log holds up the next batch's, until it comes back empty.
     "kafka.fetch.max.wait.ms": "10",
-    "kafka.max.poll.records": "20000",
-    "kafka.max.partition.fetch.bytes": "8388608",
-    "kafka.fetch.max.bytes": "16777216",
-    "maxRecordsPerPartition": "100000",
+    # Spark keeps each task's last poll and its consumer's last fetch for minutes: larger ones fill the heap.
+    "kafka.max.poll.records": "2000",
+    "kafka.max.partition.fetch.bytes": "2097152",
+    # Enough tasks of one partition's records that no core waits for long for the last.
+    "maxRecordsPerPartition": "62500",
 }
 Batch = Callable[[DataFrame, int], None]
 # Where it need not be at once: a batch costs a good part of a second of a core, and so does looking for news often.
