@@ -26,6 +26,7 @@ SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTERS: Final = "__quotahost_cluster_volumes"
 BACKLOG: Final = 1_000_000  # snapshots
 BROKERS: Final = 10_000
+TURNS: Final = 3
 VOLUMES: Final = 2  # of each
 SAMPLES: Final = 100  # latencies
 WARM: Final = 100  # before them: a JVM compiles for minutes
@@ -133,18 +134,24 @@ def running(folder: Path, node: KafkaNode, **options: object) -> Iterator[Driver
 
 
 def backlog(folder: Path, node: KafkaNode) -> str:
-    """Snapshots a second from a full topic: by a driver that was just started, and by one that is warm."""
+    """Snapshots a second from a full topic: by a driver that was just started, and as it warms up.
+
+    While the next ones are written the driver is held, as if it had been cut off: what it has compiled by then stays.
+    The dead letters of the ones before are all looked for by then; those of the next have what cores the volumes leave.
+    """
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
+    told = []
     with running(folder / "pipeline-backlog", node) as driver:
-        cold = _worked_off(driver, BACKLOG)
-        eventually(lambda: driver.metric("rows_total", query="refused") >= BACKLOG, 120)
-        # As after an interruption: what it has compiled by now stays.
-        with driver.held():
-            fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
-        warm = _worked_off(driver, 2 * BACKLOG)
-    begin = f"{BACKLOG:,} snapshots of {BROKERS:,} brokers ({VOLUMES} volumes each)"
-    return f"{begin}: {cold} by a driver that was just started; the next as many: {warm} once it is warm"
+        for turn in range(1, TURNS + 1):
+            told.append(_worked_off(driver, turn * BACKLOG))
+            until = turn * BACKLOG
+            eventually(lambda: driver.metric("rows_total", query="refused") >= until, 120)  # noqa: B023
+            if turn < TURNS:
+                with driver.held():
+                    fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
+    begin = f"Each time {BACKLOG:,} snapshots of {BROKERS:,} brokers ({VOLUMES} volumes each)"
+    return f"{begin}, by a driver that was just started, and then again: {'; '.join(told)}"
 
 
 def _worked_off(driver: Driver, until: int) -> str:

@@ -21,9 +21,11 @@ _FETCH: Final = {  # a million small records in a hurry
     # Spark keeps each task's last poll and its consumer's last fetch for minutes: larger ones fill the heap.
     "kafka.max.poll.records": "2000",
     "kafka.max.partition.fetch.bytes": "2097152",
-    # Enough tasks of one partition's records that no core waits for long for the last.
-    "maxRecordsPerPartition": "62500",
 }
+# Records of a task. Enough tasks of one partition's records that no core waits for long for the last; and a task that
+# begins while the volumes need no core has it until it ends.
+_TASK: Final = 62_500
+_TASK_THAT_CAN_WAIT: Final = 20_000
 Batch = Callable[[DataFrame, int], None]
 # Where it need not be at once: a batch costs a good part of a second of a core, and so does looking for news often.
 _REFUSED_EVERY: Final = timedelta(seconds=5)
@@ -69,7 +71,7 @@ class Queries:
 
     def refused(self) -> StreamingQuery:
         """Refused snapshots and usage to the dead-letter topic; the key is the same when one is written again."""
-        parsed = records.parse(self._read(self._options.snapshots_topic))
+        parsed = records.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
         letters = self._spark.sql(
             sql("refused"), parsed=parsed, usage=usage.parse(self._read((self._options.usage_topic,)))
         )
@@ -86,16 +88,16 @@ class Queries:
 
     def history(self, directory: str) -> StreamingQuery:
         """Every snapshot that counts to Parquet."""
-        parsed = records.parse(self._read(self._options.snapshots_topic))
+        parsed = records.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
         self._pool("history")
         return start_history(records.resolved(parsed, self._cluster), directory)
 
-    def _read(self, topics: tuple[str, ...]) -> DataFrame:
+    def _read(self, topics: tuple[str, ...], task: int = _TASK) -> DataFrame:
         source = self._spark.readStream.format("kafka").options(**self._client).options(**_FETCH)
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         # A compacted topic holds the newest of each broker, so what is gone before it was read is no loss.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", self._options.batch)
-        return source.load()
+        return source.option("maxRecordsPerPartition", task).load()
 
     def _start(self, name: str, writer: Any, least: timedelta = timedelta()) -> StreamingQuery:
         self._pool(name)
