@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from harness import KafkaNode, eventually, kafka_configs
 from harness.pipeline import PipelineProcess
+from harness.ports import free_port
 from tests.pipeline.cluster import SNAPSHOTS, Snapshots, letters, newest, published, read_all
 from tests.pipeline.records import volume
 
@@ -115,6 +118,24 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             eventually(lambda: {each.run for each in published(node.bootstrap)[-4:]} == {winner}, PATIENCE)
             assert "this one was launched later and wins" in second.log_text()
         eventually(lambda: _newer(node, (winner + 1, 0)), PATIENCE)  # the first goes on, with a new run
+
+
+def test_letters_are_looked_for_when_the_volumes_have_read_what_was_there(
+    node: KafkaNode, tmp_path: Path
+) -> None:
+    story = Story(node)
+    story.tell(200)
+    port = free_port()
+    with pipeline(node, tmp_path / "pipeline", batch=1000, metrics_port=port):
+        eventually(lambda: _rows(port, "refused") > 0, PATIENCE)
+        assert _rows(port, "volumes") >= 200 * BROKERS + story.bad
+        eventually(lambda: len(letters(node.bootstrap)) == story.bad, PATIENCE)
+
+
+def _rows(port: int, query: str) -> float:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        found = re.search(rf'_rows_total{{query="{query}"}} (\S+)', answer.read().decode())
+    return float(found[1]) if found else 0.0
 
 
 def test_gaps_that_compaction_leaves_under_the_stream_do_no_harm(node: KafkaNode, tmp_path: Path) -> None:

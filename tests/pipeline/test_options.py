@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from quotahost.cli.main import app
@@ -124,6 +126,18 @@ def test_the_command_without_spark_says_what_to_install() -> None:
     )
     assert done.returncode == 2
     assert "pip install 'quotahost[spark]'" in done.stderr
+
+
+def test_the_command_has_each_option_and_tells_its_true_default() -> None:
+    shown = {
+        parameter.name: str(getattr(parameter, "help", ""))
+        for parameter in get_command(app).commands["pipeline"].params  # type: ignore[attr-defined]
+    }
+    assert set(Options.model_fields) - {"kafka"} == set(shown) - {"print_submit"}, "kafka holds secrets"
+    given = {"bootstrap": "a:1", "checkpoint": "/x"}
+    told = {name: found[1] for name, text in shown.items() if (found := re.search(r"default: (.*)]", text))}
+    assert {"interval", "tick", "validity", "expiry", "fill_window", "batch"} <= set(told)
+    assert options(**given, **told) == options(**given)
 
 
 def test_the_command_tells_wrong_options_and_ends_with_2() -> None:

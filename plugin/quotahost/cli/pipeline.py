@@ -23,12 +23,16 @@ def pipeline(
     refused_topic: Annotated[Text, typer.Option(help="Dead-letter topic.")] = None,
     usage_topic: Annotated[Text, typer.Option(help="Topic of usage by client.")] = None,
     shares_topic: Annotated[Text, typer.Option(help="Topic of shares of cluster quotas.")] = None,
-    interval: Annotated[Text, typer.Option(help="Least time between batches [default: 250ms].")] = None,
+    tick_topic: Annotated[Text, typer.Option(help="Topic by which time passes if nothing comes.")] = None,
+    interval: Annotated[Text, typer.Option(help="Least time between batches [default: 50ms].")] = None,
     tick: Annotated[Text, typer.Option(help="How often to publish if nothing comes [default: 5s].")] = None,
     validity: Annotated[Text, typer.Option(help="How old a snapshot may be [default: 1m].")] = None,
     expiry: Annotated[Text, typer.Option(help="How long a silent broker is listed [default: 1d].")] = None,
+    fill_window: Annotated[Text, typer.Option(help="How far a fill rate looks back [default: 1m].")] = None,
+    batch: Annotated[int | None, typer.Option(help="Most records in a batch [default: 500000].")] = None,
     history: Annotated[Text, typer.Option(metavar="DIR", help="Keep every reading there as Parquet.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port for Prometheus, on loopback.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port for Prometheus; off without.")] = None,
+    metrics_address: Annotated[Text, typer.Option(help="Where it listens [default: 127.0.0.1].")] = None,
 ) -> None:
     """Run the pipeline that turns all brokers' snapshots into one record of each cluster.
 
