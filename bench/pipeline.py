@@ -11,10 +11,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
-from urllib.request import urlopen
 
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness import KafkaNode, create_topic, eventually
 from harness.pipeline import PipelineProcess
@@ -81,32 +79,26 @@ class Driver:
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
         """Nothing is started yet."""
-        self._port = free_port()
-        options = {"validity": "1h", "metrics_port": self._port, **options}
+        options = {"validity": "1h", "metrics_port": free_port(), **options}
         self.process = PipelineProcess(folder, node.bootstrap, **options)
-
-    def metric(self, name: str, **labels: str) -> float:
-        """A number of its own; 0 while it shows none."""
-        with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
-            for family in text_string_to_metric_families(answer.read().decode()):
-                for sample in family.samples:
-                    if sample.name == f"quotahost_pipeline_{name}" and sample.labels == labels:
-                        return sample.value
-        return 0.0
+        self.metric = self.process.metric
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Without a chance to run."""
-        group = os.getpgid(self.process.pid)
+        group = self._group()
         os.killpg(group, signal.SIGSTOP)
         try:
             yield
         finally:
             os.killpg(group, signal.SIGCONT)
 
+    def _group(self) -> int:
+        return os.getpgid(self.process.pid)
+
     def cpu(self) -> float:
         """CPU seconds of the driver, Python's and Java's, so far."""
-        group = os.getpgid(self.process.pid)
+        group = self._group()
         return sum(_cpu(int(entry.name)) for entry in Path("/proc").iterdir() if _in(entry, group))
 
 
@@ -144,8 +136,8 @@ def backlog(folder: Path, node: KafkaNode) -> str:
     told = []
     with running(folder / "pipeline-backlog", node) as driver:
         for turn in range(1, TURNS + 1):
-            told.append(_worked_off(driver, turn * BACKLOG))
             until = turn * BACKLOG
+            told.append(_worked_off(driver, until))
             eventually(lambda: driver.metric("rows_total", query="refused") >= until, 120)  # noqa: B023
             if turn < TURNS:
                 with driver.held():
@@ -156,8 +148,7 @@ def backlog(folder: Path, node: KafkaNode) -> str:
 
 def _worked_off(driver: Driver, until: int) -> str:
     began, cpu = time.monotonic(), driver.cpu()
-    while driver.metric("rows_total", query="volumes") < until:
-        time.sleep(0.2)
+    eventually(lambda: driver.metric("rows_total", query="volumes") >= until, 600, poll=0.2)
     return f"{BACKLOG / (time.monotonic() - began):,.0f}/s, {driver.cpu() - cpu:.0f} CPU seconds"
 
 

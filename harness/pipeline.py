@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from harness.process import LoggedProcess
 
@@ -27,6 +30,7 @@ class PipelineProcess(LoggedProcess):
         """
         directory.mkdir(parents=True, exist_ok=True)
         super().__init__(directory / "pipeline.log")
+        self._port = options.get("metrics_port")
         given = {"bootstrap": bootstrap, "checkpoint": directory / "checkpoint", **options}
         self._command = [sys.executable, "-m", "quotahost.cli", "pipeline"]
         for name, value in given.items():
@@ -47,6 +51,19 @@ class PipelineProcess(LoggedProcess):
         found = _BEGINS.search(self.wait_for_log(_BEGINS.pattern, timeout, start))
         assert found is not None
         return int(found[1])
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A number of its own, from ``metrics_port``; 0 while it shows none.
+
+        Raises:
+            OSError: it doesn't answer.
+        """
+        with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
+            for family in text_string_to_metric_families(answer.read().decode()):
+                for sample in family.samples:
+                    if sample.name == f"quotahost_pipeline_{name}" and sample.labels == labels:
+                        return sample.value
+        return 0.0
 
     def __enter__(self) -> Self:
         self.start()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -125,17 +123,10 @@ def test_letters_are_looked_for_when_the_volumes_have_read_what_was_there(
 ) -> None:
     story = Story(node)
     story.tell(200)
-    port = free_port()
-    with pipeline(node, tmp_path / "pipeline", batch=1000, metrics_port=port):
-        eventually(lambda: _rows(port, "refused") > 0, PATIENCE)
-        assert _rows(port, "volumes") >= 200 * BROKERS + story.bad
+    with pipeline(node, tmp_path / "pipeline", batch=1000, metrics_port=free_port()) as driver:
+        eventually(lambda: driver.metric("rows_total", query="refused") > 0, PATIENCE)
+        assert driver.metric("rows_total", query="volumes") >= 200 * BROKERS + story.bad
         eventually(lambda: len(letters(node.bootstrap)) == story.bad, PATIENCE)
-
-
-def _rows(port: int, query: str) -> float:
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        found = re.search(rf'_rows_total{{query="{query}"}} (\S+)', answer.read().decode())
-    return float(found[1]) if found else 0.0
 
 
 def test_gaps_that_compaction_leaves_under_the_stream_do_no_harm(node: KafkaNode, tmp_path: Path) -> None:
