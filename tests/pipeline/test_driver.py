@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from harness import KafkaNode, eventually, kafka_configs
 from harness.pipeline import PipelineProcess
 from harness.ports import free_port
+from quotahost import wire_usage
+from quotahost.model import QuotaType
+from quotahost.usage import ClientKey, Usage, Used
 from tests.pipeline.cluster import SNAPSHOTS, Snapshots, letters, newest, published, read_all
 from tests.pipeline.records import volume
 
@@ -32,6 +37,14 @@ def pipeline(node: KafkaNode, directory: Path, **more: object) -> PipelineProces
 def consumed(node: KafkaNode) -> int:
     found = newest(node.bootstrap)
     return found.consumed if found else -1
+
+
+def use(node: KafkaNode) -> None:
+    """A broker tells what a client uses."""
+    usage = Usage("1", datetime.now(UTC), (Used(ClientKey("", "app", QuotaType.PRODUCE), 1.0, None, 1e6),))
+    producer = Producer({"bootstrap.servers": node.bootstrap})
+    producer.produce("__quotahost_usage", key="1", value=wire_usage.encode(usage))
+    assert producer.flush(30) == 0
 
 
 class Story:
@@ -105,7 +118,7 @@ def _newer(node: KafkaNode, order: tuple[int, int]):  # type: ignore[no-untyped-
 
 def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: KafkaNode, tmp_path: Path) -> None:
     story = Story(node)
-    with pipeline(node, tmp_path / "first") as first:
+    with pipeline(node, tmp_path / "first", metrics_port=free_port()) as first:
         story.tell(1)
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
         with pipeline(node, tmp_path / "second") as second:
@@ -115,6 +128,8 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             winner = max(each.run for each in published(node.bootstrap))
             eventually(lambda: {each.run for each in published(node.bootstrap)[-4:]} == {winner}, PATIENCE)
             assert "this one was launched later and wins" in second.log_text()
+            use(node)  # also who stands by keeps up with the clients' usage
+            eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
         eventually(lambda: _newer(node, (winner + 1, 0)), PATIENCE)  # the first goes on, with a new run
 
 

@@ -17,7 +17,7 @@ def progress(end: Any, latest: Any) -> dict[str, Any]:
         "durationMs": {"addBatch": 700, "triggerExecution": 900},
         "sources": [source],
         "stateOperators": [],
-        "sink": {},
+        "observedMetrics": {},
     }
 
 
@@ -38,7 +38,7 @@ def test_a_look_that_found_nothing_does_not_hide_the_batch_that_bears_its_number
     shown = Progress()
     told = progress('{"t":{"0":7}}', '{"t":{"0":7}}')
     shown.batch("refused", told | {"numInputRows": 0, "durationMs": {"latestOffset": 3}})
-    shown.batch("refused", told | {"sink": {"numOutputRows": 2}})
+    shown.batch("refused", told | {"observedMetrics": {"refused": {"refused": 2}}})
     assert shown.registry.get_sample_value("quotahost_pipeline_refused_total") == 2
 
 

@@ -29,6 +29,7 @@ class Divider:
     def __call__(self, usage: DataFrame, batch: int) -> None:
         """A batch of ``sql/usage.sql``, for ``foreachBatch``."""
         if self._rivals.stands_by():
+            usage.write.format("noop").mode("overwrite").save()  # the state is brought forward
             return
         now = time.time_ns() // 1_000_000
         found = shares(usage.coalesce(1), arguments(now, self._validity // _MS, self._rivals.run, batch))

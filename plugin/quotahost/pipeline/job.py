@@ -16,12 +16,15 @@ from quotahost.clusterrecord import ClusterRecord
 from quotahost.kafka.compacted import COMPACTED
 from quotahost.pipeline.divider import Divider
 from quotahost.pipeline.jvmkafka import SHORT_LIVED, JvmKafka
+from quotahost.pipeline.letters import Letters
+from quotahost.pipeline.offsets import behind
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.progress import Progress, behind
+from quotahost.pipeline.progress import Progress
 from quotahost.pipeline.publisher import Publisher
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.rivals import Rivals, Watch
 from quotahost.pipeline.rules import Rules
+from quotahost.pipeline.sifted import Sifted
 from quotahost.pipeline.ticks import Ticks
 
 log = logging.getLogger("quotahost.pipeline")
@@ -60,10 +63,15 @@ class Job:
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if cluster == own else ())
         self._publisher = Publisher(rules, self._rivals, self._send, self._published, self._caught_up)
         divider = Divider(options.shares_topic, options.client(), options.validity, self._rivals)
+        self._sifted = {
+            "volumes": Sifted(*options.snapshots_topic),
+            "shares": Sifted(options.usage_topic),
+        }
+        letters = Letters(spark, options.refused_topic, options.client(), self._sifted.values())
         queries = Queries(spark, options, cluster, options.client())
         self._starts: dict[str, Callable[[], StreamingQuery]] = {
             "volumes": lambda: queries.volumes(self._publisher),
-            "refused": queries.refused,
+            Letters.NAME: lambda: queries.refused(letters),
             "shares": lambda: queries.shares(divider),
         }
         if options.history:
@@ -91,6 +99,8 @@ class Job:
     def close(self) -> None:
         """End the queries and what runs beside them."""
         self._ticks.close()
+        for each in self._sifted.values():
+            each.close()
         for query in self._running.values():
             query.stop()
         self._watch.close()
@@ -119,6 +129,8 @@ class Job:
         if last is not None:
             for each in [last] if self._progress.follows(name, last) else query.recentProgress:
                 self._progress.batch(name, each)
+                if name in self._sifted:
+                    self._sifted[name].told(each)
             self._pauses.pop(name, None)
 
     def _failed(self, name: str, query: StreamingQuery) -> None:

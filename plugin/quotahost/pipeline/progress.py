@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +10,9 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 from quotahost.clusterrecord import ClusterRecord
+from quotahost.pipeline.letters import Letters
+from quotahost.pipeline.offsets import behind
+from quotahost.pipeline.sifted import refused
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -84,8 +86,8 @@ class Progress:
             self._rows.labels(query).inc(progress["numInputRows"])
             if left > LARGE:
                 log.info("query %s: %s records are left to be read", query, f"{left:,}")
-            if query == "refused":
-                self._refused.inc(max(0, progress["sink"].get("numOutputRows", 0)))
+            if query == Letters.NAME:
+                self._refused.inc(refused(progress) or 0)
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
         for operator in progress["stateOperators"][:1]:
@@ -123,14 +125,3 @@ class Progress:
 
     def _gauge(self, name: str, told: str, *labels: str) -> Gauge:
         return Gauge(f"quotahost_pipeline_{name}", told, labels, registry=self.registry)
-
-
-def behind(source: dict[str, Any]) -> int:
-    """How many records of a Kafka source are not read yet."""
-    end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
-    return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items())
-
-
-def _offsets(told: Any) -> dict[tuple[str, str], int]:
-    topics = json.loads(told) if isinstance(told, str) else told  # a replayed batch has "null" here
-    return {(topic, p): offset for topic, parts in (topics or {}).items() for p, offset in parts.items()}

@@ -12,8 +12,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from quotahost.pipeline import aggregate, records
 from quotahost.pipeline import shares as usage
 from quotahost.pipeline.history import start_history
+from quotahost.pipeline.letters import Letters
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.resources import sql
+from quotahost.pipeline.sifted import counted
 
 _FETCH: Final = {  # a million small records in a hurry
     # A fetch that waits at the end of the log holds up the next batch's, until it comes back empty.
@@ -63,25 +65,25 @@ class Queries:
         """Snapshots to the volumes of all brokers, handed to ``publish`` as a whole, with each batch."""
         topics = (*self._options.snapshots_topic, self._options.tick_topic)
         parsed = records.parse(self._read(topics))
+        parsed = counted(parsed, f"if(topic <> '{self._options.tick_topic}', error, NULL)")
         good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
         volumes = aggregate.state(good, self._options.fill_window)
         return self._start(
             "volumes", volumes.writeStream.outputMode("complete").foreachBatch(_brief(publish))
         )
 
-    def refused(self) -> StreamingQuery:
-        """Refused snapshots and usage to the dead-letter topic; the key is the same when one is written again."""
+    def refused(self, write: Batch) -> StreamingQuery:
+        """Refused snapshots and usage as dead letters, for ``write``; the key is the same when one comes again."""
         parsed = records.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
         letters = self._spark.sql(
             sql("refused"), parsed=parsed, usage=usage.parse(self._read((self._options.usage_topic,)))
         )
-        sink = letters.writeStream.format("kafka").option("topic", self._options.refused_topic)
-        sink = sink.option("includeHeaders", "true").options(**self._client)
-        return self._start("refused", sink.option("kafka.acks", "all"), _REFUSED_EVERY)
+        sink = counted(letters, "key").writeStream.foreachBatch(_brief(write))
+        return self._start(Letters.NAME, sink, _REFUSED_EVERY)
 
     def shares(self, divide: Batch) -> StreamingQuery:
         """Usage to the newest of each broker, handed to ``divide`` as a whole, with each batch."""
-        good = usage.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
+        good = counted(usage.parse(self._read((self._options.usage_topic,)))).where("error IS NULL")
         newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
         sink = newest.writeStream.outputMode("complete").foreachBatch(_brief(divide))
         return self._start("shares", sink, _SHARES_EVERY)
