@@ -78,11 +78,21 @@ def test_a_batch_told_again_changes_nothing_and_one_of_the_same_number_after_a_r
     assert not clean(known, 0, 20)
 
 
-def test_a_look_that_found_nothing_says_nothing() -> None:
-    known = sifted(batch(0, 0, 10))
-    idle = batch(1, 10, 10, refused=None)
-    known.told(idle | {"durationMs": {"latestOffset": 1}})
+def idle(number: int, at: int) -> dict[str, Any]:
+    return batch(number, at, at, refused=None) | {"durationMs": {"latestOffset": 1}}
+
+
+def test_a_look_that_found_nothing_changes_nothing_but_hides_no_batch_with_its_number() -> None:
+    known = sifted(batch(0, 0, 10), idle(1, 10), idle(1, 10))
     assert clean(known, 0, 10)
+    known.told(batch(1, 10, 20, refused=1))
+    assert not clean(known, 10, 20)
+
+
+def test_a_query_that_starts_again_where_nothing_comes_tells_where_it_stands() -> None:
+    known = sifted(idle(5, 100))
+    assert clean(known, 100, 100)
+    assert not clean(known, 99, 100), "what it read before the start"
 
 
 def test_other_topics_of_the_query_and_of_the_asker_don_t_count() -> None:
@@ -117,6 +127,21 @@ def test_who_asks_waits_until_the_query_has_read_so_far() -> None:
     known.told(batch(2, 15, 22))
     asks.join(60)
     assert answers == [True]
+
+
+def test_who_asks_gives_up_on_a_query_that_only_says_the_same_again() -> None:
+    known = Sifted("t", patience=0.2)
+    known.told(idle(1, 10))
+    answers: list[bool] = []
+    asks = threading.Thread(target=lambda: answers.append(clean(known, 10, 20)))
+    asks.start()
+
+    def told_again() -> bool:
+        known.told(idle(1, 10))
+        return bool(answers)
+
+    eventually(told_again, poll=0.01)
+    assert answers == [False]
 
 
 def test_who_asks_does_not_wait_when_it_can_not_become_clean_or_is_to_end() -> None:

@@ -44,15 +44,21 @@ class Sifted:
 
     def told(self, progress: Mapping[str, Any]) -> None:
         """A batch of the query whose rows were ``counted``, as Spark tells it, in their order; maybe again."""
-        batch = progress["runId"], progress["batchId"]
-        if "addBatch" not in progress["durationMs"] or batch == self._last:
+        if "addBatch" not in progress["durationMs"]:
+            self._note(progress, "endOffset", clean=True)  # nothing was there: it tells where it stands
             return
-        self._last = batch
-        clean = refused(progress) == 0
+        batch = progress["runId"], progress["batchId"]
+        if batch != self._last:
+            self._last = batch
+            self._note(progress, "startOffset", clean=refused(progress) == 0)
+
+    def _note(self, progress: Mapping[str, Any], start: str, clean: bool) -> None:
         with self._news:
+            known = dict(self._begin), dict(self._end)
             for source in progress["sources"]:
-                self._read(offsets(source["startOffset"]), offsets(source["endOffset"]), clean)
-            self._news.notify_all()
+                self._read(offsets(source[start]), offsets(source["endOffset"]), clean)
+            if known != (self._begin, self._end):
+                self._news.notify_all()
 
     def _read(self, start: Offsets, end: Offsets, clean: bool) -> None:
         for at, until in end.items():
