@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from hypothesis import given
@@ -37,6 +37,11 @@ def sifted(*batches: Mapping[str, Any]) -> Sifted:
 
 def clean(known: Sifted, since: int, until: int) -> bool:
     return known.clean({AT: since}, {AT: until})
+
+
+def asked(known: Sifted, since: int, until: int) -> Future[bool]:
+    """By another thread."""
+    return ThreadPoolExecutor(1).submit(clean, known, since, until)
 
 
 def test_what_was_read_without_a_refusal_is_clean_from_the_first_batch_on() -> None:
@@ -76,6 +81,13 @@ def test_a_batch_told_again_changes_nothing_and_one_of_the_same_number_after_a_r
     assert clean(known, 0, 20)
     known.told(batch(1, 10, 20, refused=1, run="b"))
     assert not clean(known, 0, 20)
+
+
+def test_the_last_batches_told_again_in_their_order_change_nothing() -> None:
+    last = batch(1, 10, 20, refused=1), batch(2, 20, 30), batch(3, 30, 40)
+    known = sifted(batch(0, 0, 10), *last, *last)
+    assert clean(known, 20, 40)
+    assert not clean(known, 19, 40)
 
 
 def idle(number: int, at: int) -> dict[str, Any]:
@@ -119,44 +131,35 @@ def test_a_partition_that_is_new_is_clean_only_when_it_was_read() -> None:
 def test_who_asks_waits_until_the_query_has_read_so_far() -> None:
     known = Sifted("t", patience=60)
     known.told(batch(0, 0, 10))
-    answers: list[bool] = []
-    asks = threading.Thread(target=lambda: answers.append(clean(known, 0, 20)))
-    asks.start()
+    answer = asked(known, 0, 20)
     known.told(batch(1, 10, 15))
-    assert not answers
+    assert not answer.done()
     known.told(batch(2, 15, 22))
-    asks.join(60)
-    assert answers == [True]
+    assert answer.result(60)
 
 
 def test_who_asks_gives_up_on_a_query_that_only_says_the_same_again() -> None:
     known = Sifted("t", patience=0.2)
     known.told(idle(1, 10))
-    answers: list[bool] = []
-    asks = threading.Thread(target=lambda: answers.append(clean(known, 10, 20)))
-    asks.start()
+    answer = asked(known, 10, 20)
 
     def told_again() -> bool:
         known.told(idle(1, 10))
-        return bool(answers)
+        return answer.done()
 
     eventually(told_again, poll=0.01)
-    assert answers == [False]
+    assert not answer.result()
 
 
 def test_who_asks_does_not_wait_when_it_can_not_become_clean_or_is_to_end() -> None:
     known = Sifted("t", patience=3600)
     known.told(batch(0, 0, 10))
-    answers: list[bool] = []
-    asks = threading.Thread(target=lambda: answers.append(clean(known, 0, 20)))
-    asks.start()
+    answer = asked(known, 0, 20)
     known.told(batch(1, 10, 15, refused=1))
-    asks.join(60)
-    assert answers == [False]
-    threading.Thread(target=lambda: answers.append(clean(known, 15, 20))).start()
+    assert not answer.result(60)
+    answer = asked(known, 15, 20)
     known.close()
-    eventually(lambda: len(answers) == 2)
-    assert answers == [False, False]
+    assert not answer.result(60)
 
 
 @given(

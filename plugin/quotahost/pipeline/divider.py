@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from quotahost.pipeline.rivals import Rivals
 from quotahost.pipeline.shares import arguments, shares
+from quotahost.pipeline.sink import bring_forward, write
 
 _MS: Final = timedelta(milliseconds=1)
 
@@ -24,14 +25,13 @@ class Divider:
     def __init__(self, topic: str, client: Mapping[str, str], validity: timedelta, rivals: Rivals) -> None:
         """``client`` is Kafka's, in Java's names; usage older than ``validity`` counts no more."""
         self._topic, self._validity, self._rivals = topic, validity, rivals
-        self._client = {f"kafka.{name}": value for name, value in client.items()}
+        self._client = client
 
     def __call__(self, usage: DataFrame, batch: int) -> None:
         """A batch of ``sql/usage.sql``, for ``foreachBatch``."""
         if self._rivals.stands_by():
-            usage.write.format("noop").mode("overwrite").save()  # the state is brought forward
+            bring_forward(usage)
             return
         now = time.time_ns() // 1_000_000
         found = shares(usage.coalesce(1), arguments(now, self._validity // _MS, self._rivals.run, batch))
-        sink = found.write.format("kafka").option("topic", self._topic).options(**self._client)
-        sink.option("kafka.acks", "all").save()
+        write(found, self._topic, self._client)

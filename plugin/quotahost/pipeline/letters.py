@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quotahost.pipeline.offsets import under_way
 from quotahost.pipeline.sifted import Sifted
+from quotahost.pipeline.sink import write
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -28,14 +29,13 @@ class Letters:
         """``spark`` runs the query; ``client`` is Kafka's, in Java's names; ``sifted``: what other queries know."""
         # A batch's own session is a copy, which doesn't know the query.
         self._streams, self._topic, self._sifted = spark.streams, topic, sifted
-        self._client = {f"kafka.{name}": value for name, value in client.items()}
+        self._client = client
         self._told_unable = False
 
     def __call__(self, letters: DataFrame, batch: int) -> None:
         """A batch of ``sql/refused.sql``, for ``foreachBatch``."""
         if not self._none():
-            sink = letters.write.format("kafka").option("topic", self._topic).options(**self._client)
-            sink.option("kafka.acks", "all").save()
+            write(letters, self._topic, self._client)
 
     def _none(self) -> bool:
         try:

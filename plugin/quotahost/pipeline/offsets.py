@@ -24,6 +24,11 @@ def behind(source: Mapping[str, Any]) -> int:
     return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items())
 
 
+def idle(progress: Mapping[str, Any]) -> bool:
+    """Whether a query's progress tells of no batch, but of a look that found nothing to do."""
+    return "addBatch" not in progress["durationMs"]
+
+
 def under_way(query: StreamingQuery) -> tuple[Offsets, Offsets]:
     """From where to where the batch reads that the query does now.
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 
 from quotahost.clusterrecord import ClusterRecord
 from quotahost.pipeline.letters import Letters
-from quotahost.pipeline.offsets import behind
+from quotahost.pipeline.offsets import behind, idle
 from quotahost.pipeline.sifted import refused
 
 log = logging.getLogger("quotahost.pipeline")
@@ -77,7 +77,7 @@ class Progress:
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
         """A batch of a query as Spark tells it, in their order; told twice, it counts once."""
         number = int(progress["batchId"])
-        if "addBatch" not in progress["durationMs"]:  # it tells that there was nothing to do
+        if idle(progress):
             return
         left = sum(map(behind, progress["sources"]))
         if number > self._last.get(query, -1):

@@ -18,6 +18,7 @@ from quotahost.pipeline.kafkaclock import KafkaClock
 from quotahost.pipeline.prepared import Prepared
 from quotahost.pipeline.rivals import Rivals
 from quotahost.pipeline.rules import Rules
+from quotahost.pipeline.sink import bring_forward
 from quotahost.wire_cluster import encode
 from quotahost.wire_cluster_read import MAX_LISTED
 
@@ -60,7 +61,7 @@ class Publisher:
         with self._lock:
             rules = self._rules
         if not self._caught_up():
-            volumes.write.format("noop").mode("overwrite").save()  # the state is brought forward
+            bring_forward(volumes)
             return
         silent, run = self._rivals.stands_by(), self._rivals.run
         found = [record(row, run, batch) for row in self._clusters(volumes, rules)]

@@ -16,6 +16,7 @@ from quotahost.pipeline.letters import Letters
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.resources import sql
 from quotahost.pipeline.sifted import counted
+from quotahost.pipeline.sink import spark_options
 
 _FETCH: Final = {  # a million small records in a hurry
     # A fetch that waits at the end of the log holds up the next batch's, until it comes back empty.
@@ -59,14 +60,14 @@ class Queries:
     ) -> None:
         """``cluster`` is that of snapshots without one; ``client`` is Kafka's, in Java's names."""
         self._spark, self._options, self._cluster = spark, options, cluster
-        self._client = {f"kafka.{name}": value for name, value in client.items()}
+        self._client = spark_options(client)
 
     def volumes(self, publish: Batch) -> StreamingQuery:
         """Snapshots to the volumes of all brokers, handed to ``publish`` as a whole, with each batch."""
         topics = (*self._options.snapshots_topic, self._options.tick_topic)
         parsed = records.parse(self._read(topics))
-        parsed = counted(parsed, f"if(topic <> '{self._options.tick_topic}', error, NULL)")
-        good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
+        no_tick = f"topic <> '{self._options.tick_topic}'"
+        good = counted(parsed, f"if({no_tick}, error, NULL)").where(f"error IS NULL AND {no_tick}")
         volumes = aggregate.state(good, self._options.fill_window)
         return self._start(
             "volumes", volumes.writeStream.outputMode("complete").foreachBatch(_brief(publish))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 
-from quotahost.pipeline.offsets import Offsets, offsets
+from quotahost.pipeline.offsets import Offsets, idle, offsets
 
 _COUNT: Final = "refused"
 _PATIENCE: Final = 30.0  # seconds without news of a query that is to read on
@@ -44,8 +44,8 @@ class Sifted:
 
     def told(self, progress: Mapping[str, Any]) -> None:
         """A batch of the query whose rows were ``counted``, as Spark tells it, in their order; maybe again."""
-        if "addBatch" not in progress["durationMs"]:
-            self._note(progress, "endOffset", clean=True)  # nothing was there: it tells where it stands
+        if idle(progress):
+            self._note(progress, "endOffset", clean=True)  # it tells where it stands
             return
         batch = progress["runId"], progress["batchId"]
         if batch != self._last:
