@@ -23,7 +23,7 @@ from demo.disk import Story
 from demo.picture import draw
 from demo.scenario import Client, Phase, Result
 from demo.table import live, mega, summary
-from harness import KAFKA_WINDOW, KafkaNode
+from harness import KAFKA_WINDOW, KafkaNode, own_file_system
 
 PICTURE: Final = scenario.ROOT / "build/demo/rates.png"
 DISK: Final = scenario.ROOT / "build/demo/disk.png"
@@ -56,7 +56,7 @@ def _broker(windows: int) -> bool:
     scenario.install_example()
     with (
         tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
-        disk.own_file_system(Path(folder) / "disk") as mounted,
+        own_file_system(Path(folder) / "disk") as mounted,
     ):
         console.print(f"the broker's data is on {'a small file system of its own' if mounted else folder}")
         console.print("a single-node KRaft broker starts with quotahost.jar and one property ...")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from confluent_kafka.admin import AdminClient
@@ -65,22 +62,6 @@ class Story:
             return -1
         held = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
         return sum(held[-1].totals[user] - held[0].totals[user] for user in USERS) if held else 0
-
-
-@contextmanager
-def own_file_system(folder: Path, size: str = "2g") -> Iterator[bool]:
-    """A small file system of its own for the broker, where this user may mount one; whether it is there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "quotahost-demo", str(folder)]
-    mounted = (
-        shutil.which("mount") is not None
-        and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    )
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
 
 
 def play(node: KafkaNode, show: Callable[[Story, str], None]) -> Story:

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.live import Live
 
 from demo import scenario, spark_acts, spark_picture
-from demo.disk import own_file_system
 from demo.spark_cluster import stage
 from demo.spark_table import shower, summary
+from harness import own_file_system
 
 PICTURE: Final = scenario.ROOT / "build/demo/spark.png"
 LOGS: Final = scenario.ROOT / "build/demo/spark-logs"

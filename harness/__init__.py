@@ -42,6 +42,7 @@ from harness.admin import (
 from harness.cluster import Cluster
 from harness.consumer import ConsumerLoad
 from harness.crowd import introduce
+from harness.filesystem import own_file_system
 from harness.helper import HelperError
 from harness.jars import DEFAULT_VERSION, ResolveFailed, broker_jars, maven_jar
 from harness.jmx import Jmx
@@ -81,6 +82,7 @@ __all__ = [
     "introduce",
     "kafka_configs",
     "maven_jar",
+    "own_file_system",
     "set_quota",
     "settled_rate",
     "unregister_broker",

@@ -14,8 +14,8 @@ from harness import Cluster
 from quotahost.model import Snapshot
 from quotahost.wire import decode
 from quotahost.wire_cluster import ClusterRecord, Filling, OfflineDir, encode
+from tests.broker.disks import SNAPSHOTS
 
-SNAPSHOTS: Final = "__quotahost_snapshots"
 TOPIC: Final = "__quotahost_cluster_volumes"
 EVERY: Final = 0.25  # seconds
 AT_ONCE: Final = 20  # snapshots

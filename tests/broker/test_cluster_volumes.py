@@ -22,9 +22,9 @@ from harness import (
     create_topic,
     eventually,
 )
-from quotahost import wire
-from tests.broker.numbers import attempt, end_offset, records
-from tests.broker.standin import SNAPSHOTS, TOPIC, StandIn
+from tests.broker.disks import Between, follows, published
+from tests.broker.numbers import attempt, end_offset
+from tests.broker.standin import TOPIC, StandIn
 from tests.broker.support import JAR, PREFIX, callback, gauge
 
 pytestmark = pytest.mark.broker
@@ -138,13 +138,6 @@ def transitions(cluster: Cluster) -> list[float]:
     return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
 
 
-def used(node: KafkaNode) -> int:
-    """Bytes used of a broker's volume, as it publishes them."""
-    newest = dict(records(node, SNAPSHOTS))
-    key = str(node.node_id).encode()
-    return wire.decode(key, newest[key]).volumes[0].consumed
-
-
 def test_a_record_that_tells_of_a_full_disk_stops_producers_on_all_brokers_and_lets_them_go(
     cluster: Cluster, pipeline: StandIn
 ) -> None:
@@ -168,11 +161,12 @@ def test_a_record_that_tells_of_a_full_disk_stops_producers_on_all_brokers_and_l
 
 
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, pipeline: StandIn) -> None:
-    consumed = used(cluster.brokers[0])
-    limits_of_broker_1(cluster, soft=str(consumed // 2), hard=str(consumed * 3 // 2))
+    first = cluster.brokers[0]
+    limits = Between.around(published(first))
+    limits_of_broker_1(cluster, soft=str(limits.soft), hard=str(limits.hard))
     all_are(cluster, THROTTLE)
     for node in cluster.brokers:
-        assert gauge(node, "QuotaTable", "Factor") == pytest.approx(0.5, abs=0.1)
+        follows(node, first, limits)
 
 
 def test_a_broker_that_the_record_calls_stale_is_missed(cluster: Cluster, pipeline: StandIn) -> None:

@@ -24,12 +24,13 @@ from harness import (
     unregister_broker,
 )
 from quotahost import wire
+from tests.broker.disks import SNAPSHOTS as TOPIC
+from tests.broker.disks import Between, follows, published
 from tests.broker.numbers import attempt, end_offset, records
 from tests.broker.support import JAR, PREFIX, callback, gauge
 
 pytestmark = pytest.mark.broker
 
-TOPIC: Final = "__quotahost_snapshots"
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
@@ -104,12 +105,12 @@ def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them
 
 
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
-    total, used = volume(cluster.brokers[0])
-    alter_broker_config(cluster.brokers[0], {SOFT: str(used // 2), HARD: str(used * 3 // 2)}, broker=1)
+    first = cluster.brokers[0]
+    limits = Between.around(published(first))
+    alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
     all_are(cluster, THROTTLE)
     for node in cluster.brokers:
-        eventually(lambda n=node: gauge(n, "QuotaTable", "Factor") == pytest.approx(0.5, abs=0.1))
-    assert total > used
+        follows(node, first, limits)
 
 
 def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_live(cluster: Cluster) -> None:
@@ -118,12 +119,6 @@ def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_l
     all_are(cluster, PAUSE)
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard.min-free-bytes=1"}, broker=1)
     all_are(cluster, OPEN)
-
-
-def volume(node: KafkaNode) -> tuple[int, int]:
-    """Capacity and consumption in bytes of a broker's volume, as it publishes them."""
-    snapshot = wire.decode(*newest(node)[str(node.node_id)])
-    return snapshot.volumes[0].capacity, snapshot.volumes[0].consumed
 
 
 def newest(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:

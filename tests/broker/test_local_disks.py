@@ -18,8 +18,11 @@ from harness import (
     alter_broker_config,
     create_topic,
     eventually,
+    own_file_system,
 )
 from quotahost.disks import read_disks
+from quotahost.model import Volume
+from tests.broker.disks import Between
 from tests.broker.numbers import end_offset
 from tests.broker.support import ANYONE, PREFIX, answer, gauge, hosted, known
 
@@ -33,9 +36,13 @@ SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none", "validi
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    """On a disk that nobody else writes to, where one can be mounted, and with something on it."""
     properties = dict(QUICK_QUOTAS) | FENCE
-    with hosted(tmp_path_factory.mktemp("node"), SETTINGS, properties=properties) as node:
-        yield node
+    directory = tmp_path_factory.mktemp("node")
+    with own_file_system(directory):
+        (directory / "ballast").write_bytes(bytes(200 * MEGA))
+        with hosted(directory, SETTINGS, properties=properties) as node:
+            yield node
 
 
 @pytest.fixture
@@ -57,12 +64,24 @@ def limits(node: KafkaNode, soft: int, hard: int) -> None:
     change(node, **{"static.storage.soft": str(soft), "static.storage.hard": str(hard)})
 
 
-def consumed(node: KafkaNode) -> int:
-    return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
+def volume(node: KafkaNode) -> Volume:
+    return read_disks("1", [str(node.data_dirs[0])]).volumes[0]
+
+
+def slowed(node: KafkaNode) -> Between:
+    """What is used lies between the limits."""
+    between = Between.around(volume(node))
+    limits(node, between.soft, between.hard)
+    eventually(lambda: state(node) == THROTTLE)
+    return between
 
 
 def state(node: KafkaNode) -> float:
     return gauge(node, "QuotaTable", "State")
+
+
+def factor(node: KafkaNode) -> float:
+    return gauge(node, "QuotaTable", "Factor")
 
 
 def delete(node: KafkaNode, topic: str) -> None:
@@ -74,8 +93,8 @@ def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_s
     node: KafkaNode, topic: str
 ) -> None:
     create_topic(node, "filler")
-    now = consumed(node)
-    limits(node, now + 150 * MEGA, now + 650 * MEGA)  # others may write to this disk, too
+    now = volume(node).consumed
+    limits(node, now + 150 * MEGA, now + 650 * MEGA)  # wide: others may write to a disk that is shared
     with ProducerLoad(node.client_config(client_id="going"), topic, rate=200_000) as going:
         with ProducerLoad(node.client_config(client_id="filler"), "filler", rate=60e6) as filler:
             eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
@@ -101,10 +120,10 @@ def test_the_factor_acts_on_what_an_unlimited_client_did_before(node: KafkaNode,
         eventually(lambda: known(node, ANYONE, "free"))
         eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="it has gone at its rate for a window")
         assert answer(node, ANYONE, "free")["limit"] == "null"
-        now = consumed(node)
-        limits(node, now // 2, now * 3 // 2)
-        eventually(lambda: state(node) == THROTTLE)
-        assert float(answer(node, ANYONE, "free")["limit"]) == pytest.approx(2e6, rel=0.5)
+        between = slowed(node)
+        assert float(answer(node, ANYONE, "free")["limit"]) == pytest.approx(
+            4e6 * between.factor(volume(node).consumed), rel=0.4
+        )
         since = time.monotonic()
         eventually(lambda: load.max_throttle(since) > 0, what="it hears of throttling")
 
@@ -121,13 +140,10 @@ def test_in_shadow_nobody_is_stopped_and_all_is_shown(node: KafkaNode, topic: st
 
 @pytest.mark.parametrize("source", ["log-dirs", "snapshots"])
 def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str, source: str) -> None:
-    now = consumed(node)
-    limits(node, now // 2, now * 3 // 2)
-    eventually(lambda: state(node) == THROTTLE)
-    before = gauge(node, "QuotaTable", "Factor")
+    between = slowed(node)
     change(node, **{"factor.source": source})
     eventually(lambda: f"factor source {source}" not in node.log_text() and state(node) == THROTTLE)
-    eventually(lambda: gauge(node, "QuotaTable", "Factor") == pytest.approx(before, abs=0.05))
+    eventually(lambda: factor(node) == pytest.approx(between.factor(volume(node).consumed), abs=0.05))
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
 
@@ -135,10 +151,7 @@ def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str
 def test_the_policy_forecast_can_be_swapped_in_and_does_not_slow_a_disk_that_does_not_fill(
     node: KafkaNode, topic: str
 ) -> None:
-    now = consumed(node)
-    capacity = read_disks("1", [str(node.data_dirs[0])]).volumes[0].capacity
-    limits(node, now - 500 * MEGA, (now + capacity) // 2)
-    eventually(lambda: state(node) == THROTTLE)
+    slowed(node)
     change(node, policy="forecast")
     eventually(lambda: state(node) == OPEN, 120, "nothing fills the disk")
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})

@@ -13,12 +13,12 @@ from harness import Cluster, Jmx, KafkaNode, alter_broker_config, eventually
 from harness.certificates import PASSWORD, Identity, identity, truststore
 from harness.ports import free_port
 from harness.proxy import Proxy
+from tests.broker.disks import SNAPSHOTS
 from tests.broker.numbers import end_offset
 from tests.broker.support import JAR, PREFIX, callback, gauge, hosted
 
 pytestmark = pytest.mark.broker
 
-TOPIC: Final = "__quotahost_snapshots"
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",
@@ -69,9 +69,9 @@ def publishes_also_in_a_pause(node: KafkaNode) -> None:
     eventually(lambda: state(node) == OPEN)
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
     eventually(lambda: state(node) == PAUSE)
-    before = end_offset(node, TOPIC)
+    before = end_offset(node, SNAPSHOTS)
     eventually(
-        lambda: end_offset(node, TOPIC) > before + 1, what="snapshots flow while producers are stopped"
+        lambda: end_offset(node, SNAPSHOTS) > before + 1, what="snapshots flow while producers are stopped"
     )
     assert gauge(node, "Connection,name=publish-volumes", "Connected") == 1
     assert gauge(node, "Publication", "Errors") == 0
