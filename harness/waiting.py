@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def eventually(
-    condition: Callable[[], T],
+    condition: Callable[[], T | None],
     timeout: float = 60,
     what: str = "",
     *,

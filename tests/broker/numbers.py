@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
-from harness import KafkaNode
+from harness import Cluster, KafkaNode
+from tests.broker.background import Background
 
 T = TypeVar("T")
 
 
-class Numbers:
+class Numbers(Background):
     """Sends "0", "1", ... to partition 0 until it is left, and waits there until all are delivered."""
 
     def __init__(self, config: dict[str, Any], topic: str) -> None:
         """``config`` is librdkafka's."""
+        super().__init__()
         self._producer = Producer({"linger.ms": 1, "log_level": 4, **config})
         self._topic = topic
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self.sent = 0
         self.delivered = 0
         self.errors: list[str] = []
         self.undelivered = 0
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._thread.join()
-
     def _run(self) -> None:
         for number in itertools.count():
-            if self._stopping.is_set():
+            if self._stop.is_set():
                 break
             self._producer.produce(self._topic, str(number), partition=0, on_delivery=self._on_delivery)
             self.sent = number + 1
@@ -70,6 +58,11 @@ def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
     """Where a partition ends."""
     at = TopicPartition(topic, partition)
     return _ask(node, lambda consumer: int(consumer.get_watermark_offsets(at)[1]))
+
+
+def appended(cluster: Cluster) -> list[int]:
+    """Where the three partitions of topic t end."""
+    return [end_offset(cluster.brokers[1], "t", partition) for partition in range(3)]
 
 
 def values(node: KafkaNode, topic: str) -> list[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
@@ -14,6 +12,7 @@ from harness import Cluster
 from quotahost.model import Snapshot
 from quotahost.wire import decode
 from quotahost.wire_cluster import ClusterRecord, Filling, OfflineDir, encode
+from tests.broker.background import Background
 from tests.broker.disks import SNAPSHOTS
 
 TOPIC: Final = "__quotahost_cluster_volumes"
@@ -24,7 +23,7 @@ CLIENT_ID: Final = (
 )
 
 
-class StandIn:
+class StandIn(Background):
     """Publishes while it is entered; a broker is stale that has been silent for ``validity`` seconds.
 
     It begins with the first snapshot there is, and publishes while it reads on, as if its checkpoint was lost.
@@ -32,22 +31,11 @@ class StandIn:
 
     def __init__(self, cluster: Cluster, validity: float) -> None:
         """Nothing is connected yet."""
+        super().__init__()
         self._cluster, self._validity = cluster, validity
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self._run_id = int(time.time() * 1000)
         self._newest: dict[str, tuple[float, Snapshot]] = {}
         self.sequence = 0
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         own = {"group.id": "pipeline", "enable.auto.commit": False}

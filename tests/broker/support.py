@@ -7,13 +7,14 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from harness import QUICK_WINDOW, Jmx, KafkaNode, Load, eventually
+from harness import QUICK_WINDOW, Cluster, Jmx, KafkaNode, Load, eventually
 
 PREFIX: Final = "client.quota.callback."
 JAR: Final = Path(__file__).parents[2] / "dist/quotahost.jar"
 PLUGINS: Final = Path(__file__).with_name("plugins")
 CALLBACK: Final = "org.quotahost.PythonQuotaCallback"
 ANYONE: Final = "ANONYMOUS"
+OPEN, THROTTLE, PAUSE = 0, 1, 2  # the gauge State
 
 
 def callback(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
@@ -60,3 +61,17 @@ def settles(expected: object, *loads: Load, window: float = QUICK_WINDOW, since:
 def known(node: KafkaNode, principal: str, client_id: str) -> bool:
     """Whether the client has a quota of its own."""
     return answer(node, principal, client_id)["state"] == "known"
+
+
+def state(node: KafkaNode) -> float:
+    """OPEN, THROTTLE or PAUSE."""
+    return gauge(node, "QuotaTable", "State")
+
+
+def all_are(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
+    """Every broker but that one comes to be OPEN, THROTTLE or PAUSE."""
+    nodes = [node for node in cluster.brokers if node is not but]
+    eventually(
+        lambda: all(state(node) == wanted for node in nodes),
+        what=f"state {wanted} on all",
+    )

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
@@ -24,6 +22,7 @@ from quotahost import wire_shares, wire_usage
 from quotahost.kafka.topic import ensure_compacted
 from quotahost.shares import shares
 from quotahost.usage import Shares, Usage
+from tests.broker.background import Background
 from tests.broker.support import ANYONE, JAR, answer, callback, gauge, settles
 
 pytestmark = pytest.mark.broker
@@ -40,26 +39,15 @@ SETTINGS: Final = {
 VALIDITY: Final = timedelta(seconds=8)
 
 
-class Pipeline:
+class Pipeline(Background):
     """Reads usage, divides, writes shares, until it is left."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         """``config`` is librdkafka's."""
+        super().__init__()
         self._config = {**config, "log_level": 4}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self._run_ms = int(time.time() * 1000)
         self._newest: dict[str, Usage] = {}
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         consumer = Consumer({**self._config, "group.id": "pipeline", "enable.auto.commit": False})

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import pytest
 
 from harness import (
     QUICK_QUOTAS,
     Cluster,
-    KafkaNode,
     ProducerLoad,
     alter_broker_config,
     create_topic,
     eventually,
 )
+from tests.broker.background import Background
 from tests.broker.disks import Between, follows, published
-from tests.broker.numbers import attempt, end_offset
+from tests.broker.numbers import appended, attempt
 from tests.broker.standin import TOPIC, StandIn
-from tests.broker.support import JAR, PREFIX, callback, gauge
+from tests.broker.support import JAR, OPEN, PAUSE, PREFIX, THROTTLE, all_are, callback, gauge
 
 pytestmark = pytest.mark.broker
 
@@ -40,7 +38,6 @@ SETTINGS: Final = {
     "startup.grace": "20s",
     "snapshots.period": "1s",
 }
-OPEN, THROTTLE, PAUSE = 0, 1, 2
 FIRST, SECOND = "cluster-volumes", "snapshots"
 
 
@@ -75,38 +72,18 @@ def pipeline(cluster: Cluster) -> Iterator[StandIn]:
         yield running
 
 
-class Highest:
+class Highest(Background):
     """The highest factor that any of the brokers has shown while this was entered."""
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
         self._nodes = cluster.brokers
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self.factor, self.looks = 0.0, 0
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._stop.is_set():
             factors = [gauge(node, "QuotaTable", "Factor") for node in self._nodes]
             self.factor, self.looks = max(self.factor, *factors), self.looks + 1
-
-
-def all_are(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
-    nodes = [node for node in cluster.brokers if node is not but]
-    eventually(
-        lambda: all(gauge(node, "QuotaTable", "State") == wanted for node in nodes),
-        timeout=40,
-        what=f"state {wanted} on all",
-    )
 
 
 def all_answer(cluster: Cluster, source: str, timeout: float = 40) -> None:
@@ -121,10 +98,6 @@ def all_answer(cluster: Cluster, source: str, timeout: float = 40) -> None:
 def limits_of_broker_1(cluster: Cluster, hard: str | None, soft: str | None = None) -> None:
     """To the others a limit set below what is used is a disk that has filled."""
     alter_broker_config(cluster.brokers[0], {HARD: hard, SOFT: soft}, broker=1)
-
-
-def appended(cluster: Cluster) -> list[int]:
-    return [end_offset(cluster.brokers[1], "t", partition) for partition in range(3)]
 
 
 def at_rest(cluster: Cluster) -> list[int]:

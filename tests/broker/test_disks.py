@@ -26,8 +26,8 @@ from harness import (
 from quotahost import wire
 from tests.broker.disks import SNAPSHOTS as TOPIC
 from tests.broker.disks import Between, follows, published
-from tests.broker.numbers import attempt, end_offset, records
-from tests.broker.support import JAR, PREFIX, callback, gauge
+from tests.broker.numbers import appended, attempt, records
+from tests.broker.support import JAR, OPEN, PAUSE, PREFIX, THROTTLE, all_are, callback, gauge, state
 
 pytestmark = pytest.mark.broker
 
@@ -42,7 +42,6 @@ SETTINGS: Final = {
     "startup.grace": "20s",
     "snapshots.period": "1s",
 }
-OPEN, THROTTLE, PAUSE = 0, 1, 2
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +64,6 @@ def _whole_and_open(cluster: Cluster) -> Iterator[None]:
     all_are(cluster, OPEN)
 
 
-def state(node: KafkaNode) -> float:
-    return gauge(node, "QuotaTable", "State")
-
-
-def all_are(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
-    nodes = [node for node in cluster.brokers if node is not but]
-    eventually(lambda: all(state(node) == wanted for node in nodes), what=f"state {wanted} on all")
-
-
 def disk_of_broker_1_is_full(cluster: Cluster) -> None:
     """Its hard limit is set below what is used: to the others that is a disk that has filled."""
     alter_broker_config(cluster.brokers[0], {HARD: "1"}, broker=1)
@@ -82,10 +72,6 @@ def disk_of_broker_1_is_full(cluster: Cluster) -> None:
 
 def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
-
-
-def appended(cluster: Cluster) -> list[int]:
-    return [end_offset(cluster.brokers[1], "t", partition) for partition in range(3)]
 
 
 def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them_go(cluster: Cluster) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget these
     AclBinding,
     AclBindingFilter,
     AclOperation,
@@ -188,7 +188,7 @@ def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str)
     member = Consumer(node.client_config("bob", "member") | own)
     member.subscribe([topic])
     message = eventually(lambda: member.poll(1))
-    (committed,) = member.commit(message, asynchronous=False)
+    (committed,) = member.commit(message=message, asynchronous=False)
     assert committed.error is None
     member.close()
 
@@ -269,10 +269,11 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         assert "Unexpected error" not in node.log_text()
 
 
-def any_acl(principal: str | None = None) -> AclBindingFilter:
+def any_acl(principal: Any = None) -> AclBindingFilter:
     pattern = ResourcePatternType.ANY
+    anything: Any = None  # which its stubs forget
     return AclBindingFilter(
-        ResourceType.ANY, None, pattern, principal, None, AclOperation.ANY, AclPermissionType.ANY
+        ResourceType.ANY, anything, pattern, principal, anything, AclOperation.ANY, AclPermissionType.ANY
     )
 
 

@@ -24,12 +24,11 @@ from quotahost.disks import read_disks
 from quotahost.model import Volume
 from tests.broker.disks import Between
 from tests.broker.numbers import end_offset
-from tests.broker.support import ANYONE, PREFIX, answer, gauge, hosted, known
+from tests.broker.support import ANYONE, OPEN, PAUSE, PREFIX, THROTTLE, answer, gauge, hosted, known, state
 
 pytestmark = pytest.mark.broker
 
 MEGA: Final = 1_000_000
-OPEN, THROTTLE, PAUSE = 0, 1, 2
 FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "100"}
 SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none", "validity": "10s"}
 
@@ -74,10 +73,6 @@ def slowed(node: KafkaNode) -> Between:
     limits(node, between.soft, between.hard)
     eventually(lambda: state(node) == THROTTLE)
     return between
-
-
-def state(node: KafkaNode) -> float:
-    return gauge(node, "QuotaTable", "State")
 
 
 def factor(node: KafkaNode) -> float:

@@ -15,7 +15,7 @@ from harness.ports import free_port
 from harness.proxy import Proxy
 from tests.broker.disks import SNAPSHOTS
 from tests.broker.numbers import end_offset
-from tests.broker.support import JAR, PREFIX, callback, gauge, hosted
+from tests.broker.support import JAR, OPEN, PAUSE, PREFIX, callback, gauge, hosted, state
 
 pytestmark = pytest.mark.broker
 
@@ -27,11 +27,6 @@ SETTINGS: Final = {
     "static.storage.hard.min-free-bytes": "1",
 }
 FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
-OPEN, PAUSE = 0, 2
-
-
-def state(node: KafkaNode) -> float:
-    return gauge(node, "QuotaTable", "State")
 
 
 def with_listener(node: KafkaNode, name: str, protocol: str, port: int, advertised: int) -> dict[str, str]:

@@ -66,7 +66,7 @@ def as_user(node: KafkaNode) -> dict[str, str]:
 
 @contextmanager
 def broker(
-    directory: Path, callback: str, *, users: dict[str, str] | None = None, **more: str
+    directory: Path, callback: str, more: dict[str, str], users: dict[str, str] | None = None
 ) -> Iterator[KafkaNode]:
     """A broker with one class or the other, both on its class path; the file differs by nothing else."""
     jars = [JAR, maven_jar("io.strimzi:kafka-quotas-plugin:0.3.1")]
@@ -87,7 +87,7 @@ def their_factor(node: KafkaNode) -> float:
 
 @BOTH
 def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback: str) -> None:
-    with broker(tmp_path, callback, **{LIMIT: "1"}) as node, ExitStack() as stack:
+    with broker(tmp_path, callback, {LIMIT: "1"}) as node, ExitStack() as stack:
         create_topic(node, "t", partitions=2)
         producers = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
         loads = [stack.enter_context(producer) for producer in producers]
@@ -98,7 +98,7 @@ def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback:
 
 @BOTH
 def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, callback: str) -> None:
-    with broker(tmp_path, callback, **{LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+    with broker(tmp_path, callback, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         if callback == THEIRS:
             eventually(lambda: their_factor(node) == 0)
         else:
@@ -110,7 +110,7 @@ def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, 
 
 
 def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
-    with broker(tmp_path, OURS, **{LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+    with broker(tmp_path, OURS, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
         alter_broker_config(node, {PREFIX + LIMIT: "1"})
         eventually(lambda: gauge(node, "QuotaTable", "State") == 0)
@@ -119,7 +119,7 @@ def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_their_admin_client_is_the_one_that_plugins_connect_with(tmp_path: Path) -> None:
-    with broker(tmp_path, OURS, users={"plugin": SECRET}, **{"factor.source": "snapshots"}) as node:
+    with broker(tmp_path, OURS, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
         eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
         eventually(lambda: known(node, "plugin", "quotahost-1"))
         assert answer(node, "plugin", "quotahost-1")["limit"] == "null", "it is exempt"

@@ -64,7 +64,7 @@ def topics(node: KafkaNode, attribute: str) -> float:
 
 
 def over(node: KafkaNode) -> list[str]:
-    lines = Jmx(node).call("quotahost:type=QuotaTable", "explain", "alice", "app")
+    lines: list[str] = Jmx(node).call("quotahost:type=QuotaTable", "explain", "alice", "app")
     return next(line.split("\t")[1] for line in lines if line.startswith("topics-over")).split(",")
 
 
@@ -178,7 +178,7 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
     create_topic(tight, "neighbour")
     own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
     producer = Producer(tight.client_config("alice", "both") | own)
-    outcomes: dict[str, set[str | None]] = {full: set(), "neighbour": set()}
+    outcomes: dict[str, set[KafkaError | str | None]] = {full: set(), "neighbour": set()}
 
     def note(error: KafkaError | None, message: Message) -> None:
         outcomes[str(message.topic())].add(error and error.name())

@@ -29,7 +29,7 @@ def limit(kind: str, level: int) -> dict[str, Any]:
     return {"type": kind, "level": level}
 
 
-def snapshot(broker: str, at: datetime, volumes: Sequence[dict[str, Any]], **more: Any) -> bytes:
+def snapshot(broker: str, at: datetime, volumes: Sequence[dict[str, Any] | None], **more: Any) -> bytes:
     told = {
         "brokerId": broker,
         "snapshotAt": at.isoformat().replace("+00:00", "Z"),

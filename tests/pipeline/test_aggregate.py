@@ -96,9 +96,9 @@ def topics(draw: st.DrawFn) -> list[Record]:
             made.append(record(offset, broker, value, written))
         else:
             made.append(record(offset, broker, None if what == "tombstone" else b"{", written))
-    if made and draw(st.booleans()):
+    if draw(st.booleans()) and made:
         made.append(replace(made[0], offset=99))  # a duplicate
-    return draw(st.permutations(made))
+    return list(draw(st.permutations(made)))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

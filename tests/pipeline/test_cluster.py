@@ -10,17 +10,14 @@ import pytest
 
 from harness import QUICK_QUOTAS, Cluster, ProducerLoad, create_topic, eventually
 from harness.pipeline import PipelineProcess
-from tests.broker.support import JAR, callback
+from tests.broker.support import JAR, OPEN, PAUSE, all_are, callback
 from tests.broker.test_cluster_volumes import (
     FENCE,
     FIRST,
-    OPEN,
-    PAUSE,
     SECOND,
     SETTINGS,
     Highest,
     all_answer,
-    all_are,
     at_rest,
     limits_of_broker_1,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -38,7 +38,7 @@ def test_each_volume_of_a_snapshot_is_a_row_with_the_bytes_at_which_its_limits_a
 
 def test_the_columns_are_those_declared(spark: SparkSession) -> None:
     found = readings(frame(spark, [], SNAPSHOT)).schema
-    declared = StructType.fromDDL(COLUMNS)
+    declared = cast("StructType", StructType.fromDDL(COLUMNS))
     assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in declared]
 
 

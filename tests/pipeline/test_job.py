@@ -13,6 +13,7 @@ from harness import KafkaNode, eventually
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.progress import Progress
+from quotahost.wire_cluster import ClusterRecord
 from tests.pipeline.cluster import SNAPSHOTS, Snapshots, letters, newest, published
 from tests.pipeline.records import limit, volume
 
@@ -60,7 +61,9 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
     brokers = Snapshots(running.bootstrap)
     hard = limit("MinFreePercentage", 10)
 
-    def report() -> object:  # again and again, as brokers do: a cold Spark takes longer than validity
+    def report() -> (
+        ClusterRecord | None
+    ):  # again and again, as brokers do: a cold Spark takes longer than validity
         brokers.tell("1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard)
         brokers.tell("2", [volume("/a", 1000, 100)], offlineLogDirs=["/b"])
         brokers.flush()
@@ -89,7 +92,7 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
     assert last.missing_brokers == ("1",)
 
 
-def _with(running: Running, **expected: int) -> object:
+def _with(running: Running, **expected: int) -> ClusterRecord | None:
     found = newest(running.bootstrap)
     told = found is not None and all(getattr(found, name) == value for name, value in expected.items())
     return found if told else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-Vector = dict[tuple[str, str], float | str]
+Vector = Mapping[tuple[str, str], float | str]
 """Values by instance and mountpoint."""
 
 

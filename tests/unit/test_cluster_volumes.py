@@ -106,12 +106,12 @@ class World:
     ) -> None:
         self.sequence += 1
         when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now + at)
-        fields = {
+        told: dict[str, Any] = {
             "reporting": 2,
             "volume_count": len(volumes),
             "fullest": tuple(map(Filling, volumes)),
         } | fields
-        record = ClusterRecord("c-1", run, self.sequence, when, **fields)
+        record = ClusterRecord("c-1", run, self.sequence, when, **told)
         self.source._reader.record(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from quotahost.factors import members as module
@@ -17,7 +19,8 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_tells_of_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -> None:
-    broker, told = FakeBroker(), []
+    broker = FakeBroker()
+    told: list[Mapping[str, bool]] = []
     members = Members(context(broker), told.append)
     assert not members.ever
     broker.brokers = {1: False, 2: True}
@@ -31,7 +34,8 @@ def test_it_tells_of_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -
 def test_when_the_cluster_is_silent_the_last_known_stay_and_it_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broker, told = FakeBroker(brokers={1: False}), []
+    broker = FakeBroker(brokers={1: False})
+    told: list[Mapping[str, bool]] = []
     members = Members(context(broker), told.append)
     eventually(lambda: told)
     broker.brokers = TimeoutError("no answer")

@@ -74,7 +74,7 @@ def section_of(section: dict[str, str], url: str = "http://prometheus:9090") -> 
 
 
 def answered(plugin: Prometheus) -> ClusterVolumes:
-    return eventually(plugin.read, what="the first answer")  # type: ignore[return-value]
+    return eventually(plugin.read, what="the first answer")
 
 
 def asks_more(server: FakePrometheus, times: int = 4) -> None:
@@ -249,7 +249,12 @@ def threads() -> list[str]:
 
 
 def test_close_ends_the_thread_though_the_server_hangs(source: Make, server: FakePrometheus) -> None:
-    server.answer = lambda asked, handler: server.ended.wait() and success({})  # type: ignore[func-returns-value]
+
+    def hangs(asked: Asked, handler: Any) -> Reply:
+        server.ended.wait()
+        return success({})
+
+    server.answer = hangs
     plugin = source(timeout="1m")
     plugin.read()
     eventually(lambda: server.asked, what="the query that hangs")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
@@ -16,43 +15,17 @@ from quotahost.tasks.publish_usage import PublishUsage
 from quotahost.testing import FakeBroker
 from quotahost.usage import ClientKey, Usage
 from quotahost.wire_usage import decode
+from tests.unit.fakekafka import FakeKafka
 from tests.unit.onbroker import Clock, context, settings
 
 LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
 OWN = {"supplier": "cluster-quota", "plugin__cluster_quota__produce.users": "alice:3M,bob:2M,carol:unlimited"}
 
 
-class Kafka:
-    """Stands for the client and the topic."""
-
-    def __init__(self) -> None:
-        self.sent: list[Usage] = []
-        self.topics: list[str] = []
-        self.waiting: list[Callable[..., None]] = []
-        self.delivers: Any = None  # an error; ... for never
-
-    def ensure(self, config: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
-        self.topics.append(topic)
-
-    def producer(self, config: Any) -> Kafka:
-        return self
-
-    def produce(self, topic: str, key: bytes, value: bytes, on_delivery: Callable[..., None]) -> None:
-        self.sent.append(decode(key, value))
-        self.waiting.append(on_delivery)
-
-    def poll(self, timeout: float) -> None:
-        if self.delivers is not ...:
-            waiting, self.waiting = self.waiting, []
-            for told in waiting:
-                told(self.delivers, None)
-
-    flush = poll
-
-
 class World:
     def __init__(self, directory: Path) -> None:
-        self.kafka, self.clock = Kafka(), Clock()
+        self.kafka: FakeKafka[Usage] = FakeKafka(decode)
+        self.clock = Clock()
         (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
         self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
         self.context = context(self.broker, "publish-usage", **OWN)
@@ -93,7 +66,7 @@ def test_it_tells_at_once_and_then_every_five_seconds(world: World) -> None:
     )  # fmt: skip
     assert world.run(use(), seconds=4.5) == 0
     assert world.run(use(), seconds=0.5) == 1
-    assert world.kafka.topics == ["__quotahost_usage"]
+    assert [each[0] for each in world.kafka.made] == ["__quotahost_usage"]
 
 
 def test_a_broker_without_such_clients_tells_so_for_it_counts_as_one_of_the_cluster(world: World) -> None:

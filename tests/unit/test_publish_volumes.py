@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from quotahost import diskwatch
 from quotahost.disks import Disks
@@ -19,6 +18,7 @@ from quotahost.model import Limit, LimitType, Snapshot, Volume
 from quotahost.tasks.publish_volumes import PublishVolumes, is_news
 from quotahost.testing import FakeBroker
 from quotahost.wire import decode
+from tests.unit.fakekafka import FakeKafka
 from tests.unit.onbroker import Clock, context, settings
 
 SMALL = Volume("1", "/d", 1_000_000, 100_000)
@@ -26,39 +26,8 @@ AT_HALF = Limit(LimitType.CONSUMED_BYTES, 500_000)
 DOWN = KafkaError(KafkaError._MSG_TIMED_OUT)
 
 
-class Kafka:
-    """Stands for the client and the topic: takes records, and reports their delivery when asked to."""
-
-    def __init__(self) -> None:
-        self.sent: list[Snapshot] = []
-        self.made: list[tuple[str, int, bool, bool]] = []
-        self.waiting: list[Callable[..., None]] = []
-        self.down = False
-        self.delivers: Any = None  # an error; ... for never
-
-    def ensure(self, config: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
-        if self.down:
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-        self.made.append((topic, brokers, patient, gathering))
-
-    def producer(self, config: Any) -> Kafka:
-        return self
-
-    def produce(self, topic: str, key: bytes, value: bytes, on_delivery: Callable[..., None]) -> None:
-        self.sent.append(decode(key, value))
-        self.waiting.append(on_delivery)
-
-    def poll(self, timeout: float) -> None:
-        if self.delivers is not ...:
-            waiting, self.waiting = self.waiting, []
-            for told in waiting:
-                told(self.delivers, None)
-
-    flush = poll
-
-
 class World:
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, kafka: FakeKafka[Snapshot]) -> None:
         self.kafka, self.clock, self.broker = kafka, Clock(), FakeBroker(brokers={1: False, 2: False})
         given = {"snapshots__period": "5s", "volumes__period": "1h", "startup__grace": "30s"}
         self.context = context(self.broker, "publish-volumes", **given)
@@ -90,7 +59,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    kafka = Kafka()
+    kafka = FakeKafka(decode)
     monkeypatch.setattr(module, "ensure_compacted", kafka.ensure)
     monkeypatch.setattr(module, "Producer", kafka.producer)
     made = World(kafka)

@@ -411,7 +411,9 @@ FILES = st.fixed_dictionaries(
         "static.kafka.clientIdPrefix": st.text(max_size=5),
     },
 )
-LIMITS = st.one_of(st.just({}), WHOLE.map(lambda text: {BYTES: text}), SHARE.map(lambda text: {RATIO: text}))
+LIMITS: st.SearchStrategy[dict[str, str]] = st.one_of(
+    st.just({}), WHOLE.map(lambda text: {BYTES: text}), SHARE.map(lambda text: {RATIO: text})
+)
 
 
 @given(FILES, LIMITS)

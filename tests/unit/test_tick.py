@@ -69,7 +69,7 @@ def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(
                {"ticker_module": TICKER})  # fmt: skip
     monkeypatch.syspath_prepend(tmp_path)
     shim = FakeShim(rounds=16)
-    Host(shim, clock=lambda: shim.now).run()  # type: ignore[arg-type]
+    Host(shim, clock=lambda: shim.now).run()
     asked = [at for at, whom in shim.asked if whom == ("alice", None)]
     assert asked == [2.25, 3.25]  # at 0.25 everyone is asked for anyway, at 1.25 it failed
     assert shim.failed == ["ticker"]

@@ -57,7 +57,8 @@ def test_shares_keep_their_schema_and_come_back(shares: Shares) -> None:
 
 
 def example(schema: Draft7Validator, **fields: Any) -> dict[str, Any]:
-    told = json.loads(json.dumps(schema.schema["examples"][0]))
+    form: Any = schema.schema
+    told = json.loads(json.dumps(form["examples"][0]))
     for name, value in fields.items():
         target = told["clients"][0] if name in told["clients"][0] else told
         target[name] = value

@@ -1,0 +1,47 @@
+"""Stands for a producer and its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+T = TypeVar("T")
+
+
+class FakeKafka(Generic[T]):
+    """Takes records, and reports their delivery when asked to."""
+
+    def __init__(self, decode: Callable[[bytes, bytes], T]) -> None:
+        """Nothing is sent yet; ``decode`` reads what will be."""
+        self._decode = decode
+        self._waiting: list[Callable[..., None]] = []
+        self.sent: list[T] = []
+        self.made: list[tuple[str, int, bool, bool]] = []
+        self.down = False
+        self.delivers: Any = None  # an error; ... for never
+
+    def ensure(self, config: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
+        """In the place of ``ensure_compacted``."""
+        if self.down:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        self.made.append((topic, brokers, patient, gathering))
+
+    def producer(self, config: Any) -> FakeKafka[T]:
+        """In the place of ``Producer``."""
+        return self
+
+    def produce(self, topic: str, key: bytes, value: bytes, on_delivery: Callable[..., None]) -> None:
+        """As confluent-kafka's."""
+        self.sent.append(self._decode(key, value))
+        self._waiting.append(on_delivery)
+
+    def poll(self, timeout: float) -> None:
+        """As confluent-kafka's."""
+        if self.delivers is not ...:
+            waiting, self._waiting = self._waiting, []
+            for told in waiting:
+                told(self.delivers, None)
+
+    flush = poll
