@@ -14,12 +14,12 @@ from quotahost.changes import Changes
 from quotahost.discovery import PluginError
 from quotahost.events import client_quota, cluster, properties
 from quotahost.exemptions import Exemptions
+from quotahost.exporter import exporter
 from quotahost.factorloop import FactorLoop
 from quotahost.fencecheck import FenceCheck
 from quotahost.guard import Guard
 from quotahost.hostbroker import HostBroker
 from quotahost.lineup import Lineup, Member
-from quotahost.metrics import exporter
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType
 from quotahost.resolver import Resolver, asks, failures
 from quotahost.settings import Settings, SettingsError, live_properties

@@ -18,8 +18,8 @@ from quotahost.model import Client, Quota, Scope
 from quotahost.resolver import Resolver
 from quotahost.settings import PREFIX, Settings, SettingsError
 from quotahost.shim import NEWCOMER
+from tests.unit.cli.test_explain import told
 from tests.unit.fakeshim import FakeShim
-from tests.unit.test_explain import told
 
 ALICE = Client("alice", "app")
 QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([

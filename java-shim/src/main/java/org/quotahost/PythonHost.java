@@ -30,7 +30,7 @@ public final class PythonHost {
 
     private final Inbox inbox = new Inbox();
     private final QuotaTable table = new QuotaTable(inbox);
-    private final Lease lease = new Lease(System::nanoTime, table::fallback);
+    private final Lease lease = new Lease(System::nanoTime, table.factorInForce::fallback);
     private final Gauges gauges = new Gauges();
     private final Watch watch = new Watch(lease, table);
     private final TopicQuotas topicQuotas = new TopicQuotas();
@@ -236,7 +236,7 @@ public final class PythonHost {
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, restarts::sum);
-        Fence.onInstall(table::fenceChanged);
+        Fence.onInstall(table.factorInForce::move);
         thread = new Thread(null, () -> live(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
         thread.start();

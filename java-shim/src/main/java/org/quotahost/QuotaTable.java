@@ -2,7 +2,6 @@ package org.quotahost;
 
 import java.util.ArrayList;
 import java.util.EnumSet;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
@@ -28,6 +27,7 @@ public final class QuotaTable {
     final Counters counters = new Counters();
     private final Inbox inbox;
     private final Scopes scopes = new Scopes();
+    final FactorInForce factorInForce = new FactorInForce(scopes, this);
     private volatile ClientMap clients = new ClientMap(0);
     /** In beats since the start. */
     private volatile int now;
@@ -35,14 +35,6 @@ public final class QuotaTable {
     private volatile int size;
     private volatile int clientsMax = 50_000;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    private final Ramp produceRamp = new Ramp();
-    private final Ramp ramp = new Ramp();
-    private double factorBeforePause = 1;
-    private volatile double hostFactor = 1;
-    private volatile String reason = "";
-    private volatile Double fallbackFactor;
-    /** The factor is below 1, and what clients without a quota did before is measured. */
-    private volatile boolean reduced;
 
     /** What has happened in the table since it was made. */
     static final class Counters {
@@ -106,13 +98,12 @@ public final class QuotaTable {
         }
         scopes.bump(reset);
         Fence.shadow(shadow);
-        scopes.apply(new LimitRule(ramp.value(), produceRamp.value(), floorBytes, types, shadow));
+        scopes.apply(factorInForce.rule(floorBytes, types, shadow));
     }
 
     /** How quickly the factor may fall: Kafka's window and the longest mute that a step may cause. */
-    public synchronized void configureRamp(long windowMs, long maxMuteMs) {
-        produceRamp.configure(windowMs, maxMuteMs);
-        ramp.configure(windowMs, maxMuteMs);
+    public void configureRamp(long windowMs, long maxMuteMs) {
+        factorInForce.configure(windowMs, maxMuteMs);
     }
 
     /** Who passes the fence in every state: principals, and client-ids where nobody authenticates (Fence). */
@@ -121,8 +112,7 @@ public final class QuotaTable {
     }
 
     /**
-     * Takes the host's answers: for each client of the batch and each quota type a scope code (Scopes) and a rate,
-     * NaN for unlimited, and who says so: an index into the suppliers (or reasons of an exemption), -1 for nobody.
+     * Takes the host's answers for a batch (Answers says how they are laid out).
      * Answers how many clients differ from what was known; another source alone is no difference.
      */
     public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups, int[] sources,
@@ -132,7 +122,7 @@ public final class QuotaTable {
         int changed = 0;
         for (int i = 0; i < batch.clients.size(); i++) {
             Batch.Asked asked = batch.clients.get(i);
-            if (put(asked, new Answer(answers, i * Tags.TYPES), reset)) changed++;
+            if (put(asked, answers.of(i), reset)) changed++;
             if (asked.since() != 0) counters.resolveTime.record(System.nanoTime() - asked.since());
         }
         counters.changes.add(changed);
@@ -147,14 +137,7 @@ public final class QuotaTable {
 
     /** The factor that the host found, and why; it holds while the lease does. */
     public void factor(double value, String why) {
-        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        hostFactor = value;
-        reason = why;
-        move();
-    }
-
-    void factor(double value) {
-        factor(value, "");
+        factorInForce.found(value, why);
     }
 
     /** The clients known that match, to be asked for again; null matches all. */
@@ -168,70 +151,10 @@ public final class QuotaTable {
         return known(c -> c.unresolved);
     }
 
-    // ---- lease and clock -------------------------------------------------------------------------------------
-
-    /** While the host is silent the fallback's factor holds; null gives the host's back. */
-    void fallback(Double factor) {
-        fallbackFactor = factor;
-        move();
-    }
-
-    /** A fence came or went: a broker makes its authorizer after its quota callback. */
-    void fenceChanged() {
-        move();
-    }
-
-    double factorInForce() {
-        Double instead = fallbackFactor;
-        return instead != null ? instead : hostFactor;
-    }
-
-    /** Why the host's factor is what it is. */
-    String reason() {
-        return reason;
-    }
+    // ---- clock and readers -------------------------------------------------------------------------------------
 
     LimitRule rule() {
         return scopes.rule();
-    }
-
-    /** What produce limits are multiplied by: on its way to the factor in force, or held where the fence took over. */
-    synchronized double limitFactor() {
-        return produceRamp.value();
-    }
-
-    /** Takes the limits towards the factor in force as far as max.mute allows now; called until they are there. */
-    void move() {
-        Map<Integer, Map<List<String>, Double>> rates = factorInForce() < 1 && !reduced ? rates() : Map.of();
-        synchronized (this) {
-            double factor = factorInForce();
-            reduced = factor < 1;
-            if (factor > 0) factorBeforePause = factor;
-            produceRamp.aim(fenced(factor) ? factorBeforePause : factor);
-            ramp.aim(factor);
-            rates.forEach((type, measured) -> scopes.measured(type, measured, scopes.rule().floor(type)));
-            long now = System.nanoTime();
-            if (produceRamp.step(now) | ramp.step(now)) {
-                scopes.apply(scopes.rule().withFactors(ramp.value(), produceRamp.value()));
-            }
-        }
-    }
-
-    /** PAUSE is the fence's where there is one: the limits stay, so that letting go is immediate. */
-    private boolean fenced(double factor) {
-        boolean held = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
-        if (held) Fence.close();
-        else Fence.open();
-        return held;
-    }
-
-    /** What clients do right now, for those without a quota that the factor could act on. */
-    private Map<Integer, Map<List<String>, Double>> rates() {
-        Map<Integer, Map<List<String>, Double>> rates = new HashMap<>();
-        for (ClientQuotaType type : ClientQuotaType.values()) {
-            if (scopes.rule().factors(type.ordinal())) rates.put(type.ordinal(), KafkaRates.of(type));
-        }
-        return rates;
     }
 
     /** Moves the clock by which idleness is measured to so many ms after the start. */
@@ -298,26 +221,7 @@ public final class QuotaTable {
 
     // ---- writing, under the lock -----------------------------------------------------------------------------
 
-    /** The host's answers for a whole batch. */
-    private record Answers(int[] codes, double[] rates, String[] groups, int[] sources, String[] suppliers) {}
-
-    /** The host's answer for one client: where it stands in the arrays. */
-    private record Answer(Answers all, int at) {
-        int code(int type) {
-            return all.codes[at + type];
-        }
-
-        double rate(int type) {
-            return all.rates[at + type];
-        }
-
-        String source(int type) {
-            int source = all.sources[at + type];
-            return source < 0 ? "" : all.suppliers[source];
-        }
-    }
-
-    private boolean put(Batch.Asked asked, Answer answer, boolean[] reset) {
+    private boolean put(Batch.Asked asked, Answers.Answer answer, boolean[] reset) {
         Client old = clients.get(asked.principal(), asked.clientId());
         if (old == null && size >= clientsMax) return false;
         Client client = old != null ? old : new Client(asked.principal(), asked.clientId(), now);
@@ -329,7 +233,7 @@ public final class QuotaTable {
             Tags from = old == null ? null : old.tags[type];
             boolean failed = answer.code(type) == Scopes.NEWCOMER;
             unresolved |= failed;
-            next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.all.groups);
+            next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.groups());
             sources[type] = failed && from != null && from != scopes.newcomers ? old.sources[type] : answer.source(type);
             changed |= place(from, next[type], type, answer, reset);
         }
@@ -340,7 +244,7 @@ public final class QuotaTable {
         return changed;
     }
 
-    private boolean place(Tags from, Tags to, int type, Answer answer, boolean[] reset) {
+    private boolean place(Tags from, Tags to, int type, Answers.Answer answer, boolean[] reset) {
         int code = answer.code(type);
         boolean fresh = !to.used(type);
         boolean differs = code != Scopes.NEWCOMER

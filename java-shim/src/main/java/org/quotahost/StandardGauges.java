@@ -15,9 +15,9 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "Unadmitted", counters.unadmitted::sum);
         gauges.add("QuotaTable", "", "Evicted", counters.evicted::sum);
         gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
-        gauges.add("QuotaTable", "", "Factor", table::factorInForce);
-        gauges.add("QuotaTable", "", "LimitFactor", table::limitFactor);
-        gauges.add("QuotaTable", "", "State", () -> TableState.state(table.factorInForce()).ordinal());
+        gauges.add("QuotaTable", "", "Factor", table.factorInForce::value);
+        gauges.add("QuotaTable", "", "LimitFactor", table.factorInForce::limitFactor);
+        gauges.add("QuotaTable", "", "State", () -> TableState.state(table.factorInForce.value()).ordinal());
         gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));

@@ -18,14 +18,14 @@ final class TableState {
     /** Factor aimed at and acted on, their cause, the mode, the fence, also for this one client, and the topics. */
     static String[] lines(QuotaTable table, Lease lease, TopicQuotas topics, String principal, String clientId) {
         LimitRule rule = table.rule();
-        double factor = table.factorInForce();
+        double factor = table.factorInForce.value();
         boolean fallback = lease.expired();
         return Stream.of(
                 List.of("mode", rule.shadow() ? "shadow" : "enforce"),
                 List.of("state", state(factor)),
                 List.of("factor", factor),
-                List.of("limit-factor", table.limitFactor()),
-                List.of("cause", fallback ? lease.sentence() : table.reason()),
+                List.of("limit-factor", table.factorInForce.limitFactor()),
+                List.of("cause", fallback ? lease.sentence() : table.factorInForce.reason()),
                 List.of("fallback", fallback),
                 List.of("factor-types", rule.factored().stream().map(Enum::name).sorted().collect(Collectors.joining(","))),
                 List.of("fence-installed", Fence.installed()),

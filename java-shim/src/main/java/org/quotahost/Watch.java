@@ -36,7 +36,7 @@ final class Watch {
         try {
             table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
             lease.check();
-            table.move();
+            table.factorInForce.move();
             long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
             if (System.nanoTime() - tickedAt >= eighth) {
                 tickedAt = System.nanoTime();

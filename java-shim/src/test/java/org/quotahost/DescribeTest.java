@@ -42,7 +42,7 @@ class DescribeTest {
     @Test
     void theFirstFieldsAreTagsBaseRateAndLimitOfEachType() {
         publish(table, "a:b", "a\tb\\c", Scopes.CLIENT, 1_000);
-        table.factor(0.5);
+        table.factor(0.5, "");
 
         assertEquals("PRODUCE\ta%3Ab\ta\\tb\\\\c\t1000.0\t500.0\tknown\tstatic\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN",
                 table.describe("a:b", "a\tb\\c")[PRODUCE]);
@@ -74,7 +74,7 @@ class DescribeTest {
     void whileTheFactorActsWhatStandsInForAMissingQuotaIsTold() {
         publish(table, "alice", "app", Scopes.CLIENT, UNLIMITED);
         assertEquals("NaN", fields(PRODUCE).get(8), "not while the factor is 1");
-        table.factor(0.9);
+        table.factor(0.9, "");
         assertEquals(List.of("100.0", "newcomers"), List.of(fields(PRODUCE).get(8), fields(PRODUCE).get(10)));
         assertEquals("NaN", fields(FETCH).get(8), "the factor doesn't act on it");
     }
@@ -88,7 +88,7 @@ class DescribeTest {
         ManagementFactory.getPlatformMBeanServer().registerMBean(bean, name);
         try {
             publish(table, "alice", "app", Scopes.USER, UNLIMITED);
-            table.factor(0.9);
+            table.factor(0.9, "");
             assertEquals(List.of("4000.0", "measured"), List.of(fields(PRODUCE).get(8), fields(PRODUCE).get(10)));
             assertEquals(List.of("4000.0", "250.0"), fields(PRODUCE).subList(12, 14));
         } finally {
@@ -101,7 +101,7 @@ class DescribeTest {
         publish(table, "alice", "app", Scopes.CLIENT, 1_000);
         publish(table, "alice", "small", Scopes.CLIENT, 5);
         table.configureRamp(1, 1_000_000_000); // a fall to nothing in one step
-        table.factor(0);
+        table.factor(0, "");
         assertEquals(List.of("10.0", "true"), List.of(fields(PRODUCE).get(4), fields(PRODUCE).get(9)));
         assertEquals("false", fields(FETCH).get(9), "no factor acts on it");
         assertEquals("5.0\tknown\tstatic\tfalse\tNaN\tfalse", String.join("\t",
@@ -111,7 +111,7 @@ class DescribeTest {
     @Test
     void theStateNamesFactorAndCauseAndTheLeasesOwnSentenceOnceItRanOut() {
         long[] now = {0};
-        Lease lease = new Lease(() -> now[0], table::fallback);
+        Lease lease = new Lease(() -> now[0], table.factorInForce::fallback);
         lease.configure(1_000, "PAUSE");
         table.factor(0.5, "broker 2, volume /dev/sdb");
         var told = state(table, lease);
@@ -131,8 +131,8 @@ class DescribeTest {
         table.exempt(new String[] {"root"}, new String[0], false);
         Fence.install();
         try {
-            table.factor(0);
-            Lease lease = new Lease(() -> 0, table::fallback);
+            table.factor(0, "");
+            Lease lease = new Lease(() -> 0, table.factorInForce::fallback);
             var told = state(table, lease);
             assertEquals("true true false", String.join(" ", told.get("fence-installed"), told.get("fence-closed"), told.get("fence-passes")));
             assertEquals("1.0", told.get("limit-factor"), "the limits stay where they were");

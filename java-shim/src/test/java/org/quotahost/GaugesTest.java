@@ -93,10 +93,10 @@ class GaugesTest {
     void theStandardOnesShowTheTableTheInboxAndTheLease() throws Exception {
         Inbox inbox = new Inbox();
         QuotaTable table = Tables.table(inbox, 3, 3_600);
-        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table::fallback), new TopicQuotas(), () -> 0);
+        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table.factorInForce::fallback), new TopicQuotas(), () -> 0);
         inbox.ask("alice", "a");
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        table.factor(0.5);
+        table.factor(0.5, "");
 
         ObjectName name = new ObjectName("quotahost:type=QuotaTable");
         assertEquals(1.0, server.getAttribute(name, "Clients"));

@@ -58,8 +58,8 @@ class KafkaSensorsTest {
         Tables.publish(broker.table, "u", "a", Scopes.CLIENT, Double.NaN);
         broker.kafka.request("u", "a");
         for (int tick = 0; tick < 3 * QuotaTable.TICKS_PER_IDLE; tick++) broker.kafka.tick();
-        broker.table.factor(0);
-        broker.table.factor(1);
+        broker.table.factor(0, "");
+        broker.table.factor(1, "");
         broker.kafka.request("someone", "else");
 
         Tables.publish(broker.table, "u", "a", Scopes.CLIENT, Double.NaN);
@@ -78,9 +78,9 @@ class KafkaSensorsTest {
         Arbitrary<Integer> code = Arbitraries.of(0, 1, 2, 3, Scopes.NEWCOMER, Scopes.EXEMPT, Scopes.GROUP);
         Arbitrary<Double> rate = Arbitraries.of(5.0, 1_000.0, 2_000.0, Double.NaN);
         Arbitrary<Step> published = Combinators.combine(user, code, rate).as(KafkaSensorsTest::published);
-        Arbitrary<Step> factor = Arbitraries.of(0.0, 0.5, 1.0).map(f -> new Step("factor " + f, b -> b.table.factor(f)));
+        Arbitrary<Step> factor = Arbitraries.of(0.0, 0.5, 1.0).map(f -> new Step("factor " + f, b -> b.table.factor(f, "")));
         Arbitrary<Step> fallback = Arbitraries.of(0.0, 1.0).injectNull(0.5)
-                .map(f -> new Step("fallback " + f, b -> b.table.fallback(f)));
+                .map(f -> new Step("fallback " + f, b -> b.table.factorInForce.fallback(f)));
         Arbitrary<Step> silence = Combinators.combine(user, Arbitraries.integers().between(1, 20)).as(KafkaSensorsTest::silence);
         Arbitrary<Step> newcomers = Arbitraries.of(100.0, 200.0, Double.NaN).map(KafkaSensorsTest::newcomers);
         return Arbitraries.oneOf(published, published, factor, fallback, silence, newcomers).list().ofMaxSize(40);

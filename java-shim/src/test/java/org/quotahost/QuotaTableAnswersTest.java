@@ -72,7 +72,7 @@ class QuotaTableAnswersTest {
     @Test
     void anExemptionEndsWithTheNextAnswer() {
         publish(table, "kafka", "1", Scopes.EXEMPT, UNLIMITED);
-        table.factor(0);
+        table.factor(0, "");
         for (int type = 0; type < Tags.TYPES; type++) assertNull(limit(table, type, "kafka", "1"));
 
         publish(table, "kafka", "1", Scopes.CLIENT, 1_000);
@@ -86,12 +86,12 @@ class QuotaTableAnswersTest {
         publish(table, "alice", "a", Scopes.CLIENT, UNLIMITED);
         assertNull(limit(table, PRODUCE, "alice", "a"));
 
-        table.factor(0.5);
+        table.factor(0.5, "");
         assertEquals(50.0, limit(table, PRODUCE, "alice", "a"));
-        table.factor(0);
+        table.factor(0, "");
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
         assertNull(limit(table, FETCH, "alice", "a"));
-        table.factor(1);
+        table.factor(1, "");
         assertNull(limit(table, PRODUCE, "alice", "a"));
     }
 

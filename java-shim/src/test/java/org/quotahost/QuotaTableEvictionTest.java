@@ -73,7 +73,7 @@ class QuotaTableEvictionTest {
         assertEquals(1_000.0, kafka.request("u", "a"));
         for (int tick = 0; tick < IDLE; tick++) kafka.tick();
 
-        table.factor(0.5);
+        table.factor(0.5, "");
         assertEquals(50.0, kafka.request("u", "a"), "a newcomer again, under the factor");
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         assertEquals(500.0, kafka.request("u", "a"));
@@ -96,7 +96,7 @@ class QuotaTableEvictionTest {
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
 
-        table.factor(0.5);
+        table.factor(0.5, "");
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
     }
 }

@@ -41,7 +41,7 @@ class QuotaTableFenceTest {
     void aFactorOfNothingClosesItAndAnyOtherOpensIt() {
         Asks.fence("none", Map.of());
         for (double factor : new double[] {0, 0.01, 0, 1, 0, 0.5}) {
-            table.factor(factor);
+            table.factor(factor, "");
             assertEquals(factor == 0, Fence.closed(), "factor " + factor);
         }
     }
@@ -49,13 +49,13 @@ class QuotaTableFenceTest {
     @Test
     void whileItIsClosedTheProduceLimitStaysWhereItWas() {
         Asks.fence("none", Map.of());
-        table.factor(0.2);
+        table.factor(0.2, "");
         int generation = table.generation(Tables.PRODUCE);
 
-        table.factor(0);
+        table.factor(0, "");
         assertEquals(200.0, limit(Tables.PRODUCE));
         assertEquals(generation, table.generation(Tables.PRODUCE));
-        table.factor(1);
+        table.factor(1, "");
         assertEquals(1_000.0, limit(Tables.PRODUCE));
     }
 
@@ -64,7 +64,7 @@ class QuotaTableFenceTest {
         Asks.fence("none", Map.of());
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
 
-        table.factor(0);
+        table.factor(0, "");
 
         assertNull(limit(Tables.PRODUCE));
     }
@@ -74,7 +74,7 @@ class QuotaTableFenceTest {
         configure(false, "PRODUCE", "FETCH");
         Asks.fence("none", Map.of());
 
-        table.factor(0);
+        table.factor(0, "");
 
         assertEquals(1_000.0, limit(Tables.PRODUCE));
         assertEquals(FLOOR, limit(Tables.FETCH));
@@ -82,7 +82,7 @@ class QuotaTableFenceTest {
 
     @Test
     void withoutAFenceAPauseIsTheFloor() {
-        table.factor(0);
+        table.factor(0, "");
 
         assertFalse(Fence.closed());
         assertEquals(FLOOR, limit(Tables.PRODUCE));
@@ -90,9 +90,9 @@ class QuotaTableFenceTest {
 
     @Test
     void aFenceThatComesLaterTakesThePauseOver() {
-        Fence.onInstall(table::fenceChanged);
-        table.factor(0.5);
-        table.factor(0);
+        Fence.onInstall(table.factorInForce::move);
+        table.factor(0.5, "");
+        table.factor(0, "");
         assertEquals(FLOOR, limit(Tables.PRODUCE));
 
         Asks.fence("none", Map.of());
@@ -106,7 +106,7 @@ class QuotaTableFenceTest {
         configure(false, "FETCH");
         Asks.fence("none", Map.of());
 
-        table.factor(0);
+        table.factor(0, "");
 
         assertFalse(Fence.closed());
     }
@@ -114,9 +114,9 @@ class QuotaTableFenceTest {
     @Test
     void theFallbackClosesItWhileTheHostIsSilent() {
         Asks.fence("none", Map.of());
-        table.fallback(0.0);
+        table.factorInForce.fallback(0.0);
         assertTrue(Fence.closed());
-        table.fallback(null);
+        table.factorInForce.fallback(null);
         assertFalse(Fence.closed());
     }
 
@@ -124,7 +124,7 @@ class QuotaTableFenceTest {
     void shadowTurnedOnAndOffLiveLetsRequestsThroughAndTurnsThemBack() {
         QuotaFence fence = Asks.fence("none", Map.of());
         var request = Asks.from(ApiKeys.PRODUCE, "alice", "app");
-        table.factor(0);
+        table.factor(0, "");
         assertThrows(Paused.class, () -> fence.authorize(request, Asks.write("t")));
 
         configure(true, "PRODUCE");
@@ -136,7 +136,7 @@ class QuotaTableFenceTest {
     @Test
     void theHostsExemptionsReachIt() {
         QuotaFence fence = Asks.fence("none", Map.of());
-        table.factor(0);
+        table.factor(0, "");
         table.exempt(new String[] {"root"}, new String[] {"1"}, true);
 
         fence.authorize(Asks.from(ApiKeys.PRODUCE, "root", "x"), Asks.write("t"));

@@ -32,7 +32,7 @@ class QuotaTableGenerationTest {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         int fetch = table.generation(FETCH);
 
-        assertTrue(resets(PRODUCE, () -> table.factor(0.5)));
+        assertTrue(resets(PRODUCE, () -> table.factor(0.5, "")));
 
         assertEquals(fetch, table.generation(FETCH));
     }
@@ -40,17 +40,17 @@ class QuotaTableGenerationTest {
     @Test
     void theSameFactorFallbackOrSettingsAreNoReason() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        table.factor(0.5);
+        table.factor(0.5, "");
 
-        assertFalse(resets(PRODUCE, () -> table.factor(0.5)));
-        assertFalse(resets(PRODUCE, () -> table.fallback(0.5)));
-        assertFalse(resets(PRODUCE, () -> table.fallback(null)));
+        assertFalse(resets(PRODUCE, () -> table.factor(0.5, "")));
+        assertFalse(resets(PRODUCE, () -> table.factorInForce.fallback(0.5)));
+        assertFalse(resets(PRODUCE, () -> table.factorInForce.fallback(null)));
         assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));
     }
 
     @Test
     void anotherFloorShadowOrNewcomersRateIsOne() {
-        table.factor(0);
+        table.factor(0, "");
         double[] other = {200, 100, 100, 100};
 
         assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));

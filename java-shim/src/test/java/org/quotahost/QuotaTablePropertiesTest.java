@@ -61,7 +61,7 @@ class QuotaTablePropertiesTest {
             int i = round % clients;
             int code = round % 3 == 0 ? Scopes.USER : Scopes.CLIENT;
             Tables.publish(table, "u" + i, "c", code, i * 1_000 + 1_000 + round % 500);
-            if (round % 50 == 0) table.factor(round % 100 == 0 ? 1 : 0.999);
+            if (round % 50 == 0) table.factor(round % 100 == 0 ? 1 : 0.999, "");
             if (round % 500 == 0) table.tick(); // fewer than would forget a client that no reader came to
         }
         done.set(true);

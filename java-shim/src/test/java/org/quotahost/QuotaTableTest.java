@@ -58,12 +58,12 @@ class QuotaTableTest {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         publish(table, "root", "r", Scopes.EXEMPT, Double.NaN);
 
-        table.factor(0.5);
+        table.factor(0.5, "");
 
         assertEquals(500.0, limit(table, PRODUCE, "alice", "a"));
         assertEquals(1_000.0, limit(table, FETCH, "alice", "a"));
         assertNull(limit(table, PRODUCE, "root", "r"));
-        table.factor(0);
+        table.factor(0, "");
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"), "the floor");
         assertNull(limit(table, PRODUCE, "root", "r"));
     }
@@ -90,7 +90,7 @@ class QuotaTableTest {
         publish(table, "alice", "a", Scopes.CLIENT, 2_000);
         assertNotEquals(before, before = table.generation(PRODUCE), "they have one again");
 
-        table.factor(0.5);
+        table.factor(0.5, "");
         assertNotEquals(before, table.generation(PRODUCE));
     }
 
@@ -162,12 +162,12 @@ class QuotaTableTest {
     @Test
     void theFallbackHoldsWhileItIsSetAndTheHostsFactorAfterwards() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        table.factor(0.5);
-        table.fallback(0.0);
+        table.factor(0.5, "");
+        table.factorInForce.fallback(0.0);
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
-        table.factor(0.7);
+        table.factor(0.7, "");
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
-        table.fallback(null);
+        table.factorInForce.fallback(null);
         assertEquals(700.0, limit(table, PRODUCE, "alice", "a"));
     }
 

@@ -21,7 +21,7 @@ from quotahost.cli.explain_told import Held, Told, escaped, parse, plain
 from quotahost.cli.explain_words import common, of_type
 from quotahost.cli.main import app
 from quotahost.model import Client, QuotaType, State
-from tests.unit.test_cli import write_jar
+from tests.unit.cli.commands import write_jar
 from tools.readme import README
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH

@@ -1,0 +1,38 @@
+"""The command line, called from within."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from quotahost.cli.broker_file import BrokerFile, read_broker_file
+from quotahost.cli.main import app
+from quotahost.settings import PREFIX
+
+CLASS = f"{PREFIX}class=org.quotahost.PythonQuotaCallback\n"
+
+
+def write_jar(path: Path, quotahost: str = "0.1.0", jpype: str = "1.6.0") -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        versions = f"# built\nquotahost={quotahost}\njpype={jpype}\n"
+        archive.writestr("META-INF/quotahost/versions.properties", versions)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def doctor(tmp_path: Path, properties: str, *arguments: object) -> Result:
+    path = tmp_path / "server.properties"
+    path.write_text(properties)
+    return run("doctor", path, "--python", sys.executable, *arguments)
+
+
+def broker(tmp_path: Path, text: str) -> BrokerFile:
+    path = tmp_path / "server.properties"
+    path.write_bytes(text.encode("latin-1"))
+    return read_broker_file(path)

@@ -1,0 +1,178 @@
+"""``quotahost doctor``: what is wrong and what is weak, each with its remedy, and no secret."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quotahost.discovery import GROUPS
+from quotahost.settings import PREFIX
+from tests.unit.cli.commands import CLASS, doctor, run, write_jar
+from tests.unit.fake_packages import distribute
+
+
+def test_a_sound_broker_is_called_so(site: Path, package: Path, kafka: Path, tmp_path: Path) -> None:
+    write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
+    sound = (
+        f"{CLASS}{PREFIX}python.executable={sys.executable}\n"
+        "listeners=SASL_SSL://:9092\n"
+        f"{PREFIX}static.produce=10M\n{PREFIX}validity=PT5M\n"
+    )
+
+    result = doctor(tmp_path, sound, "--kafka-home", kafka)
+
+    assert result.exit_code == 0, result.output
+    assert "Nothing is wrong." in result.output
+    assert "weak " not in result.output
+    assert "WRONG" not in result.output
+    assert "10,000,000 bytes/s (10M)" in result.output
+    assert "300 s" in result.output
+    assert "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.6.0" in result.output
+
+
+def test_without_arguments_doctor_looks_at_its_own_interpreter(site: Path, package: Path) -> None:
+    result = run("doctor")
+    assert result.exit_code == 0, result.output
+    assert sys.executable in result.output
+    assert "name the broker's server.properties" in result.output
+
+
+def test_what_is_wrong_with_the_properties_is_told_and_ends_with_1(
+    site: Path, package: Path, tmp_path: Path
+) -> None:
+    result = doctor(tmp_path, f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n")
+    assert result.exit_code == 1
+    assert f"did you mean {PREFIX}static.produce?" in result.output
+    assert "write 30s for seconds" in result.output
+    assert "Something is WRONG" in result.output
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", f"{PREFIX}class is not set"),
+        (f"{PREFIX}class=io.strimzi.Quotas", f"{PREFIX}class is io.strimzi.Quotas"),
+    ],
+)
+def test_a_broker_that_would_not_load_quotahost_is_wrong(
+    site: Path, package: Path, tmp_path: Path, line: str, words: str
+) -> None:
+    result = doctor(tmp_path, line)
+    assert result.exit_code == 1
+    assert f"{words}: this broker does not load quotahost" in result.output
+
+
+def test_configured_plugins_that_fail_or_refuse_their_settings_are_wrong(
+    site: Path, package: Path, tmp_path: Path
+) -> None:
+    factor = f"{PREFIX}factor.source=fixed\n{PREFIX}plugin.fixed.factor=2\n"
+    result = doctor(tmp_path, f"{CLASS}{PREFIX}supplier=statik\n{factor}")
+    assert result.exit_code == 1
+    assert "supplier 'statik': there is none; did you mean 'static'?" in result.output
+    assert f"{PREFIX}plugin.fixed.factor=2: " in result.output
+
+
+def test_a_broken_plugin_that_is_not_configured_is_only_weak(
+    site: Path, package: Path, tmp_path: Path
+) -> None:
+    distribute(site, "acme", {GROUPS["task"]: {"broken": "acme_no_such:Thing"}})
+    result = doctor(tmp_path, f"{CLASS}listeners=SASL_SSL://:9092\n")
+    assert result.exit_code == 0, result.output
+    assert "task broken of acme is broken: ModuleNotFoundError" in result.output
+
+
+def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) -> None:
+    code = """
+        import pydantic
+        class plugin:
+            class Settings(pydantic.BaseModel):
+                open_sesame: pydantic.SecretStr
+                hour: int = 0
+    """
+    distribute(site, "acme", {GROUPS["supplier"]: {"mine": "acme_mine:plugin"}}, {"acme_mine": code})
+    properties = (
+        f"{CLASS}{PREFIX}supplier=mine\n{PREFIX}kafka.sasl.password=S3CR3T-1\n"
+        f"{PREFIX}plugin.mine.open-sesame=S3CR3T-2\n{PREFIX}plugin.mine.hour="
+    )
+    for hour in ("22", "late"):
+        result = doctor(tmp_path, properties + hour)
+        assert f"{PREFIX}plugin.mine.open-sesame" in result.output
+        assert "***" in result.output
+        assert "S3CR3T" not in result.output
+
+
+def test_markup_in_a_value_is_printed_as_it_is(site: Path, package: Path, tmp_path: Path) -> None:
+    result = doctor(tmp_path, f"{CLASS}{PREFIX}static.excluded.principal.name.list=[red]a[/red]\n")
+    assert "[red]a[/red]" in result.output
+
+
+def test_a_file_that_is_not_there_is_wrong(tmp_path: Path) -> None:
+    result = run("doctor", tmp_path / "none.properties")
+    assert result.exit_code == 1
+    assert "none.properties can't be read" in result.output
+
+
+@pytest.mark.parametrize(
+    ("jars_there", "words"),
+    [
+        ([], "no jar of quotahost's in"),
+        (["0.1.0", "0.0.9"], "more than one jar of quotahost's"),
+        (["0.0.9"], "the jar needs quotahost 0.0.9, installed is 0.1.0"),
+    ],
+)
+def test_there_must_be_exactly_one_jar_of_the_installed_version(
+    site: Path, kafka: Path, tmp_path: Path, jars_there: list[str], words: str
+) -> None:
+    for version in jars_there:
+        write_jar(kafka / "libs" / f"quotahost-{version}.jar", version)
+    result = doctor(tmp_path, CLASS, "--kafka-home", kafka)
+    assert result.exit_code == 1
+    assert words in result.output
+    assert f"quotahost install --kafka-home {kafka}" in result.output
+
+
+def test_a_jar_for_another_jpype_is_wrong(site: Path, kafka: Path, tmp_path: Path) -> None:
+    write_jar(kafka / "libs" / "quotahost-0.1.0.jar", jpype="1.7.1")
+    result = doctor(tmp_path, CLASS, "--kafka-home", kafka)
+    assert result.exit_code == 1
+    assert "the jar needs jpype1 1.7.1, installed is 1.6.0" in result.output
+
+
+def test_another_environment_is_examined_by_its_own_quotahost(
+    site: Path, kafka: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
+    distribute(site, "acme", {GROUPS["supplier"]: {"theirs": "builtins:print"}})
+    other = tmp_path / "other"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
+    libraries = next((other / "lib").glob("python3*/site-packages"))
+    (libraries / "all.pth").write_text("\n".join(path for path in sys.path if path and Path(path).is_dir()))
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"{CLASS}{PREFIX}python.executable={other}/bin/python\n{PREFIX}supplier=theirs\n")
+
+    result = run("doctor", properties, "--kafka-home", kafka)
+
+    printed = capfd.readouterr().out
+    assert result.exit_code == 0, printed
+    assert f"ok    {other}/bin/python" in printed
+    assert "theirs" in printed
+
+
+def test_another_environment_without_quotahost_is_wrong_but_the_properties_are_still_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    other = tmp_path / "other"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"{CLASS}{PREFIX}static.produce=10M\n")
+
+    result = run("doctor", properties, "--python", other / "bin" / "python")
+
+    assert result.exit_code == 1
+    assert "quotahost is not installed there" in result.output
+    assert f"{PREFIX}python.executable={sys.executable}" in result.output
+    assert "10,000,000 bytes/s (10M)" in result.output

@@ -1,0 +1,86 @@
+"""The interpreter that a broker would load."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from quotahost.cli.check_python import check_python
+from quotahost.cli.interpreter import Interpreter, InterpreterError, ask
+from quotahost.cli.report import Level, Section
+from quotahost.settings import PREFIX
+
+
+def python(**changes: object) -> Interpreter:
+    facts: dict[str, object] = {
+        "asked": "/opt/python",
+        "executable": "/opt/python",
+        "prefix": "/opt",
+        "version": "3.12.4",
+        "libpython": "/opt/lib/libpython3.12.so.1.0",
+        "is_free_threaded": False,
+        "jpype": "1.6.0",
+        "quotahost": "0.1.0",
+        "config": ("LDLIBRARY=libpython3.12.so", "LIBDIR=/opt/lib", "Py_ENABLE_SHARED=1"),
+    }
+    return Interpreter(**{**facts, **changes})  # type: ignore[arg-type]
+
+
+def told(section: Section, level: Level) -> list[str]:
+    return [f"{finding.text} -> {finding.remedy}" for finding in section.findings if finding.level is level]
+
+
+def test_a_good_interpreter_has_nothing_wrong_or_weak() -> None:
+    section = check_python(python())
+    assert {finding.level for finding in section.findings} == {Level.GOOD}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"version": "3.10.14"}, ["Python 3.10.14; 3.11 or newer is needed"]),
+        ({"version": "3.13.1", "is_free_threaded": True}, ["free-threaded", "name an ordinary build"]),
+        (
+            {"libpython": "", "config": ("LDLIBRARY=libpython3.12.a", "Py_ENABLE_SHARED=0")},
+            ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"],
+        ),
+        ({"quotahost": ""}, ["quotahost is not installed there", "/opt/python -m pip install quotahost"]),
+        ({"jpype": ""}, ["jpype1 is not installed there"]),
+    ],
+)
+def test_an_interpreter_that_will_not_do_is_wrong_with_its_remedy(
+    changes: dict[str, object], words: list[str]
+) -> None:
+    (wrong,) = told(check_python(python(**changes)), Level.WRONG)
+    for word in words:
+        assert word in wrong
+
+
+def test_an_interpreter_looked_up_on_path_is_weak() -> None:
+    (weak,) = told(check_python(python(asked="python3")), Level.WEAK)
+    assert f"{PREFIX}python.executable=/opt/python" in weak
+
+
+def test_this_interpreter_is_asked_for_real() -> None:
+    found = ask(sys.executable)
+    assert found.version == ".".join(map(str, sys.version_info[:3]))
+    assert found.prefix == sys.prefix
+    assert [line.partition("=")[0] for line in found.config] == ["LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"]
+
+
+def test_what_is_no_python_is_told(tmp_path: Path) -> None:
+    failing = tmp_path / "failing"
+    failing.write_text("#!/bin/sh\necho no such option >&2\nexit 2\n")
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\n")
+    for script in (failing, silent):
+        script.chmod(0o755)
+
+    with pytest.raises(InterpreterError, match="can't be run: No such file"):
+        ask(str(tmp_path / "none"))
+    with pytest.raises(InterpreterError, match=r"no working Python 3.11 or newer: no such option"):
+        ask(str(failing))
+    with pytest.raises(InterpreterError, match="is no Python"):
+        ask(str(silent))

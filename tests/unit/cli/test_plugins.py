@@ -1,0 +1,42 @@
+"""``quotahost plugins`` and ``properties``, and the version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quotahost.discovery import GROUPS
+from quotahost.settings import properties_table
+from tests.unit.cli.commands import run
+from tests.unit.fake_packages import distribute
+
+
+def test_plugins_lists_each_role_s_plugins_with_their_state(site: Path) -> None:
+    broken = {GROUPS["policy"]: {"broken": "acme_no_such:Thing"}}
+    distribute(site, "acme", broken, version="2.3")
+
+    result = run("plugins")
+
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.output.splitlines()]
+    assert ["supplier", "static", "quotahost", "0.1.0", "ok"] in rows
+    assert ["factor", "source", "fixed", "quotahost", "0.1.0", "ok"] in rows
+    assert next(row for row in rows if "broken" in row)[:5] == [
+        "policy",
+        "broken",
+        "acme",
+        "2.3",
+        "ModuleNotFoundError:",
+    ]
+
+
+def test_properties_prints_the_generated_table_or_renews_it_in_a_file(tmp_path: Path) -> None:
+    assert run("properties").output == properties_table()
+
+    readme = tmp_path / "README.md"
+    readme.write_text("# T\n<!-- properties -->\n<!-- /properties -->\n")
+    assert run("properties", "--into", readme).exit_code == 0
+    assert properties_table() in readme.read_text()
+
+
+def test_the_version_is_that_of_the_distribution(site: Path) -> None:
+    assert run("--version").output == "0.1.0\n"

@@ -1,0 +1,61 @@
+"""What is weak in a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quotahost.cli.check_weak import check_weak
+from quotahost.cli.report import Level
+from quotahost.settings import PREFIX, Settings
+from tests.unit.cli.commands import broker
+
+TOTAL = "topics.total.bytes.in.per.sec.threshold"
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ("listeners=PLAINTEXT://:9092", "nobody authenticates on PLAINTEXT, and no principal is excluded"),
+        (
+            f"listeners=PLAINTEXT://:9092\n{PREFIX}static.excluded.principal.name.list=ANONYMOUS",
+            "nobody there is throttled",
+        ),
+        (f"{PREFIX}metrics.port=9404\n{PREFIX}metrics.address=0.0.0.0", "metrics are served on 0.0.0.0"),
+        (f"{PREFIX}clients.idle=59m", "clients.idle is below the hour"),
+        (f"{PREFIX}newcomers.controller-mutation=unlimited", "newcomers are unlimited (controller-mutation)"),
+        (f"{PREFIX}factor.source=fixed\n{PREFIX}fallback.action=OPEN", "fallback.action is OPEN"),
+        (
+            f"{PREFIX}factor.source=fixed\n{PREFIX}validity=500ms",
+            "validity is not above twice factor.interval",
+        ),
+        (f"{PREFIX}policy=p", "a policy is named, but no factor.source"),
+        (f"{PREFIX}mode=shadow", "nothing is enforced"),
+        (f"{PREFIX}supplier=static", "nobody is throttled"),
+        (f"{PREFIX}supplier=mine\n{PREFIX}static.fetch=1M", "the supplier static is not named"),
+        (f"{PREFIX}{TOTAL}=10M", "the broker's authorizer is not the fence"),
+        (
+            f"{PREFIX}{TOTAL}=10M\n{PREFIX}{TOTAL.replace('total.', '')}=a:4M,b:6M\n"
+            "authorizer.class.name=org.quotahost.QuotaFence",
+            "topics without one take nothing in",
+        ),
+    ],
+)
+def test_each_weakness_is_told_once_with_a_remedy(tmp_path: Path, properties: str, words: str) -> None:
+    listeners = "" if "listeners" in properties else "listeners=SASL_SSL://:9092\n"
+    if "factor.source" in properties:
+        listeners += "authorizer.class.name=org.quotahost.QuotaFence\n"
+    file = broker(tmp_path, listeners + properties)
+    (weak,) = check_weak(Settings.from_properties(file.properties), file).findings
+    assert weak.level is Level.WEAK
+    assert words in weak.text
+    assert weak.remedy
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
+def test_metrics_on_loopback_are_not_weak(tmp_path: Path, address: str) -> None:
+    metrics = f"{PREFIX}metrics.port=9404\n{PREFIX}metrics.address={address}"
+    file = broker(tmp_path, f"listeners=SASL_SSL://:9092\n{metrics}")
+    (finding,) = check_weak(Settings.from_properties(file.properties), file).findings
+    assert finding.level is Level.GOOD
