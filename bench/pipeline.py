@@ -24,7 +24,8 @@ SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTERS: Final = "__quotahost_cluster_volumes"
 BACKLOG: Final = 1_000_000  # snapshots
 BROKERS: Final = 10_000
-TURNS: Final = 3
+TURNS: Final = 5
+SETTLED: Final = 4  # batches after a backlog
 VOLUMES: Final = 2  # of each
 SAMPLES: Final = 100  # latencies
 WARM: Final = 100  # before them: a JVM compiles for minutes
@@ -138,10 +139,17 @@ def backlog(folder: Path, node: KafkaNode) -> str:
             until = turn * BACKLOG
             told.append(_worked_off(driver, until))
             if turn < TURNS:
+                _settle(driver)
                 with driver.held():
                     fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
     begin = f"Each time {BACKLOG:,} snapshots of {BROKERS:,} brokers ({VOLUMES} volumes each)"
     return f"{begin}, by a driver that was just started, and then again: {'; '.join(told)}"
+
+
+def _settle(driver: Driver) -> None:
+    """The other queries have begun, and what each batch needs has been done a few times."""
+    batches = driver.metric("batches_total", query="volumes")
+    eventually(lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED, 120, poll=0.2)
 
 
 def _worked_off(driver: Driver, until: int) -> str:
