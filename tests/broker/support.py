@@ -71,7 +71,4 @@ def state(node: KafkaNode) -> float:
 def all_are(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
     """Every broker but that one comes to be OPEN, THROTTLE or PAUSE."""
     nodes = [node for node in cluster.brokers if node is not but]
-    eventually(
-        lambda: all(state(node) == wanted for node in nodes),
-        what=f"state {wanted} on all",
-    )
+    eventually(lambda: all(state(node) == wanted for node in nodes), 40, f"state {wanted} on all")

@@ -92,7 +92,9 @@ def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them
 
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
     first = cluster.brokers[0]
-    limits = Between.around(published(first))
+    disk = published(first)
+    assert disk.capacity > disk.consumed
+    limits = Between.around(disk)
     alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
     all_are(cluster, THROTTLE)
     for node in cluster.brokers:

@@ -61,9 +61,8 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
     brokers = Snapshots(running.bootstrap)
     hard = limit("MinFreePercentage", 10)
 
-    def report() -> (
-        ClusterRecord | None
-    ):  # again and again, as brokers do: a cold Spark takes longer than validity
+    # Again and again, as brokers do: a cold Spark takes longer than validity.
+    def report() -> ClusterRecord | None:
         brokers.tell("1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard)
         brokers.tell("2", [volume("/a", 1000, 100)], offlineLogDirs=["/b"])
         brokers.flush()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from quotahost.pipeline import model, records
+from quotahost.pipeline.model import Record
 from tests.pipeline.records import NOW, ago, frame, limit, record, snapshot, volume
 
 GOOD = [volume("a", 100, 40)]
@@ -63,9 +64,14 @@ def test_what_is_refused_has_its_reason_and_so_has_it_with_the_brokers(spark: Sp
     }
 
 
+def parsed(spark: SparkSession, given: Record) -> Row:
+    (row,) = records.parse(frame(spark, [given])).collect()
+    return row
+
+
 def test_a_number_for_a_broker_id_is_refused_and_not_taken_for_its_text(spark: SparkSession) -> None:
     number = record(0, "1", snapshot("1", NOW, GOOD).replace(b'"brokerId": "1"', b'"brokerId": 1'))
-    assert records.parse(frame(spark, [number])).collect()[0]["error"] == "key"
+    assert parsed(spark, number)["error"] == "key"
 
 
 def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession) -> None:
@@ -77,9 +83,7 @@ def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession)
     "text", ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789Z", "2026-01-02 04:04:05+01:00"]
 )
 def test_all_forms_of_a_time_are_understood(spark: SparkSession, text: str) -> None:
-    row = records.parse(frame(spark, [record(0, "1", snapshot("1", NOW, GOOD, snapshotAt=text))])).collect()[
-        0
-    ]
+    row = parsed(spark, record(0, "1", snapshot("1", NOW, GOOD, snapshotAt=text)))
     assert row["error"] is None
     assert row["seen"].isoformat().startswith("2026-01-02T03:04:05")
 
@@ -90,9 +94,9 @@ def test_all_forms_of_a_time_are_understood(spark: SparkSession, text: str) -> N
 def test_what_is_rare_is_not_refused(spark: SparkSession, volumes: list[dict[str, object]]) -> None:
     given = record(0, "1", snapshot("1", NOW, volumes))
     assert model.refusal(given) is None
-    assert records.parse(frame(spark, [given])).collect()[0]["error"] is None
+    assert parsed(spark, given)["error"] is None
 
 
 def test_unknown_fields_are_harmless(spark: SparkSession) -> None:
-    given = [record(0, "1", snapshot("1", ago(1), [volume("a", 1, 0, colour="red")], nested={"deep": [{}]}))]
-    assert records.parse(frame(spark, given)).collect()[0]["error"] is None
+    given = record(0, "1", snapshot("1", ago(1), [volume("a", 1, 0, colour="red")], nested={"deep": [{}]}))
+    assert parsed(spark, given)["error"] is None

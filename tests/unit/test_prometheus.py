@@ -179,12 +179,18 @@ def test_once_the_server_answers_again_the_state_is_known_again(
     eventually(lambda: plugin.read() == KNOWN)
 
 
-def test_read_does_not_wait_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
-    def hang(asked: Asked, handler: Any) -> Reply:
+def hangs(server: FakePrometheus) -> None:
+    """It answers only when the test ends."""
+
+    def answer(asked: Asked, handler: Any) -> Reply:
         server.ended.wait()
         return success({})
 
-    server.answer = hang
+    server.answer = answer
+
+
+def test_read_does_not_wait_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
+    hangs(server)
     plugin = source()
     plugin.read()
     eventually(lambda: server.asked, what="the query that hangs")
@@ -249,12 +255,7 @@ def threads() -> list[str]:
 
 
 def test_close_ends_the_thread_though_the_server_hangs(source: Make, server: FakePrometheus) -> None:
-
-    def hangs(asked: Asked, handler: Any) -> Reply:
-        server.ended.wait()
-        return success({})
-
-    server.answer = hangs
+    hangs(server)
     plugin = source(timeout="1m")
     plugin.read()
     eventually(lambda: server.asked, what="the query that hangs")

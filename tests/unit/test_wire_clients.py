@@ -42,14 +42,18 @@ def several(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(each, max_size=4, unique_by=lambda one: one.key).map(tuple)
 
 
-@given(st.builds(Usage, names, times, several(used), names))
+usages = st.builds(Usage, names, times, several(used), names)
+several_shares = st.builds(Shares, names, numbers, numbers, times, several(share), names)
+
+
+@given(usages)
 def test_usage_keeps_its_schema_and_comes_back(usage: Usage) -> None:
     value = wire_usage.encode(usage)
     USAGE.validate(json.loads(value))
     assert wire_usage.decode(usage.broker.encode(), value) == usage
 
 
-@given(st.builds(Shares, names, numbers, numbers, times, several(share), names))
+@given(several_shares)
 def test_shares_keep_their_schema_and_come_back(shares: Shares) -> None:
     value = wire_shares.encode(shares)
     SHARES.validate(json.loads(value))

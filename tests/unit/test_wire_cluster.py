@@ -9,19 +9,19 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.wire_cluster import ClusterRecord, Filling, OfflineDir, Refused, decode, encode
 from quotahost.wire_cluster_read import MAX_BYTES, MAX_LISTED, MAX_WORST
+from tests.unit.test_wire import QUICK
 
 LONG = 2**63 - 1
 FORM: dict[str, Any] = json.loads(files("quotahost").joinpath("schemas/cluster-volumes.json").read_text())
 SCHEMA = Draft7Validator(FORM)
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
-QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HARD = Limit(LimitType.MIN_FREE_BYTES, 5)
 DISK = Volume("2", "/d", 100, 97, hard=HARD)
 RECORD = ClusterRecord("c", 7, 42, NOW, reporting=1, volume_count=1, fullest=(Filling(DISK, -12.5, None),))

@@ -2,7 +2,7 @@ package org.quotahost;
 
 /**
  * The host's answers for a batch of clients, by client and quota type: a scope code (Scopes), a rate (NaN for
- * unlimited), and who says so, an index into the suppliers, -1 for nobody.
+ * unlimited), and who says so, an index into the suppliers (or reasons of an exemption), -1 for nobody.
  */
 record Answers(int[] codes, double[] rates, String[] groups, int[] sources, String[] suppliers) {
     /** The answer for one client of the batch. */

@@ -55,7 +55,7 @@ final class FactorInForce {
         }
     }
 
-    /** The rule with the factors as they are now. */
+    /** The rule with the factors as they are now; under the lock. */
     LimitRule rule(double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
         return new LimitRule(ramp.value(), produceRamp.value(), floorBytes, factored, shadow);
     }
