@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JAR := dist/quotahost.jar
-JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/probe.py
+JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/host/probe.py
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help

@@ -6,19 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import (
-    broker,
-    callback,
-    latency,
-    newclients,
-    picture,
-    pipeline,
-    publishing,
-    recovery,
-    report,
-    stop,
-    throttle,
-)
+from bench import broker, callback, newclients, pipeline, report
+from bench.disks import latency, picture, publishing, recovery, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda given: callback.report(callback.run()),

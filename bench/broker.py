@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.callback import JAR
-from harness import KafkaNode, ProducerLoad, create_topic, introduce
+from harness.clients.crowd import introduce
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import create_topic
+from harness.kafka.node import KafkaNode
 
 PREFIX: Final = "client.quota.callback."
 WARM_UP: Final = 5.0  # seconds

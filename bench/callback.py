@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from harness import broker_jars, maven_jar
-from harness.jars import BUILD
+from harness.java.jars import BUILD, broker_jars, maven_jar
 
 SOURCES: Final = Path(__file__).parent / "java"
 JAR: Final = Path(__file__).parent.parent / "dist/quotahost.jar"

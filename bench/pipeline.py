@@ -14,11 +14,14 @@ from typing import Final
 
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
-from harness import KafkaNode, create_topic, eventually
-from harness.pipeline import PipelineProcess
-from harness.ports import free_port
-from quotahost import wire, wire_cluster
+from harness.kafka.admin import create_topic
+from harness.kafka.node import KafkaNode
+from harness.system.pipeline import PipelineProcess
+from harness.system.ports import free_port
+from harness.system.waiting import eventually
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.records import cluster_volumes as wire_cluster
+from quotahost.records import snapshot as wire
 
 SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTERS: Final = "__quotahost_cluster_volumes"
@@ -229,7 +232,7 @@ A_RECORD: Final = 70  # bytes of Kafka's batch header and a record's own fields
 
 
 def _bytes_row(brokers: int) -> str:
-    from bench.publishing import snapshot as large
+    from bench.disks.publishing import snapshot as large
 
     each = len(wire.encode(large(1))) + A_RECORD
     record = _record_size(brokers)
@@ -240,9 +243,9 @@ def _bytes_row(brokers: int) -> str:
 
 def _record_size(brokers: int) -> int:
     """One record a second of a cluster whose volumes are all of one size, as the plain aggregate makes it."""
-    from bench.publishing import snapshot as large
-    from quotahost.pipeline import model
-    from quotahost.pipeline.rules import Rules
+    from bench.disks.publishing import snapshot as large
+    from quotahost.pipeline.volumes.aggregate import Rules
+    from tests.reference import volumes as model
 
     now = datetime.now(UTC)
     records = [

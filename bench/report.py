@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.brokers import busy, table
+from bench.disks.brokers import busy, table
 
 BROKERS: Final = 1_000
 VOLUMES: Final = 2  # of each
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
 
 def generate(directory: str, hours: int, brokers: int = BROKERS) -> int:
     """Write a history by Spark itself, a file for about 10 minutes; answers how many rows it has."""
-    from quotahost.pipeline.session import session
+    from quotahost.pipeline.spark.session import session
 
     spark = session("bench", kafka=False)
     each, span = brokers * VOLUMES, hours * 3600

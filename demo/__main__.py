@@ -18,12 +18,17 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
-from demo import disk, disk_picture, scenario, spark
-from demo.disk import Story
-from demo.picture import draw
-from demo.scenario import Client, Phase, Result
-from demo.table import live, mega, summary
-from harness import KAFKA_WINDOW, KafkaNode, own_file_system
+from demo.disk import picture as disk_picture
+from demo.disk import story as disk
+from demo.disk.story import Story
+from demo.quotas import scenario
+from demo.quotas.picture import draw
+from demo.quotas.scenario import Client, Phase, Result
+from demo.quotas.table import live, mega, summary
+from demo.spark import story as spark
+from harness.clients.load import KAFKA_WINDOW
+from harness.kafka.node import KafkaNode
+from harness.system.filesystem import own_file_system
 
 PICTURE: Final = scenario.ROOT / "build/demo/rates.png"
 DISK: Final = scenario.ROOT / "build/demo/disk.png"

@@ -29,7 +29,15 @@ when the process that started them ends. A quota settles over windows of 11 s; `
 The package knows nothing of quotahost. It needs a JDK (17+), Maven (for the first start) and confluent-kafka.
 """
 
-from harness.admin import (
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.crowd import introduce
+from harness.clients.load import KAFKA_WINDOW, QUICK_QUOTAS, QUICK_WINDOW, Load, Throttled, settled_rate
+from harness.clients.meter import Meter
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.java.helper import HelperError
+from harness.java.jars import DEFAULT_VERSION, ResolveFailed, broker_jars, maven_jar
+from harness.java.jmx import Jmx
+from harness.kafka.admin import (
     DEFAULT,
     ToolFailed,
     alter_broker_config,
@@ -39,19 +47,11 @@ from harness.admin import (
     set_quota,
     unregister_broker,
 )
-from harness.cluster import Cluster
-from harness.consumer import ConsumerLoad
-from harness.crowd import introduce
-from harness.filesystem import own_file_system
-from harness.helper import HelperError
-from harness.jars import DEFAULT_VERSION, ResolveFailed, broker_jars, maven_jar
-from harness.jmx import Jmx
-from harness.load import KAFKA_WINDOW, QUICK_QUOTAS, QUICK_WINDOW, Load, Throttled, settled_rate
-from harness.meter import Meter
-from harness.node import KafkaNode, StartFailed
-from harness.producer import ProducerLoad, fill_topic
-from harness.quotas import EnforcedQuota, enforced_quotas
-from harness.waiting import eventually
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode, StartFailed
+from harness.kafka.quotas import EnforcedQuota, enforced_quotas
+from harness.system.filesystem import own_file_system
+from harness.system.waiting import eventually
 
 __all__ = [
     "DEFAULT",

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from quotahost import metrics, settings, strimzi_names
+from quotahost import metrics
+from quotahost.settings import broker as settings
+from quotahost.settings.strimzi import names as strimzi_names
 
 README: Final = Path(__file__).resolve().parents[1] / "README.md"
 

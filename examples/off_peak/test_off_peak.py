@@ -6,8 +6,9 @@ import pytest
 from off_peak import OffPeak
 
 from quotahost.model import Quota, QuotaType
-from quotahost.properties import SettingsError
-from quotahost.testing import FakeHost, check_supplier
+from quotahost.settings.declaration import SettingsError
+from quotahost.testing.checks import check_supplier
+from quotahost.testing.host import FakeHost
 
 PROPERTIES = {
     "plugin.off-peak.produce": "1M",

@@ -11,30 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from harness import (
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.crowd import introduce
+from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.java.helper import HelperError
+from harness.java.jars import broker_jars
+from harness.java.jmx import Jmx
+from harness.kafka.admin import (
     DEFAULT,
-    QUICK_QUOTAS,
-    QUICK_WINDOW,
-    Cluster,
-    ConsumerLoad,
-    HelperError,
-    Jmx,
-    KafkaNode,
-    ProducerLoad,
-    StartFailed,
     ToolFailed,
     alter_broker_config,
-    broker_jars,
     create_topic,
     describe_quotas,
-    enforced_quotas,
-    eventually,
-    fill_topic,
-    introduce,
     kafka_configs,
     set_quota,
-    settled_rate,
 )
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode, StartFailed
+from harness.kafka.quotas import enforced_quotas
+from harness.system.waiting import eventually
 
 pytestmark = pytest.mark.broker
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline.session import session
+from quotahost.pipeline.spark.session import session
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from harness import KafkaNode, eventually
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
 from quotahost.pipeline.job import Job
+from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.progress import Progress
-from quotahost.wire_cluster import ClusterRecord
-from tests.pipeline.cluster import SNAPSHOTS, Snapshots, letters, newest, published
-from tests.pipeline.records import limit, volume
+from quotahost.records.cluster_volumes import ClusterRecord
+from tests.pipeline.support.records import limit, volume
+from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, letters, newest, published
 
 pytestmark = pytest.mark.broker
 PATIENCE = 120.0  # seconds

@@ -13,9 +13,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from quotahost.cli.main import app
-from quotahost.pipeline import connector
 from quotahost.pipeline.options import Options, OptionsError, options
-from quotahost.pipeline.session import defaults
+from quotahost.pipeline.spark import connector
+from quotahost.pipeline.spark.session import defaults
 from quotahost.pipeline.submit import submit_line
 
 SECRET = "hunter2-very-secret"

@@ -15,12 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from quotahost import shares as plain
-from quotahost import wire_shares, wire_usage
 from quotahost.model import QuotaType
+from quotahost.pipeline import max_min as plain
 from quotahost.pipeline import shares as pipeline
-from quotahost.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, Shares, Usage, Used
-from quotahost.wire_read import Refused
+from quotahost.records import shares as wire_shares
+from quotahost.records import usage as wire_usage
+from quotahost.records.clients import MAX_CLIENTS, MAX_NAMES, ClientKey
+from quotahost.records.codec import Refused
+from quotahost.records.shares import Shares
+from quotahost.records.usage import Usage, Used
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
-from harness.jars import broker_jars
-from harness.java import class_path, program
+from harness.java.jars import broker_jars
+from harness.java.jdk import class_path, program
 
 SOURCE: Final = Path(__file__).with_name("ThrottlingOracle.java")
 

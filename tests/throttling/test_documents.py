@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from quotahost.throttling import BurstRate, EwmaMeter, SampledRate, TokenBucket, simple_delay_s
+from quotahost.throttling.burst_rate import BurstRate
+from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
+from quotahost.throttling.token_bucket import TokenBucket
+from tests.reference.ewma import EwmaMeter
 
 SECOND = 1000
 NOW = 1_700_000_000_000

@@ -8,7 +8,7 @@ import sys
 
 from quotahost import throttling
 
-ALLOWED = {"quotahost", "quotahost.model", "quotahost.volume"}
+ALLOWED = {"quotahost", "quotahost.model.quotas", "quotahost.model.volumes"}
 
 
 def test_throttling_imports_no_module_of_quotahost_but_the_model() -> None:

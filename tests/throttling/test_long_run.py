@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling import BurstRate, TokenBucket
+from quotahost.throttling.burst_rate import BurstRate
+from quotahost.throttling.token_bucket import TokenBucket
 
 NOW = 1_700_000_000_000
 MUTATIONS = st.lists(

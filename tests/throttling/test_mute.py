@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling import SampledRate, bound_after_step
+from quotahost.throttling.sampled_rate import SampledRate
+from tests.reference.mute import bound_after_step
 
 NOW = 1_700_000_000_000
 RECORDS = st.lists(st.tuples(st.floats(0, 1e9), st.integers(0, 4000)), min_size=1, max_size=60)

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.jars import ResolveFailed
-from harness.java import JavaError
-from quotahost.throttling import EwmaMeter, SampledRate, TokenBucket
-from quotahost.throttling.ewma import TICK_MS
+from harness.java.jars import ResolveFailed
+from harness.java.jdk import JavaError
+from quotahost.throttling.sampled_rate import SampledRate
+from quotahost.throttling.token_bucket import TokenBucket
+from tests.reference.ewma import TICK_MS, EwmaMeter
 from tests.throttling.oracle import Oracle
 
 NOW = 1_700_000_000_000

@@ -9,7 +9,7 @@ from typing import Final
 
 import javaproperties
 
-from quotahost.properties import PREFIX
+from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
 _REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297

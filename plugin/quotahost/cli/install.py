@@ -13,7 +13,7 @@ import javaproperties
 
 from quotahost.cli.broker_file import CLASS
 from quotahost.cli.jars import Jar, carried_jar, jars_in
-from quotahost.properties import PREFIX
+from quotahost.settings.declaration import PREFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from quotahost.cli import doctor as doctors
-from quotahost.cli.check_plugins import COLUMNS, check_plugins
-from quotahost.cli.explain import explain
-from quotahost.cli.history import report
+from quotahost.cli.console import console, show, table
+from quotahost.cli.doctor import command as doctors
+from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
+from quotahost.cli.explain.command import explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.pipeline import pipeline
-from quotahost.cli.report import console, show, table
+from quotahost.cli.report.command import report
 from quotahost.cli.simulate import simulate
-from quotahost.properties_show import with_table
-from quotahost.settings import properties_table
+from quotahost.settings.broker import properties_table
+from quotahost.settings.display import with_table
 
 # Locals in a traceback could show secrets.
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)

@@ -50,8 +50,8 @@ def pipeline(
 
 def _run(given: dict[str, object], print_submit: bool) -> None:
     from quotahost.pipeline import main
-    from quotahost.pipeline.connector import ConnectorError
     from quotahost.pipeline.options import OptionsError, options
+    from quotahost.pipeline.spark.connector import ConnectorError
     from quotahost.pipeline.submit import submit_line
 
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +10,19 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from quotahost.cli.report import console, table
-from quotahost.cli.simulate_requests import Request, parse_requests
-from quotahost.properties_parse import parse_count, parse_duration, parse_quantity
-from quotahost.throttling import BurstRate, SampledRate, TokenBucket, simple_delay_s
+from quotahost.cli.console import console, table
+from quotahost.throttling.burst_rate import BurstRate
+from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
+from quotahost.throttling.token_bucket import TokenBucket
 from quotahost.units import show_number
+from quotahost.units.parse import parse_count, parse_duration, parse_quantity
+
+# TODO(merge) Requests as ``quotahost simulate`` is given them: ``560@0``, ``15K@0..3/0.5``.
+
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "token bucket", "KIP-599 v15's rate")
+
+
 _MOST_SAMPLES: Final = 100_000
 
 
@@ -104,3 +111,41 @@ def _draw(requests: Sequence[Request], outcomes: Sequence[tuple[Outcome, ...]], 
         axes.plot([r.ms / 1000 for r in requests], [o.seconds for o in each], marker=".", label=form)
     axes.legend(frameon=False)
     figure.savefig(file, dpi=120)
+
+
+_SECONDS: Final = r"(\d+(?:\.\d+)?)"
+
+
+_REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
+
+
+_MOST: Final = 100_000
+
+
+class Request(NamedTuple):
+    """So many bytes or mutations, at a time in ms since the start."""
+
+    amount: float
+    ms: int
+
+
+def parse_requests(text: str) -> list[Request]:
+    """``AMOUNT@SECONDS`` is one request, ``AMOUNT@FROM..TO/STEP`` are many, the last at TO or before.
+
+    Raises:
+        ValueError: it is neither, or they are more than 100,000.
+    """
+    match = _REQUEST.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f"{text!r} is no request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5"
+        )
+    amount = parse_quantity(match[1])
+    start, stop, step = (round(float(s) * 1000) if s else 0 for s in match.groups()[1:])
+    if match[3] is None:
+        return [Request(amount, start)]
+    if step < 1 or stop < start or (stop - start) // step >= _MOST:
+        raise ValueError(
+            f"{text!r} has no or too many requests; FROM must not exceed TO, and STEP be 0.001 or more"
+        )
+    return [Request(amount, ms) for ms in range(start, stop + 1, step)]

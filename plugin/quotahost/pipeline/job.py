@@ -12,20 +12,19 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.clusterrecord import ClusterRecord
-from quotahost.kafka.compacted import COMPACTED
-from quotahost.pipeline.divider import Divider
-from quotahost.pipeline.jvmkafka import SHORT_LIVED, JvmKafka
-from quotahost.pipeline.letters import Letters
-from quotahost.pipeline.offsets import behind
+from quotahost.pipeline.dead_letters import Letters, Sifted
+from quotahost.pipeline.kafka.clients import SHORT_LIVED, JvmKafka
+from quotahost.pipeline.kafka.leadership import Rivals, Watch
+from quotahost.pipeline.kafka.ticks import Ticks
+from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.progress import Progress
-from quotahost.pipeline.publisher import Publisher
 from quotahost.pipeline.queries import Queries
-from quotahost.pipeline.rivals import Rivals, Watch
-from quotahost.pipeline.rules import Rules
-from quotahost.pipeline.sifted import Sifted
-from quotahost.pipeline.ticks import Ticks
+from quotahost.pipeline.shares import Divider
+from quotahost.pipeline.spark.offsets import behind
+from quotahost.pipeline.volumes.aggregate import Rules
+from quotahost.pipeline.volumes.publisher import Publisher
+from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.pipeline")
 

@@ -8,9 +8,9 @@ import sys
 import threading
 
 from quotahost.pipeline.job import Job
+from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, options
-from quotahost.pipeline.progress import Progress
-from quotahost.pipeline.session import checkpoint_files, session
+from quotahost.pipeline.spark.session import checkpoint_files, session
 
 log = logging.getLogger("quotahost.pipeline")
 

@@ -12,7 +12,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from quotahost.units import Duration
 
-#: By it the brokers' fence knows the pipeline where nobody authenticates; elsewhere its principal must be excluded.
+#: By it the brokers' fence knows the pipeline where nobody authenticates; elsewhere its principal must be
+#   excluded.
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline import aggregate, records
 from quotahost.pipeline import shares as usage
-from quotahost.pipeline.history import start_history
-from quotahost.pipeline.letters import Letters
+from quotahost.pipeline.dead_letters import Letters, counted
+from quotahost.pipeline.history.writer import start_history
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.resources import sql
-from quotahost.pipeline.sifted import counted
-from quotahost.pipeline.sink import spark_options
+from quotahost.pipeline.spark.resources import sql
+from quotahost.pipeline.spark.sinks import spark_options
+from quotahost.pipeline.volumes import aggregate
+from quotahost.pipeline.volumes import parse as records
 
 _FETCH: Final = {  # a million small records in a hurry
     # A fetch that waits at the end of the log holds up the next batch's, until it comes back empty.
@@ -25,12 +25,14 @@ _FETCH: Final = {  # a million small records in a hurry
     "kafka.max.poll.records": "2000",
     "kafka.max.partition.fetch.bytes": "2097152",
 }
-# Records of a task. Enough tasks of one partition's records that no core waits for long for the last; and a task that
+# Records of a task. Enough tasks of one partition's records that no core waits for long for the last; and a
+#   task that
 # begins while the volumes need no core has it until it ends.
 _TASK: Final = 62_500
 _TASK_THAT_CAN_WAIT: Final = 20_000
 Batch = Callable[[DataFrame, int], None]
-# Where it need not be at once: a batch costs a good part of a second of a core, and so does looking for news often.
+# Where it need not be at once: a batch costs a good part of a second of a core, and so does looking for
+#   news often.
 _REFUSED_EVERY: Final = timedelta(seconds=5)
 _SHARES_EVERY: Final = timedelta(milliseconds=500)
 

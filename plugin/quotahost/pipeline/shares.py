@@ -1,38 +1,55 @@
 """Shares of the cluster-wide client quotas, in Spark's own functions: from usage records to records of shares.
 
 ``parse`` reads the records of ``usage.topic``; of what it takes the caller keeps each broker's newest, and ``shares``
-makes one record for each broker of it. It is what :mod:`quotahost.shares` says in plain Python, without Python for
-each row, and reads its input once.
+makes one record for each broker of it. It is what :mod:`quotahost.pipeline.max_min` says in plain Python, without
+Python for each row, and reads its input once.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.shares import FLOOR, SHAVED
-from quotahost.usage import MAX_CLIENTS, MAX_NAMES
-from quotahost.wire_clients import MAX_BYTES, VERSION, time_json
-from quotahost.wire_read import MAX_NAME
+from quotahost.pipeline.kafka.leadership import Rivals
+from quotahost.pipeline.max_min import FLOOR, SHAVED
+from quotahost.pipeline.spark.sinks import bring_forward, write
+from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, VERSION, time_json
+from quotahost.records.codec import MAX_NAME
+
+# TODO(merge) What is done with each batch of usage: divide the cluster quotas, publish the shares.
+
 
 CLIENTS: Final = (
     "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, "
     "quota: DOUBLE>>"
 )  # fmt: skip
+
+
 STATE: Final = f"clusterId STRING, brokerId STRING, ts TIMESTAMP, removed BOOLEAN, clients {CLIENTS}"
+
+
 """What ``shares`` reads: the newest of each broker."""
+
 
 _USAGE: Final = (
     f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {CLIENTS}, _corrupt STRING"
 )
+
+
 _TIME: Final = (
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$"
 )
+
+
 _SKEW_SECONDS: Final = 60  # by which a broker's clock may be ahead of the record's own time
 
-# The generator is a barrier: without it the optimizer copies the parse to each place where a field of it is used.
+
+# The generator is a barrier: without it the optimizer copies the parse to each place where a field of it is
+#   used.
 _PARSE: Final = """
 WITH parsed AS (
   SELECT key, value, topic, partition, offset, timestamp, try_validate_utf8(string(key)) AS k, u
@@ -70,7 +87,9 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timesta
 FROM timed
 """
 
-# Each broker adds a row without a client: their group holds all brokers, for the window to hand to every client, and
+
+# Each broker adds a row without a client: their group holds all brokers, for the window to hand to every
+#   client, and
 # gives a broker its record where there is no client at all.
 _SHARES: Final = """
 WITH brokers AS (
@@ -183,3 +202,27 @@ def shares(state: DataFrame, args: dict[str, Any]) -> DataFrame:
         "names": MAX_NAMES,
     }
     return state.sparkSession.sql(_SHARES, args={**fixed, **args}, state=state)
+
+
+_MS: Final = timedelta(milliseconds=1)
+
+
+class Divider:
+    """Takes the newest usage of all brokers and publishes a record of shares for each broker.
+
+    While a pipeline that was launched later publishes, nothing is: two would give away each quota twice.
+    """
+
+    def __init__(self, topic: str, client: Mapping[str, str], validity: timedelta, rivals: Rivals) -> None:
+        """``client`` is Kafka's, in Java's names; usage older than ``validity`` counts no more."""
+        self._topic, self._validity, self._rivals = topic, validity, rivals
+        self._client = client
+
+    def __call__(self, usage: DataFrame, batch: int) -> None:
+        """A batch of ``sql/usage.sql``, for ``foreachBatch``."""
+        if self._rivals.stands_by():
+            bring_forward(usage)
+            return
+        now = time.time_ns() // 1_000_000
+        found = shares(usage.coalesce(1), arguments(now, self._validity // _MS, self._rivals.run, batch))
+        write(found, self._topic, self._client)

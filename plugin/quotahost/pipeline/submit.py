@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from quotahost.pipeline import connector
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.resources import path
-from quotahost.pipeline.session import DEFAULTS, POOLS
+from quotahost.pipeline.spark import connector
+from quotahost.pipeline.spark.resources import path
+from quotahost.pipeline.spark.session import DEFAULTS, POOLS
 
 
 def submit_line(options: Options, spark: str) -> str:

@@ -9,8 +9,8 @@ from matplotlib import dates
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from quotahost.report.curves import Bucket, Curve, Report, in_utc
-from quotahost.report.words import show_bytes, show_when
+from quotahost.report.values import Bucket, Curve, Report, in_utc
+from quotahost.report.wording import show_bytes, show_when
 
 # The page replaces these by variables of its own, so each must be another one.
 COLOURS: Final = {

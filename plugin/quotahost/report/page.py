@@ -7,10 +7,10 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from quotahost.report import words
-from quotahost.report.curves import Curve, Report
+from quotahost.report import wording as words
 from quotahost.report.figure import draw
 from quotahost.report.svg import as_svg, sparkline
+from quotahost.report.values import Curve, Report
 
 _HEADS: Final = ("volume", "#consumed", "of its capacity", "#fill rate", "time to hard limit", "course")
 _KEY: Final = (

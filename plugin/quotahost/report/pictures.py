@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from quotahost.report.curves import Name, Report
 from quotahost.report.figure import draw
+from quotahost.report.values import Name, Report
 
 _DPI = 130
 _MOST = 80  # characters of a name; file systems take 255 bytes

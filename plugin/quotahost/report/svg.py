@@ -9,8 +9,8 @@ from typing import Final
 import matplotlib
 from matplotlib.figure import Figure
 
-from quotahost.report.curves import Curve
 from quotahost.report.figure import COLOURS
+from quotahost.report.values import Curve
 
 _WIDTH, _HEIGHT = 130, 30
 _POINTS: Final = 65  # of a sparkline: one for each two pixels

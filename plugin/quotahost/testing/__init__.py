@@ -1,4 +1,4 @@
-"""A kit that checks a plugin against the contract of :mod:`quotahost.api`, without a broker.
+"""A kit that checks a plugin against the contract of :mod:`quotahost.api.roles`, without a broker.
 
 One call in a test of yours::
 
@@ -11,10 +11,10 @@ What breaks the contract is an AssertionError that says so in a sentence and nam
 :class:`FakeHost` drives a plugin step by step, for tests of what it decides, on a :class:`FakeBroker`.
 """
 
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source, check_policy, check_supplier, check_task
-from quotahost.testing.fakebroker import FakeBroker
-from quotahost.testing.fakehost import FakeHost
-from quotahost.testing.odd import CLIENT_QUOTAS, CLIENTS, VOLUMES
+from quotahost.testing.host import FakeHost
+from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
 __all__ = [
     "CLIENTS",

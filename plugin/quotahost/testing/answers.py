@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType
 from quotahost.testing.caller import broken
-from quotahost.testing.fakehost import HANGS, FakeHost
+from quotahost.testing.host import HANGS, FakeHost
 
 FROM_MEMORY: Final = 0.01  # seconds; 20,000 clients may be new at once, and are asked for one after the other
 TRIES: Final = 5  # one slow answer may be the machine's fault; so many are the plugin's

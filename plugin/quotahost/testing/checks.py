@@ -1,4 +1,4 @@
-"""One check for each role; what breaks the contract of :mod:`quotahost.api` is an AssertionError."""
+"""One check for each role; what breaks the contract of :mod:`quotahost.api.roles` is an AssertionError."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from quotahost.discovery import PluginError
+from quotahost.discovery.entry_points import PluginError
 from quotahost.model import Client, ClusterVolumes, Factor, Volume
-from quotahost.properties import SettingsError
+from quotahost.settings.declaration import SettingsError
 from quotahost.testing.answers import Answers
 from quotahost.testing.caller import broken
-from quotahost.testing.fakehost import HANGS, FakeHost, Properties
-from quotahost.testing.odd import CLIENT_QUOTAS, CLIENTS, VOLUMES
+from quotahost.testing.host import HANGS, FakeHost, Properties
+from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
 
 def check_supplier(
@@ -31,7 +31,7 @@ def check_supplier(
         entry: the class or function, an ``EntryPoint``, or the name of an installed one.
         properties: the broker's, such as ``{"plugin.NAME.produce": "1M"}``.
         name: NAME; by default the entry point's, or the class' in kebab-case.
-        clients: more than the odd ones that are always asked for (``quotahost.testing.CLIENTS``).
+        clients: more than the odd ones that are always asked for (``quotahost.testing.samples.CLIENTS``).
         reconfigured: other properties, to change to while it lives.
 
     Raises:
@@ -85,7 +85,7 @@ def check_policy(
         entry: see :func:`check_supplier`, as ``properties``, ``name`` and ``reconfigured``.
         properties: the broker's.
         name: of the entry point.
-        volumes: more than those that are always asked for (``quotahost.testing.VOLUMES``).
+        volumes: more than those that are always asked for (``quotahost.testing.samples.VOLUMES``).
         reconfigured: other properties, to change to while it lives.
 
     Raises:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from quotahost.cli.broker_file import BrokerFile, read_broker_file
 from quotahost.cli.main import app
-from quotahost.settings import PREFIX
+from quotahost.settings.declaration import PREFIX
 
 CLASS = f"{PREFIX}class=org.quotahost.PythonQuotaCallback\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quotahost.cli import jars
-from tests.unit.fake_packages import distribute, distribute_quotahost
+from tests.fakes.packages import distribute, distribute_quotahost
 
 PLUGIN_FOLDER = Path(jars.__file__).parents[2]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.cli.listeners import unauthenticated
-from quotahost.settings import PREFIX
+from quotahost.cli.doctor.weaknesses import unauthenticated
+from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import CLASS, broker, doctor
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.discovery import GROUPS
-from quotahost.settings import PREFIX
+from quotahost.discovery.entry_points import GROUPS
+from quotahost.settings.declaration import PREFIX
+from tests.fakes.packages import distribute
 from tests.unit.cli.commands import CLASS, doctor, run, write_jar
-from tests.unit.fake_packages import distribute
 
 
 def test_a_sound_broker_is_called_so(site: Path, package: Path, kafka: Path, tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from quotahost.cli import explain_ask, jars
-from quotahost.cli.explain import named, show
-from quotahost.cli.explain_ask import Unanswered, trouble
-from quotahost.cli.explain_binds import binds
-from quotahost.cli.explain_told import Held, Told, escaped, parse, plain
-from quotahost.cli.explain_words import common, of_type
+from quotahost.cli import jars
+from quotahost.cli.explain import query as explain_ask
+from quotahost.cli.explain.answer import Held, Told, escaped, parse
+from quotahost.cli.explain.command import named, show
+from quotahost.cli.explain.query import Unanswered, trouble
+from quotahost.cli.explain.wording import binds, common, of_type
 from quotahost.cli.main import app
+from quotahost.host.messages import plain
 from quotahost.model import Client, QuotaType, State
 from tests.unit.cli.commands import write_jar
 from tools.readme import README

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quotahost.cli import jars
-from quotahost.settings import PREFIX
+from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import run, write_jar
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.cli.check_python import check_python
-from quotahost.cli.interpreter import Interpreter, InterpreterError, ask
-from quotahost.cli.report import Level, Section
-from quotahost.settings import PREFIX
+from quotahost.cli.console import Level, Section
+from quotahost.cli.doctor.python import Interpreter, InterpreterError, ask, check_python
+from quotahost.settings.declaration import PREFIX
 
 
 def python(**changes: object) -> Interpreter:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quotahost.discovery import GROUPS
-from quotahost.settings import properties_table
+from quotahost.discovery.entry_points import GROUPS
+from quotahost.settings.broker import properties_table
+from tests.fakes.packages import distribute
 from tests.unit.cli.commands import run
-from tests.unit.fake_packages import distribute
 
 
 def test_plugins_lists_each_role_s_plugins_with_their_state(site: Path) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from quotahost.cli.main import app
-from quotahost.cli.simulate import FORMS, run
-from quotahost.cli.simulate_requests import Request, parse_requests
+from quotahost.cli.simulate import FORMS, Request, parse_requests, run
 
 
 def simulated(*arguments: object) -> Result:

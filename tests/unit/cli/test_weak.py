@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.cli.check_weak import check_weak
-from quotahost.cli.report import Level
-from quotahost.settings import PREFIX, Settings
+from quotahost.cli.console import Level
+from quotahost.cli.doctor.weaknesses import check_weak
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import broker
 
 TOTAL = "topics.total.bytes.in.per.sec.threshold"

@@ -1,7 +1,7 @@
 # Run by the shim's host thread: the host lives here until the broker closes it.
 def _serve():
     try:
-        from quotahost.bridge import serve
+        from quotahost.host.bridge import serve
 
         serve()
     except BaseException:

@@ -1,0 +1,189 @@
+"""Brokers to compare on full disks: quotahost with its fence, without it, and Strimzi's plugin."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+
+from bench.callback import JAR, strimzi
+from harness.java.helper import HelperError
+from harness.java.jmx import Jmx
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+
+PREFIX: Final = "client.quota.callback."
+USERS: Final = {"app": "a", "filler": "f"}  # the filler is excluded, so that it can fill any disk
+PAUSE: Final = 2
+CHECK_INTERVAL: Final = 2  # seconds; Strimzi's default is 60, and 1 turns the check off
+SPACE_COMES_BACK_SOON: Final = {
+    "log.segment.delete.delay.ms": "100",
+    "log.initial.task.delay.ms": "100",
+    "log.retention.check.interval.ms": "1000",
+}
+
+
+class Whose(StrEnum):
+    """Which plugin, as the tables name it."""
+
+    FENCED = "quotahost, fence"
+    UNFENCED = "quotahost, no fence"
+    THEIRS = "Strimzi's plugin"
+
+
+def free(directory: Path) -> int:
+    """Bytes that Kafka could still write on the file store of a directory."""
+    store = os.statvfs(directory)
+    return store.f_bavail * store.f_frsize
+
+
+def _theirs(min_free: int) -> dict[str, str]:
+    return {
+        "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
+        "static.storage.check-interval": str(CHECK_INTERVAL),
+        "static.storage.per.volume.limit.min.available.bytes": str(min_free),
+    }
+
+
+def _ours(min_free: int | None, soft_free: int | None) -> dict[str, str]:
+    limits = {"hard": min_free, "soft": soft_free}
+    return {
+        "class": "org.quotahost.PythonQuotaCallback",
+        "python.executable": sys.executable,
+        "factor.source": "snapshots",
+        **{f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items() if at is not None},
+    }
+
+
+def _equip(node: KafkaNode, whose: Whose, settings: dict[str, str]) -> None:
+    """The plugin's properties on a node."""
+    settings = {"static.excluded.principal.name.list": "User:filler", **settings}
+    node.properties = SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in settings.items()}
+    if whose is Whose.THEIRS:
+        node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
+    if whose is Whose.FENCED:
+        node.properties |= {"authorizer.class.name": "org.quotahost.QuotaFence"}
+        node.properties |= {PREFIX + "fence.authorizer": "none"}
+
+
+@contextmanager
+def brokers(
+    whose: Whose, count: int, headroom: int, soft_at: float | None = None, **more: str
+) -> Iterator[Cluster]:
+    """Brokers that run and let everyone write, with a hard limit ``headroom`` bytes from what is used now.
+
+    They share the file store of ``TMPDIR``. Of ours only broker 1 has a limit, so that the others know of the full
+    disk by its snapshots alone; of theirs each one looks at all disks and needs the limit.
+
+    Args:
+        whose: the plugin.
+        count: of brokers.
+        headroom: bytes.
+        soft_at: the soft limit, as a share of the headroom; Strimzi's plugin has none.
+        more: further properties, without prefix, ``_`` for ``.``.
+
+    Raises:
+        ValueError: there is less free than that.
+    """
+    with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
+        classpath = [JAR, *map(Path, strimzi())]
+        cluster = Cluster(Path(folder), count, classpath=classpath, users=USERS, jvm_options=())
+        hard = free(Path(folder)) - headroom
+        if hard <= 0:
+            raise ValueError(
+                f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store"
+            )
+        soft = None if soft_at is None else hard + headroom - int(headroom * soft_at)
+        given = {name.replace("_", "."): value for name, value in more.items()}
+        for node in cluster.brokers:
+            limits = (hard, soft) if node.node_id == 1 else (None, None)
+            plugin = _theirs(hard) if whose is Whose.THEIRS else _ours(*limits)
+            _equip(node, whose, plugin | given)
+        with cluster:
+            # The controllers start with other limits than the brokers know: none may be left in the fallback.
+            eventually(lambda: not any(stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
+            try:
+                yield cluster
+            finally:
+                cluster.kill()  # what nobody needs any more need not end in order
+
+
+def min_free(node: KafkaNode) -> int:
+    """The hard limit of a node, as bytes free."""
+    names = ("static.storage.hard.min-free-bytes", "static.storage.per.volume.limit.min.available.bytes")
+    return max(int(node.properties.get(PREFIX + name, "0")) for name in names)
+
+
+def stopped(node: KafkaNode) -> bool:
+    """Whether a node's plugin says that producers are stopped: PAUSE, or Strimzi's throttle factor 0.
+
+    Raises:
+        RuntimeError: the node has ended, which would look like the fullest stop of all.
+    """
+    alive(node)
+    try:
+        if "strimzi" in node.properties[PREFIX + "class"]:
+            found = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
+            return any(float(bean["Value"]) == 0 for bean in found.values())
+        return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == PAUSE
+    except HelperError:  # not registered yet
+        return True
+
+
+def alive(*nodes: KafkaNode) -> None:
+    """Raises RuntimeError if one of them has ended: nothing measured since counts."""
+    for node in nodes:
+        if not node.running:
+            raise RuntimeError(
+                f"broker {node.node_id} has ended with exit code {node.exit_code}; nothing counts"
+            )
+
+
+def until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:
+    """The moment (monotonic s) at which a cheap condition came true; None if not within timeout seconds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(poll)
+    return time.monotonic()
+
+
+def delete(node: KafkaNode, *topics: str) -> None:
+    """Deletes topics; their files go some 100 ms later."""
+    admin = AdminClient(node.client_config(client_id="bench") | {"log_level": 0})
+    for done in admin.delete_topics(list(topics)).values():
+        done.result(30)
+
+
+def on_disk(cluster: Cluster, topic: str) -> int:
+    """Bytes of a topic's segments, all replicas together: what was appended, whoever says what."""
+    found = 0
+    for node in cluster.brokers:
+        for segment in node.data_dirs[0].glob(f"{topic}-[0-9]*/*.log"):
+            try:
+                found += segment.stat().st_size
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+    return found
+
+
+def busy() -> str:
+    """A line about the machine for under a table."""
+    load = os.getloadavg()[0]
+    return f"Load average {load:.1f} at the end, {os.cpu_count()} cores, files on {tempfile.gettempdir()}."
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,243 @@
+"""What it costs to publish snapshots and to read those of 1,000 brokers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+
+from bench.disks.brokers import Whose, alive, brokers, busy, on_disk, table
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from quotahost.api import Context, NoBroker
+from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
+from quotahost.plugins.factor_sources.snapshots import Snapshots
+from quotahost.plugins.policies.limits import Limits
+from quotahost.records import snapshot as wire
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+
+TOPIC: Final = "__quotahost_snapshots"
+MANY: Final = 1_000  # brokers
+VOLUMES: Final = 20  # of each
+PERIOD: Final = 5.0  # seconds: snapshots.period
+WATCHED: Final = 60.0
+ROOM: Final = 10**9  # bytes of headroom: nothing is to be stopped here
+TICK: Final = os.sysconf("SC_CLK_TCK")
+
+
+def snapshot(broker: int, used: int = 0) -> wire.Snapshot:
+    """That of a large broker: 20 volumes of 4 TB, with limits."""
+    name = str(broker)
+    disks = (Volume(name, f"/dev/nvme{n}n1", 4 * 10**12, 10**12 + n * 10**9 + used) for n in range(VOLUMES))
+    soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
+    return wire.Snapshot(name, datetime.now(UTC), tuple(disks), soft, hard)
+
+
+class _Registry(NoBroker):
+    """Knows of so many brokers as no test can start."""
+
+    def registered(self) -> dict[int, bool]:
+        return dict.fromkeys(range(MANY), False)
+
+    def client_config(self) -> dict[str, str]:
+        return {"bootstrap.servers": "127.0.0.1:1"}
+
+
+def _timed(work: Callable[[], object], times: int) -> float:
+    """The median of the CPU seconds of this thread."""
+    each = []
+    for _ in range(times):
+        began = time.thread_time()
+        work()
+        each.append(time.thread_time() - began)
+    return statistics.median(each)
+
+
+@dataclass(frozen=True)
+class Pure:
+    """CPU seconds of one thread: a record in and out, a read of the source, the policy on all volumes."""
+
+    size: int
+    encode: float
+    take: float
+    read_same: float
+    read_new: float
+    judge: float
+
+
+def pure() -> Pure:
+    """In this process, without a broker."""
+    settings = Settings.from_properties({PREFIX + "factor.source": "snapshots"})
+    context = Context("snapshots", None, settings, 0, logging.getLogger("bench"), broker=_Registry())
+    source, policy = Snapshots(context), Limits(context)
+    try:
+        return _pure(source, policy)
+    finally:
+        source.close()
+
+
+def _pure(source: Snapshots, policy: Limits) -> Pure:
+    first = snapshot(1)
+    value = wire.encode(first)
+    everyone = [(str(n).encode(), wire.encode(snapshot(n))) for n in range(MANY)]
+
+    def take_all() -> None:
+        for key, told in everyone:
+            source.record(key, told, True)
+
+    take = _timed(take_all, 1) / MANY
+    volumes: ClusterVolumes = source.read()
+    assert len(volumes.volumes) > (MANY - 2) * VOLUMES, volumes.unknown
+
+    def news() -> None:
+        source.record(b"7", wire.encode(snapshot(7, used=time.monotonic_ns() % 10**9)), True)
+
+    def new() -> float:
+        news()
+        return _timed(source.read, 1)
+
+    return Pure(
+        len(value),
+        _timed(lambda: wire.encode(first), 200),
+        take,
+        _timed(source.read, 40),
+        statistics.median(new() for _ in range(40)),
+        _timed(lambda: min(policy.quota_factor(volume) for volume in volumes.volumes), 10),
+    )
+
+
+def cpu(node: KafkaNode) -> float:
+    """CPU seconds that the process has used."""
+    fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def cpu_share(node: KafkaNode, seconds: float = WATCHED) -> float:
+    """Of one core, over so many seconds from now."""
+    began, used = time.monotonic(), cpu(node)
+    time.sleep(seconds)
+    alive(node)
+    return (cpu(node) - used) / (time.monotonic() - began)
+
+
+def small_cluster() -> tuple[int, float, float, float]:
+    """Three idle brokers: records a minute of all, bytes of a record, bytes a record on one disk, CPU of one."""
+    with brokers(Whose.FENCED, 3, ROOM) as cluster:
+        time.sleep(20)
+        records, written = len(_values(cluster)), on_disk(cluster, TOPIC)
+        share = cpu_share(cluster.brokers[0])
+        values, grown = _values(cluster)[records:], on_disk(cluster, TOPIC) - written
+        count = len(values)
+        return count, sum(map(len, values)) / count, grown / _replicas(cluster) / count, share
+
+
+def _replicas(cluster: Cluster) -> int:
+    return sum((node.data_dirs[0] / f"{TOPIC}-0").exists() for node in cluster.brokers)
+
+
+def _values(cluster: Cluster) -> list[bytes]:
+    """All that the topic holds, keys included."""
+    own = {"group.id": "bench", "enable.partition.eof": True, "enable.auto.commit": False}
+    consumer = Consumer(cluster.client_config(client_id="bench") | own)
+    consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
+    found = []
+    try:
+        while (message := consumer.poll(15)) is not None:
+            error = message.error()
+            if error is None:
+                found.append((message.key() or b"") + (message.value() or b""))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return found
+        raise TimeoutError(f"no end of {TOPIC}")
+    finally:
+        consumer.close()
+
+
+def alone() -> float:
+    """CPU of an idle broker that has no factor source, of one core."""
+    with brokers(Whose.FENCED, 1, ROOM, factor_source="fixed") as cluster:
+        time.sleep(20)
+        return cpu_share(cluster.brokers[0])
+
+
+def large_cluster() -> tuple[float, float]:
+    """CPU of one broker, of one core: as it is, and while the topic brings 1,000 brokers' snapshots a period."""
+    with brokers(Whose.FENCED, 1, ROOM) as cluster:
+        (node,) = cluster.brokers
+        time.sleep(20)
+        quiet = cpu_share(node)
+        with _everyone_publishes(node):
+            time.sleep(PERIOD)
+            return quiet, cpu_share(node)
+
+
+@contextmanager
+def _everyone_publishes(node: KafkaNode) -> Iterator[None]:
+    """Spread evenly over the period, one record a batch, as from 1,000 producers."""
+    stopping = threading.Event()
+    producer = Producer(node.client_config(client_id="quotahost-1") | {"linger.ms": 0, "log_level": 4})
+
+    def go_on() -> None:
+        number = 0
+        while not stopping.wait(PERIOD / MANY):
+            number = number % MANY + 1
+            told = snapshot(1000 + number)
+            producer.produce(TOPIC, key=told.broker, value=wire.encode(told))
+            producer.poll(0)
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+        producer.flush(10)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms"
+
+
+def main() -> str:
+    """All of it."""
+    own = pure()
+    count, size, stored, three = small_cluster()
+    bare, (quiet, loud) = alone(), large_cluster()
+    interval = Settings.from_properties({}).factor_interval.total_seconds()
+    rows = [
+        ["three brokers, idle: records a minute, of each", f"{count / 3 * 60 / WATCHED:.1f}"],
+        ["a record of one volume, key and value", f"{size:.0f} bytes, {stored:.0f} on a disk"],
+        [
+            "a broker's CPU, idle, without and with snapshots (3 brokers)",
+            f"{bare:.1%}, {three:.1%} of a core",
+        ],
+        [f"a record of {VOLUMES} volumes", f"{own.size:,} bytes"],
+        [f"{MANY:,} brokers, a period of {PERIOD:.0f} s", f"{own.size * MANY / PERIOD / 1e3:,.0f} kB/s"],
+        ["to make one such record", _ms(own.encode)],
+        ["to read, check and remember one", _ms(own.take)],
+        [f"the same for {MANY:,} brokers each period", f"{own.take * MANY / PERIOD:.1%} of a core"],
+        [f"the source's answer, {MANY * VOLUMES:,} volumes, nothing new", _ms(own.read_same)],
+        ["the same after one record", _ms(own.read_new)],
+        ["the policy on all of these, when any is new", _ms(own.judge)],
+        [
+            f"answer and policy each {interval * 1000:.0f} ms, always something new",
+            f"{(own.read_new + own.judge) / interval:.1%} of a core",
+        ],
+        [
+            f"a real broker's CPU, idle, and while {MANY:,} brokers publish into its topic",
+            f"{quiet:.1%}, {loud:.1%} of a core",
+        ],
+    ]
+    return table(["what", ""], rows) + "\n\n" + busy()

@@ -1,0 +1,194 @@
+"""A full disk, then space: how long until the same producers have their rate back."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from bench.disks.brokers import (
+    Whose,
+    alive,
+    brokers,
+    busy,
+    delete,
+    free,
+    min_free,
+    on_disk,
+    stopped,
+    table,
+    until,
+)
+from bench.disks.paced import Paced
+from harness.clients.meter import Meter
+from harness.clients.producer import ProducerLoad
+from harness.java.helper import Helper
+from harness.kafka.admin import create_topic
+from harness.kafka.cluster import Cluster
+from harness.system.waiting import eventually
+
+HEADROOM: Final = 600_000_000  # bytes; the producers take a tenth of it, the filler the rest
+OVER: Final = 50_000_000  # bytes beyond the limit
+RATE: Final = 3e6  # bytes/s of librdkafka's producer
+PERIOD: Final = 2  # ms between two records of Kafka's own
+QUOTA: Final = "1250000"  # bytes/s of each broker: a fifth more than the producers use
+STEADY: Final = 5.0  # seconds
+STOPPED: Final = 15.0
+WINDOW: Final = 0.5
+SHARE: Final = 0.9
+GIVE_UP: Final = 60.0
+RUNS: Final = {Whose.FENCED: 5, Whose.UNFENCED: 5, Whose.THEIRS: 2}
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """Seconds from when space was back, None if not within a minute.
+
+    ``told`` is the longest throttle time in s that librdkafka was told, ``failed`` how many records it lost,
+    ``appended`` the bytes that both appended between the full stop and the return of space.
+    """
+
+    librdkafka: float | None
+    java: float | None
+    told: float
+    failed: int
+    appended: int
+
+
+def runs(whose: Whose, count: int) -> list[Recovered]:
+    """Three brokers; each run with new producers and topics."""
+    with brokers(whose, 3, HEADROOM, static_produce=QUOTA) as cluster:
+        return [_one(cluster, number) for number in range(count)]
+
+
+def _one(cluster: Cluster, number: int) -> Recovered:
+    node, load_topic, java_topic = cluster.brokers[0], f"load-{number}", f"java-{number}"
+    create_topic(node, load_topic, partitions=3)
+    _on_broker(cluster, java_topic, 3)
+    with ExitStack() as stack:
+        load = stack.enter_context(Paced(cluster.client_config("app", "load"), load_topic, RATE))
+        java = stack.enter_context(_java(cluster, java_topic))
+        time.sleep(2 * STEADY)  # the JVM warms up, too
+        began = time.monotonic()
+        wanted = [SHARE * meter.rate(began - STEADY, began) for meter in (load.meter, java)]
+        assert all(wanted), "the producers don't produce"
+        with filled(cluster, f"filler-{number}") as empty:
+            eventually(lambda: all(stopped(each) for each in cluster.brokers), 90, "a full stop")
+            before = _appended(cluster, load_topic, java_topic)
+            time.sleep(STOPPED)
+            appended = _appended(cluster, load_topic, java_topic) - before
+            back = empty()
+        found = _wait(back, [load.meter, java], wanted)
+        alive(*cluster.brokers)
+        told, failed = load.max_throttle(since=began), len(load.errors)
+    delete(node, load_topic, java_topic)
+    return Recovered(found[0], found[1], told, failed, appended)
+
+
+def _appended(cluster: Cluster, *topics: str) -> int:
+    return sum(on_disk(cluster, topic) for topic in topics)
+
+
+def _wait(back: float, meters: list[Meter], wanted: list[float]) -> list[float | None]:
+    """For each, the seconds after ``back`` when its rate over WINDOW was first what was wanted."""
+    found: list[float | None] = [None] * len(meters)
+    while None in found and time.monotonic() - back < GIVE_UP:
+        time.sleep(0.02)
+        now = time.monotonic()
+        for at, meter in enumerate(meters):
+            if found[at] is None and meter.rate(now - WINDOW, now) >= wanted[at]:
+                found[at] = now - back
+    return found
+
+
+def _on_broker(cluster: Cluster, topic: str, broker: int) -> None:
+    """A topic of one partition on a broker without a limit, which knows of the full disk from the snapshots."""
+    admin = AdminClient(cluster.client_config(client_id="bench") | {"log_level": 4})
+    new = NewTopic(topic, 1, replica_assignment=[[broker]])
+    admin.create_topics([new])[topic].result(30)
+
+
+@contextmanager
+def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
+    """The disk, beyond the limit; yields what deletes the topic again, and the moment at which space was back."""
+    node = cluster.brokers[0]
+    limit = min_free(node)
+    create_topic(node, topic, partitions=3)
+    config = cluster.client_config("filler", "filler") | {"queue.buffering.max.kbytes": 32_768}
+    with ProducerLoad(config | {"batch.size": 1_000_000}, topic, record_size=100_000):
+        assert until(lambda: free(node.directory) <= limit - OVER, 60) is not None, "the disk didn't fill"
+
+    def empty() -> float:
+        delete(node, topic)
+        back = until(lambda: free(node.directory) > limit, 30)
+        assert back is not None, "no space came back"
+        return back
+
+    yield empty
+
+
+@contextmanager
+def _java(cluster: Cluster, topic: str) -> Iterator[Meter]:
+    """Kafka's own producer; the meter shows what is appended."""
+    stopping, meter = threading.Event(), Meter()
+    config = {"bootstrap.servers": cluster.bootstrap, "client.id": "java", "acks": "all"}
+    with ThreadPoolExecutor(1) as pool:
+        helper = Helper(cluster.brokers[0].version)
+        count = int((2 * STEADY + 60 + STOPPED + GIVE_UP) * 1000 / PERIOD)
+        done: Future[Any] = pool.submit(helper.ask, "produce", topic, count, PERIOD, config, timeout=600)
+        watcher = threading.Thread(target=_watch, args=(cluster, topic, meter, stopping), daemon=True)
+        watcher.start()
+        try:
+            yield meter
+        finally:
+            stopping.set()
+            watcher.join()
+            helper.end()
+            done.exception(10)
+
+
+def _watch(cluster: Cluster, topic: str, meter: Meter, stopping: threading.Event) -> None:
+    while not stopping.wait(Meter.RESOLUTION):
+        more = on_disk(cluster, topic) - meter.bytes
+        if more > 0:
+            meter.add(more)
+
+
+def _seconds(found: list[float | None]) -> str:
+    """Median and longest."""
+    if None in found:
+        return f"not within {GIVE_UP:.0f} s ({sum(each is None for each in found)} of {len(found)} runs)"
+    known = [each for each in found if each is not None]
+    return f"{statistics.median(known):.2f} / {max(known):.2f}"
+
+
+def report(found: dict[Whose, list[Recovered]]) -> str:
+    """A Markdown table."""
+    heads = ["median / longest, s", "runs", "librdkafka", "Kafka's own producer"]
+    heads += ["longest throttle time told, s", "records lost", f"MB appended in the {STOPPED:.0f} s"]
+    rows = [
+        [
+            whose,
+            str(len(each)),
+            _seconds([one.librdkafka for one in each]),
+            _seconds([one.java for one in each]),
+            f"{max(one.told for one in each):,.1f}",
+            str(sum(one.failed for one in each)),
+            f"{statistics.median(one.appended for one in each) / 1e6:.1f}",
+        ]
+        for whose, each in found.items()
+    ]
+    return table(heads, rows) + "\n\n" + busy()
+
+
+def main(count: int | None = None) -> str:
+    """All three."""
+    return report({whose: runs(whose, count or RUNS[whose]) for whose in Whose})

@@ -1,0 +1,118 @@
+"""What clients that are not exempt append after a full stop, above all those that reconnect for every batch."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from bench.disks.brokers import Whose, brokers, busy, free, min_free, on_disk, stopped, table, until
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.kafka.admin import create_topic
+from harness.system.waiting import eventually
+
+HEADROOM: Final = 400_000_000  # bytes
+BATCH: Final = 900_000  # bytes: one record, one connection
+RECONNECTING: Final = 4  # threads
+AFTER: Final = 15.0  # seconds
+RATE: Final = 20e6  # bytes/s of the one that stays connected
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Bytes appended: between the hard limit and the stop, and after it by either kind of client.
+
+    ``seconds`` is the time from the limit until the plugin said that it had stopped.
+    """
+
+    seconds: float
+    until_then: int
+    reconnecting: int
+    connected: int
+
+
+def run(whose: Whose, after: float = AFTER) -> Stopped:
+    """One broker, whose disk these clients fill themselves."""
+    with brokers(whose, 1, HEADROOM) as cluster, ExitStack() as stack:
+        (node,) = cluster.brokers
+        for topic in ("again", "steady", "exempt"):
+            create_topic(node, topic)
+        stack.enter_context(reconnecting(node.client_config(client_id="again"), "again"))
+        stack.enter_context(ProducerLoad(node.client_config("app", "steady"), "steady", rate=RATE))
+        directory, limit = node.directory, min_free(node)
+        crossed = until(lambda: free(directory) <= limit, 60, 0.002)
+        assert crossed is not None, "the disk didn't fill"
+        at_limit = on_disk(cluster, "*")
+        eventually(lambda: stopped(node), 90, "a full stop", poll=0.01)
+        seconds = time.monotonic() - crossed
+        again, steady, everything = (on_disk(cluster, topic) for topic in ("again", "steady", "*"))
+        time.sleep(after)
+        assert stopped(node), "it has let go meanwhile"
+        fill_topic(
+            node.client_config("filler", "filler"), "exempt", 10_000
+        )  # it still serves, the exempt only
+        return Stopped(
+            seconds,
+            everything - at_limit,
+            on_disk(cluster, "again") - again,
+            on_disk(cluster, "steady") - steady,
+        )
+
+
+@contextmanager
+def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING) -> Iterator[None]:
+    """Threads that open a connection, produce one batch, and close it, again and again."""
+    stopping = threading.Event()
+    value = bytes(BATCH)
+
+    def go_on() -> None:
+        own = {"acks": "1", "linger.ms": 0, "message.send.max.retries": 0, "message.timeout.ms": 5000}
+        while not stopping.is_set():
+            with suppress(KafkaException):
+                producer = Producer({**own, "log_level": 0, **config})
+                producer.produce(topic, value)
+                producer.flush(5)
+
+    workers = [threading.Thread(target=go_on, daemon=True) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for worker in workers:
+            worker.join(15)
+
+
+def report(runs: dict[Whose, Stopped], after: float = AFTER) -> str:
+    """A Markdown table."""
+    heads = [
+        f"in the {after:.0f} s after the full stop",
+        f"{RECONNECTING} clients that reconnect, bytes",
+        "bytes/s",
+        "a connected client, bytes",
+        "limit to stop, s",
+        "appended until then, MB",
+    ]
+    rows = [
+        [
+            whose,
+            f"{each.reconnecting:,}",
+            f"{each.reconnecting / after:,.0f}",
+            f"{each.connected:,}",
+            f"{each.seconds:.2f}",
+            f"{each.until_then / 1e6:.0f}",
+        ]
+        for whose, each in runs.items()
+    ]
+    return table(heads, rows) + "\n\n" + busy()
+
+
+def main(after: float = AFTER) -> str:
+    """All three."""
+    return report({whose: run(whose, after) for whose in Whose}, after)

@@ -1,0 +1,151 @@
+"""How exactly and how evenly a factor is enforced; and a real volume between its limits, by either policy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.callback import JAR, strimzi
+from bench.disks.brokers import PREFIX, SPACE_COMES_BACK_SOON, alive, busy, free, table
+from harness.clients.load import KAFKA_WINDOW
+from harness.clients.meter import Meter
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.system.waiting import eventually
+
+BASE: Final = 20_000_000  # bytes/s
+FACTORS: Final = (0.75, 0.5, 0.25, 0.1)
+WINDOWS: Final = 5
+LENGTH: Final = 40.0  # seconds that the retention keeps
+SEGMENT: Final = 16_777_216  # bytes
+WATCHED: Final = 240.0
+OURS: Final = {"class": "org.quotahost.PythonQuotaCallback", "python.executable": sys.executable}
+THEIRS: Final = {
+    "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
+    "static.produce": str(BASE // 2),
+    "static.storage.check-interval": "0",
+}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Mean bytes/s over what was watched, and the standard deviation of the rates of its quota windows."""
+
+    mean: float
+    deviation: float
+
+    def __str__(self) -> str:
+        """For a table."""
+        return f"{self.mean / 1e6:.2f} | {100 * self.deviation / self.mean:.1f} %"
+
+
+def rates(meter: Meter, start: float, end: float) -> Rates:
+    """Between two moments, over as many whole windows as there are."""
+    starts = [start + n * KAFKA_WINDOW for n in range(int((end - start) / KAFKA_WINDOW))]
+    each = [meter.rate(moment, moment + KAFKA_WINDOW) for moment in starts]
+    return Rates(meter.smooth_rate(start, end), statistics.pstdev(each))
+
+
+def _node(folder: str, plugin: dict[str, str]) -> KafkaNode:
+    properties = SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in plugin.items()}
+    classpath = [JAR, *map(Path, strimzi())]
+    node = KafkaNode(Path(folder), classpath=classpath, properties=properties, probe=True, jvm_options=())
+    if "strimzi" in plugin["class"]:  # wanted even where nothing is checked
+        node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
+    return node
+
+
+def _watch(node: KafkaNode, load: ProducerLoad) -> Rates:
+    """Over the windows after the first from now."""
+    start = time.monotonic() + KAFKA_WINDOW
+    end = start + WINDOWS * KAFKA_WINDOW
+    time.sleep(end - time.monotonic())
+    alive(node)
+    return rates(load.meter, start, end)
+
+
+def factors() -> str:
+    """The source ``fixed`` at several factors, and Strimzi's plugin given half the base as its quota."""
+    heads = ["", "wanted, MB/s", "got, MB/s", "deviation between windows", "got / wanted"]
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        given = {"factor.source": "fixed", "static.produce": str(BASE), "static.scope": "client"}
+        with _node(folder, OURS | given) as node, _eager(node) as load:
+            for factor in FACTORS:
+                alter_broker_config(node, {PREFIX + "plugin.fixed.factor": str(factor)})
+                eventually(lambda f=factor: _bound(node) == f * BASE, 120, "the factor in force")  # type: ignore[misc]
+                rows.append(_row(f"quotahost, factor {factor}", factor * BASE, _watch(node, load)))
+    with tempfile.TemporaryDirectory() as folder, _node(folder, THEIRS) as node, _eager(node) as load:
+        rows.append(_row("Strimzi's plugin, its quota set to half", BASE / 2, _watch(node, load)))
+    return table(heads, rows)
+
+
+def _bound(node: KafkaNode) -> float | None:
+    return next((quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="eager")), None)
+
+
+def _row(what: str, wanted: float, got: Rates) -> list[str]:
+    return [what, f"{wanted / 1e6:.2f}", *str(got).split(" | "), f"{got.mean / wanted:.3f}"]
+
+
+def _eager(node: KafkaNode, **config: str) -> ProducerLoad:
+    shape = {"segment.bytes": str(SEGMENT), "retention.bytes": str(8 * SEGMENT)}
+    create_topic(node, "t", config=config or shape)
+    return ProducerLoad(node.client_config(client_id="eager"), "t")
+
+
+def between(policy: str) -> tuple[Rates, float, float, float]:
+    """An eager producer whose data is kept for LENGTH seconds, on a volume whose limits that half fills.
+
+    At factor f it keeps f x BASE x LENGTH bytes, and the ramp makes of these the factor 1 - f: both hold at a half.
+
+    Returns:
+        The rates of the second half of the time, the factor's range there, ends included.
+    """
+    room = int(BASE * LENGTH)
+    with tempfile.TemporaryDirectory() as folder:
+        hard = free(Path(folder)) - room
+        limits = {"hard": hard, "soft": hard + room}
+        given = {f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items()}
+        given |= {"factor.source": "local", "policy": policy, "static.produce": str(BASE)}
+        keeps = {"retention.ms": str(int(LENGTH * 1000)), "segment.bytes": str(SEGMENT), "segment.ms": "2000"}
+        with _node(folder, OURS | given) as node, _eager(node, **keeps) as load:
+            end = time.monotonic() + WATCHED
+            seen = []
+            while time.monotonic() < end:
+                time.sleep(1)
+                bound = next((quota.bound for quota in enforced_quotas(node, "PRODUCE")), None)
+                seen.append((BASE if bound is None else bound) / BASE)
+            half = seen[len(seen) // 2 :]
+            steps = [abs(b - a) for a, b in itertools.pairwise(half)]
+            return rates(load.meter, end - WATCHED / 2, end), min(half), max(half), math.fsum(steps)
+
+
+def volumes() -> str:
+    """A real volume, held between its limits by retention, under either policy."""
+    heads = [
+        "policy",
+        "got, MB/s",
+        "deviation between windows",
+        "factor, least to most",
+        "its way up and down",
+    ]
+    rows = []
+    for policy in ("limits", "forecast"):
+        got, least, most, way = between(policy)
+        rows.append([policy, *str(got).split(" | "), f"{least:.2f} to {most:.2f}", f"{way:.1f}"])
+    return table(heads, rows)
+
+
+def main() -> str:
+    """Both tables."""
+    return "\n\n".join((factors(), volumes(), busy()))

@@ -1,0 +1,1 @@
+"""The demo's first part: three clients, and three phases of quotas."""

@@ -1,0 +1,46 @@
+"""Rates over time against the quotas, as a picture."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot
+
+from demo.quotas.scenario import Client
+from harness.clients.load import KAFKA_WINDOW
+
+COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
+
+
+def draw(everyone: list[Client], end: float, file: Path) -> None:
+    """Write a PNG: each client's rate, as the mean of Kafka's 11 s window, and its quota as steps."""
+    figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
+    zero = min(client.load.meter.started for client in everyone)
+    for client in everyone:
+        meter = client.load.meter
+        moments = [zero + second for second in range(1, int(end - zero))]
+        rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
+        colour = COLOURS[client.user]
+        axes.plot(
+            [m - zero for m in moments], rates, color=colour, label=f"{client.user} ({client.quota_type})"
+        )
+        steps = [*((moment - zero, quota / 1e6) for moment, quota, _ in client.quotas), (end - zero, 0.0)]
+        for (start, quota), (stop, _) in pairwise(steps):
+            axes.hlines(quota, start, stop, colors=colour, linestyles="dashed", linewidth=1)
+    axes.set(
+        xlabel="seconds",
+        ylabel="MB/s, mean of the last 11 s",
+        ylim=(0, None),
+        title="Achieved rates and quotas (dashed)",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.3)
+    figure.legend(frameon=False, loc="outside lower center", ncols=len(everyone))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)

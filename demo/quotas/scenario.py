@@ -1,0 +1,182 @@
+"""What the demo does: a broker with the jar, three clients, and three phases of quotas."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.load import KAFKA_WINDOW, Load
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic, set_quota
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+JAR: Final = ROOT / "dist/quotahost.jar"
+EXAMPLE: Final = ROOT / "examples/off_peak"
+PREFIX: Final = "client.quota.callback."
+TOLERANCE: Final = 0.1
+MEGA: Final = 1_000_000
+
+
+@dataclass
+class Client:
+    """One client of the demo: its user, quota type, load, and its quota (bytes/s) from each moment on."""
+
+    user: str
+    quota_type: str
+    load: Load
+    quotas: list[tuple[float, float, str]] = field(default_factory=list)
+
+    @property
+    def source(self) -> str:
+        """Who gives its quota now."""
+        return self.quotas[-1][2]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A phase's quota and achieved rate of one client, bytes/s."""
+
+    phase: str
+    client: Client
+    quota: float
+    achieved: float
+
+    @property
+    def met(self) -> bool:
+        """Whether the achieved rate is within a tenth of the quota."""
+        return abs(self.achieved - self.quota) <= TOLERANCE * self.quota
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A change made to the running broker, and the quotas (bytes/s) and their source that follow by user."""
+
+    title: str
+    change: Callable[[KafkaNode], None]
+    quotas: dict[str, tuple[float, str]]
+
+
+def _client_quotas(node: KafkaNode) -> None:
+    set_quota(node, {"producer_byte_rate": 4 * MEGA}, user="gold")
+    set_quota(node, {"producer_byte_rate": 1 * MEGA}, user="bronze")
+
+
+def _raise_bronze(node: KafkaNode) -> None:
+    set_quota(node, {"producer_byte_rate": 3 * MEGA}, user="bronze")
+
+
+def _swap_in_example(node: KafkaNode) -> None:
+    own = {"produce": "2500K", "from": "00:00", "to": "23:59"}
+    changes = {PREFIX + f"plugin.off-peak.{name}": value for name, value in own.items()}
+    alter_broker_config(node, {**changes, PREFIX + "supplier": "off-peak,client-quotas,static"})
+
+
+PHASES: Final = (
+    Phase(
+        "client quotas set by the Admin API, static for the consumer",
+        _client_quotas,
+        {
+            "gold": (4 * MEGA, "client-quotas"),
+            "bronze": (1 * MEGA, "client-quotas"),
+            "reader": (3 * MEGA, "static"),
+        },
+    ),
+    Phase(
+        "bronze raised from 1 to 3 MB/s, live, by the Admin API",
+        _raise_bronze,
+        {
+            "gold": (4 * MEGA, "client-quotas"),
+            "bronze": (3 * MEGA, "client-quotas"),
+            "reader": (3 * MEGA, "static"),
+        },
+    ),
+    Phase(
+        "the example plugin swapped in, live: off-peak hours double 2.5 MB/s",
+        _swap_in_example,
+        {"gold": (5 * MEGA, "off-peak"), "bronze": (5 * MEGA, "off-peak"), "reader": (3 * MEGA, "static")},
+    ),
+)
+
+
+def install_example() -> None:
+    """Put the example plugin, a package of its own, into this environment."""
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "-e", str(EXAMPLE)]
+    subprocess.run(pip, check=True)
+
+
+@contextmanager
+def broker(directory: Path) -> Iterator[KafkaNode]:
+    """A running broker with the callback, and a topic to read from."""
+    properties = {
+        "class": "org.quotahost.PythonQuotaCallback",
+        "python.executable": sys.executable,
+        "static.fetch": "3M",
+        "static.scope": "client",
+        "static.excluded.principal.name.list": "User:service",
+        "fence.authorizer": "none",
+    }
+    users = {name: name for name in ("gold", "bronze", "reader", "blue", "green", "service")}
+    named = {PREFIX + name: value for name, value in properties.items()}
+    named |= {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
+    with KafkaNode(directory, classpath=[JAR], properties=named, users=users) as node:
+        for topic in ("written", "read"):
+            create_topic(node, topic)
+        fill_topic(node.client_config(client_id="filler"), "read", 30 * MEGA)
+        yield node
+
+
+@contextmanager
+def clients(node: KafkaNode) -> Iterator[list[Client]]:
+    """Two producers and a consumer, as fast as they are let, after the first phase's change."""
+    made = [
+        Client("gold", "PRODUCE", ProducerLoad(node.client_config("gold", "app"), "written")),
+        Client("bronze", "PRODUCE", ProducerLoad(node.client_config("bronze", "app"), "written")),
+        Client("reader", "FETCH", ConsumerLoad(node.client_config("reader", "app"), "read")),
+    ]
+    with ExitStack() as stack:
+        for client in made:
+            stack.enter_context(client.load)
+        yield made
+
+
+def limit(node: KafkaNode, client: Client) -> float | None:
+    """The limit in the broker's table for this client, bytes/s; None if unlimited or a newcomer still."""
+    rows = Jmx(node).call("quotahost:type=QuotaTable", "describe", client.user, "app")
+    fields = next(row.split("\t") for row in rows if row.startswith(client.quota_type + "\t"))
+    return None if fields[4] == "null" or fields[5] == "newcomer" else float(fields[4])
+
+
+def _has(node: KafkaNode, client: Client, quota: float) -> bool:
+    return limit(node, client) == quota
+
+
+def start(phase: Phase, node: KafkaNode, everyone: list[Client]) -> float:
+    """Wait until the phase's change has reached the table; the moment (monotonic) when it had."""
+    for client in everyone:
+        quota = phase.quotas[client.user][0]
+        eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
+    now = time.monotonic()
+    for client in everyone:
+        quota, source = phase.quotas[client.user]
+        client.quotas.append((now, quota, source))
+    return now
+
+
+def results(phase: Phase, since: float, windows: int, everyone: list[Client]) -> list[Result]:
+    """What each client achieved over whole quota windows, the first one after the change left out."""
+    begin, end = since + KAFKA_WINDOW, since + KAFKA_WINDOW * (1 + windows)
+    return [
+        Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
+        for client in everyone
+    ]

@@ -1,0 +1,72 @@
+"""The live table, and the summary at the end."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from demo.quotas.scenario import Client, Result
+from harness.clients.load import KAFKA_WINDOW
+from harness.java.jmx import Jmx
+from harness.kafka.node import KafkaNode
+
+BAR: Final = 30
+
+
+def mega(rate: float) -> str:
+    """Bytes/s as MB/s."""
+    return f"{rate / 1e6:.2f} MB/s"
+
+
+def live(title: str, left: float, node: KafkaNode, everyone: list[Client]) -> Group:
+    """What holds and what is achieved right now."""
+    table = Table(title=f"{title}  ({max(0, left):.0f} s)", title_justify="left", expand=False)
+    for column in ("client", "type", "quota", "given by", "achieved, last 11 s", "", "throttle time"):
+        table.add_column(column)
+    for client in everyone:
+        quota = client.quotas[-1][1]
+        since = max(client.load.meter.started, time.monotonic() - KAFKA_WINDOW)
+        rate = client.load.meter.rate(since, time.monotonic())
+        throttle = client.load.max_throttle(time.monotonic() - KAFKA_WINDOW)
+        bar = Text(
+            "█" * min(BAR, round(BAR * rate / 6e6)), style="green" if rate <= 1.1 * quota else "yellow"
+        )
+        table.add_row(
+            client.user,
+            client.quota_type,
+            mega(quota),
+            client.source,
+            mega(rate),
+            bar,
+            f"{throttle * 1000:.0f} ms",
+        )
+    return Group(table, Text(_own(node), style="dim"))
+
+
+def _own(node: KafkaNode) -> str:
+    beans = Jmx(node).query("quotahost:*")
+    of = {name.split("type=")[1]: bean for name, bean in beans.items() if ",name=" not in name}
+    table, lease = of["QuotaTable"], of["Lease"]
+    return (
+        f"clients {table['Clients']:.0f} · first sight to quota, p99 below {table['ResolveTimeP99'] * 1000:g} ms · "
+        f"factor {table['Factor']:.2f} · host's last sign of life {lease['Age'] * 1000:.0f} ms ago"
+    )
+
+
+def summary(all_results: list[Result]) -> Table:
+    """Quota against achieved, for each phase and client."""
+    table = Table(title="Did the achieved rates meet the quotas (within a tenth)?", title_justify="left")
+    for column in ("phase", "client", "quota", "achieved", "", ""):
+        table.add_column(column)
+    last = ""
+    for result in all_results:
+        share = f"{result.achieved / result.quota:.0%}"
+        phase = "" if result.phase == last else result.phase
+        mark = Text("met", style="green") if result.met else Text("missed", style="red")
+        table.add_row(phase, result.client.user, mega(result.quota), mega(result.achieved), share, mark)
+        last = result.phase
+    return table

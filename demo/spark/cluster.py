@@ -1,0 +1,163 @@
+"""The demo's three brokers with a disk that fills, the pipeline beside them, and what one look at them shows."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from demo.quotas.scenario import JAR, MEGA, PREFIX
+from demo.spark.disk import Disk, FullDisk, LimitsBelow
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.system.pipeline import PipelineProcess
+
+FIRST, SECOND = "cluster-volumes", "snapshots"
+_BEANS: Final = ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord")
+STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
+VALIDITY: Final = "10s"
+QUOTA: Final = 1 * MEGA  # bytes/s of each producer
+SETTINGS: Final = {
+    "class": "org.quotahost.PythonQuotaCallback",
+    "python.executable": sys.executable,
+    "factor.source": FIRST,
+    "factor.source.second": SECOND,
+    "validity": VALIDITY,
+    "snapshots.period": "1s",
+    "fence.authorizer": "none",
+    "static.produce": str(QUOTA),
+    "static.scope": "client",
+    "static.excluded.principal.name.list": "User:service",
+    # Of the others, whose disk is whatever it is: a broker's limits go for every volume that has none of its own.
+    "static.storage.soft": str(10**15),
+    "static.storage.hard": str(10**15),
+}
+PIPELINE: Final = {"tick": "1s", "interval": "500ms", "validity": VALIDITY}
+OTHERS: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One broker: its state, factor, the source that answers, the age of the record in seconds (None: there is
+    none), how often the state has changed, and the bytes/s of the producer that writes to it."""
+
+    state: str
+    factor: float
+    source: str
+    age: float | None
+    transitions: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """All brokers by id, at one time in seconds since the start."""
+
+    at: float
+    brokers: dict[int, Seen]
+
+    def all_are(self, state: str) -> bool:
+        """Whether every broker is in that state."""
+        return all(seen.state == state for seen in self.brokers.values())
+
+    def all_ask(self, source: str) -> bool:
+        """Whether that factor source answers on every broker."""
+        return all(seen.source == source for seen in self.brokers.values())
+
+
+@dataclass
+class Scene:
+    """All that is on the stage: brokers, one producer for each, the pipeline, the disk of broker 3."""
+
+    cluster: Cluster
+    loads: dict[int, ProducerLoad]
+    driver: PipelineProcess
+    disk: Disk
+    began: float
+
+    def look(self) -> Look:
+        """At all brokers, now."""
+        at = time.monotonic() - self.began
+        return Look(at, {node.node_id: self._seen(node) for node in self.cluster.brokers})
+
+    def _seen(self, node: KafkaNode) -> Seen:
+        beans: dict[str, dict[str, Any]] = {}
+        for kind in _BEANS:  # not all at once: one that goes away while it is asked fails the whole question
+            beans |= Jmx(node).query(f"quotahost:type={kind}")
+        beans = {name.removeprefix("quotahost:"): bean for name, bean in beans.items()}
+        table = beans["type=QuotaTable"]
+        answers = {source: beans.get(_bean("FactorSource", source), {}) for source in (FIRST, SECOND)}
+        source = next((name for name, bean in answers.items() if bean.get("Answers") == 1), "")
+        age = beans.get("type=ClusterRecord", {}).get("Age")
+        return Seen(
+            STATES[int(table["State"])],
+            float(table["Factor"]),
+            source,
+            None if age is None else float(age),
+            float(beans["type=Factor"]["Transitions"]),
+            self.loads[node.node_id].meter.rate_over(2.0),
+        )
+
+    def records(self) -> int:
+        """How many records the producers' topics hold: what was appended, whoever was told of it."""
+        config = self.cluster.client_config(client_id="harness") | {"group.id": "harness"}
+        consumer = Consumer(config)
+        try:
+            asked = [TopicPartition(topic(broker), 0) for broker in self.loads]
+            return sum(int(consumer.get_watermark_offsets(each, timeout=30)[1]) for each in asked)
+        finally:
+            consumer.close()
+
+
+def _bean(kind: str, name: str) -> str:
+    return f"type={kind},name={name}"
+
+
+def topic(broker: int) -> str:
+    """The topic whose only replica is on that broker."""
+    return f"written-{broker}"
+
+
+@contextmanager
+def stage(folder: Path, own_disk: bool) -> Iterator[Scene]:
+    """Three brokers and their producers; the pipeline is not started yet.
+
+    Args:
+        folder: of the nodes; ``node-3`` in it may be a file system of its own.
+        own_disk: whether it is. If not, limits stand for a disk that fills.
+    """
+    properties = {PREFIX + name: value for name, value in SETTINGS.items()} | OTHERS | dict(QUICK_QUOTAS)
+    users = dict.fromkeys(("app", "service"), "secret")
+    with Cluster(folder, brokers=3, classpath=[JAR], properties=properties, users=users) as cluster:
+        create_topics(cluster)
+        config: dict[str, Any] = cluster.client_config("app", "app") | {"linger.ms": 50}
+        # Just below the quota: who has more to send gets it in bursts, a quota window's worth at a time.
+        loads = {n: ProducerLoad(config, topic(n), rate=0.95 * QUOTA) for n in (1, 2, 3)}
+        driver = PipelineProcess(folder / "pipeline", cluster.bootstrap, **PIPELINE)
+        disk = FullDisk(cluster) if own_disk else LimitsBelow(cluster)
+        with ExitStack() as stack:
+            stack.callback(driver.kill)
+            stack.callback(disk.close)
+            for load in loads.values():
+                stack.enter_context(load)
+            yield Scene(cluster, loads, driver, disk, time.monotonic())
+
+
+def create_topics(cluster: Cluster) -> None:
+    """One for each broker's producer, and the one that fills the disk of broker 3."""
+    admin = AdminClient(cluster.client_config(client_id="harness"))
+    placed = {topic(n): n for n in (1, 2, 3)} | {FullDisk.TOPIC: 3}
+    made = admin.create_topics([NewTopic(name, 1, replica_assignment=[[n]]) for name, n in placed.items()])
+    for done in made.values():
+        done.result(30)

@@ -1,0 +1,71 @@
+"""The factor of the three brokers over time, with what happened, as a picture."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot
+
+from demo.spark.acts import Tale
+from demo.spark.cluster import FIRST, SECOND
+
+COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
+WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # they lie on each other
+SOURCES: Final = {FIRST: "#6a51a3", SECOND: "#e6a700"}
+
+
+def draw(tale: Tale, file: Path) -> None:
+    """Write a PNG: above the factors, below throughput; the source that answers as a band, marks as lines."""
+    figure, (above, band, below) = pyplot.subplots(
+        3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
+    )
+    times = [look.at for look in tale.looks]
+    for broker, colour in COLOURS.items():
+        seen = [look.brokers[broker] for look in tale.looks]
+        style = {"color": colour, "label": f"broker {broker}"}
+        above.plot(times, [each.factor for each in seen], linewidth=WIDTHS[broker], **style)
+        below.plot(times, [each.rate / 1e6 for each in seen], linewidth=1.2, **style)
+    _sources(band, tale)
+    _marks(above, (above, below), tale)
+    for axes in (above, band, below):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    above.set(ylabel="factor", ylim=(-0.04, 1.06))
+    above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
+    below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)
+
+
+def _sources(axes: Any, tale: Tale) -> None:
+    for source, colour in SOURCES.items():
+        axes.plot([], [], color=colour, linewidth=6, label=source)
+    for one, other in pairwise(tale.looks):
+        for row, broker in enumerate(one.brokers):
+            colour = SOURCES.get(one.brokers[broker].source, "#dddddd")
+            axes.barh(row, other.at - one.at, left=one.at, height=0.7, color=colour, linewidth=0)
+    axes.set_yticks(range(3), [str(broker) for broker in COLOURS], fontsize=8)
+    axes.set_ylim(2.6, -0.6)
+    axes.set_ylabel("source", fontsize=9)
+
+
+def _marks(top: Any, every: tuple[Any, ...], tale: Tale) -> None:
+    for number, (word, at) in enumerate(tale.marks.items()):
+        for axes in every:
+            axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
+        top.annotate(
+            word,
+            (at, 1.06),
+            xytext=(0, 4 + 12 * (number % 2)),  # two rows: some are close to each other
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
+            annotation_clip=False,
+        )

@@ -1,0 +1,61 @@
+"""The demo's part with Spark: three brokers, the pipeline, a disk that fills, and a kill -9 in the middle."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+
+from demo.quotas import scenario
+from demo.spark import acts as spark_acts
+from demo.spark import picture as spark_picture
+from demo.spark.cluster import stage
+from demo.spark.table import shower, summary
+from harness.system.filesystem import own_file_system
+
+PICTURE: Final = scenario.ROOT / "build/demo/spark.png"
+LOGS: Final = scenario.ROOT / "build/demo/spark-logs"
+WITHOUT: Final = "Spark's pipeline is not part of this run; to see it in the loop: SPARK=1 make demo"
+
+
+def missing() -> str | None:
+    """What must be installed before this part can be played, and how; None if nothing."""
+    if find_spec("pyspark") is None:
+        return "pyspark is missing: run 'make build', or pip install 'quotahost[spark]'"
+    return None
+
+
+def show(console: Console) -> bool:
+    """Play all acts and draw the picture; whether all was as it should be."""
+    console.print("[bold]Now with Spark[/]: three brokers, and one small record of them all from a pipeline")
+    with (
+        tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
+        own_file_system(Path(folder) / "node-3", size="1g") as mounted,
+    ):
+        if not mounted:
+            console.print("no small disk can be mounted here: limits below what is used stand for a full one")
+        began = time.monotonic()
+        console.print("three brokers start, each with Python inside ...")
+        with stage(Path(folder), mounted) as scene:
+            console.print(f"up in {time.monotonic() - began:.1f} s, a producer writes to each")
+            with Live(console=console, auto_refresh=False) as shown:
+                tale = spark_acts.play(scene, shower(console, shown))
+            if not all(act.good for act in tale.acts):
+                _keep_logs(Path(folder), console)
+    spark_picture.draw(tale, PICTURE)
+    console.print(summary(tale.acts))
+    console.print(f"the factors over time: {PICTURE}")
+    return all(act.good for act in tale.acts)
+
+
+def _keep_logs(folder: Path, console: Console) -> None:
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for log in folder.glob("*/*.log"):
+        shutil.copy(log, LOGS / f"{log.parent.name}.log")
+    console.print(f"what the brokers and Spark logged: {LOGS}")

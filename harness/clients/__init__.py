@@ -1,0 +1,1 @@
+"""Real clients that put load on a broker, and what is measured about them."""

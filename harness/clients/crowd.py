@@ -1,0 +1,49 @@
+"""More clients than one could start: every request names its client-id, whatever the connection."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+from collections.abc import Iterable
+from typing import BinaryIO, Final
+
+from harness.kafka.node import KafkaNode
+
+_API_VERSIONS: Final = 18  # its version 0 has no body, and is charged to the REQUEST quota like all others
+_AT_ONCE: Final = 500
+
+
+def introduce(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
+    """Has the broker answer one request of each client-id, as ANONYMOUS; returns how many there were.
+
+    Args:
+        node: a running broker.
+        client_ids: any text, which librdkafka could not send if empty; None for no client-id at all.
+
+    Raises:
+        ConnectionError: the broker closed the connection.
+    """
+    requests = (_request(client_id) for client_id in client_ids)
+    answered = 0
+    address = ("127.0.0.1", int(node.bootstrap.rpartition(":")[2]))
+    with socket.create_connection(address, timeout=60) as sock, sock.makefile("rb") as answers:
+        while batch := list(itertools.islice(requests, _AT_ONCE)):
+            sock.sendall(b"".join(batch))
+            for _ in batch:
+                _skip_answer(answers)
+            answered += len(batch)
+    return answered
+
+
+def _request(client_id: str | None) -> bytes:
+    """A request with header version 1: api key, api version, correlation id, client-id."""
+    name = None if client_id is None else client_id.encode()
+    header = struct.pack(">hhih", _API_VERSIONS, 0, 0, -1 if name is None else len(name)) + (name or b"")
+    return struct.pack(">i", len(header)) + header
+
+
+def _skip_answer(answers: BinaryIO) -> None:
+    length = answers.read(4)
+    if len(length) < 4 or len(answers.read(int.from_bytes(length))) < int.from_bytes(length):
+        raise ConnectionError("the broker closed the connection")

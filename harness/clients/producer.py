@@ -1,0 +1,94 @@
+"""A producer that keeps going."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from harness.clients.load import Load
+
+_GIVEN_UP: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+
+
+class ProducerLoad(Load):
+    """Produces records of zeros to all partitions of a topic, as fast as the broker takes them.
+
+    Batches are small and the queue is short (1 MB), so that what is acknowledged follows a change of
+    quota at once. The meter counts values; Kafka charges some 8 bytes a record and 61 a batch more.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], topic: str, record_size: int = 10_000, rate: float | None = None
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            config: librdkafka's, as from ``node.client_config()``; put over the load's own.
+            topic: must exist.
+            record_size: bytes of a value.
+            rate: bytes/s to offer; None for as fast as possible.
+        """
+        super().__init__(topic)
+        self._config: Final = config
+        self._value: Final = bytes(record_size)
+        self._rate: Final = rate
+        self._offered = 0
+        self._drain_for = 0.0
+        self._undelivered = 0
+
+    def drain(self, timeout: float = 30) -> int:
+        """Stops, but first waits up to timeout seconds for deliveries; returns how many are missing."""
+        self._drain_for = timeout
+        self.stop()
+        return self._undelivered
+
+    def _connect(self) -> Callable[[], None]:
+        own = {"batch.size": 64 * 1024, "linger.ms": 5, "queue.buffering.max.kbytes": 1024, "log_level": 4}
+        return partial(self._run, Producer({**own, "throttle_cb": self._on_throttle, **self._config}))
+
+    def _run(self, client: Producer) -> None:
+        while not self._stopping.is_set():
+            if self._is_ahead():
+                client.poll(0.005)
+            else:
+                self._produce(client)
+        self._undelivered = client.flush(self._drain_for)
+        client.purge()  # a throttled queue could take minutes
+        client.flush(1)
+
+    def _is_ahead(self) -> bool:
+        return self._rate is not None and self._offered > self._rate * (time.monotonic() - self.meter.started)
+
+    def _produce(self, client: Producer) -> None:
+        try:
+            client.produce(self.topic, self._value, on_delivery=self._delivered)
+        except BufferError:
+            client.poll(0.05)
+        else:
+            self._offered += len(self._value)
+            client.poll(0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.meter.add(len(message))
+        elif error.code() not in _GIVEN_UP:
+            self.errors.append(error.str())
+
+
+def fill_topic(config: Mapping[str, Any], topic: str, size: int, record_size: int = 1000) -> None:
+    """Produces size bytes of values in batches of 16 KiB, and waits until they are delivered."""
+    client = Producer({"batch.size": 16 * 1024, "log_level": 4, **config})
+    for _ in range(size // record_size):
+        while True:
+            try:
+                client.produce(topic, bytes(record_size))
+                break
+            except BufferError:
+                client.poll(0.05)
+    left = client.flush(120)
+    if left:
+        raise TimeoutError(f"{left} records of {topic} were not delivered")

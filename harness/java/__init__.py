@@ -1,0 +1,1 @@
+"""What needs a JDK: jars from Maven, the helper JVM, MBeans; its Java classes are in ``src/``."""

@@ -1,0 +1,94 @@
+"""Kafka brokers and other Java artefacts from Maven Central, resolved once into ``build/``."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+DEFAULT_VERSION: Final = "4.3.1"
+BUILD: Final = Path(__file__).resolve().parents[2] / "build"
+
+_BROKER_POM: Final = Path(__file__).with_name("broker-pom.xml")
+_ARTEFACT_POM: Final = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>org.quotahost.harness</groupId><artifactId>artefact</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <dependencies><dependency>
+    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+  </dependency></dependencies>
+</project>
+"""
+
+
+class ResolveFailed(Exception):
+    """Maven is missing or could not resolve an artefact; the message says why."""
+
+
+def broker_jars(version: str = DEFAULT_VERSION) -> Path:
+    """The directory with the jars of a Kafka broker, log4j 2 included.
+
+    Raises:
+        ResolveFailed: mvn is missing, or it failed.
+    """
+    return _resolve(BUILD / "kafka" / version, f"Kafka {version}", _BROKER_POM.read_text(), version)
+
+
+def maven_jar(coordinates: str) -> Path:
+    """The directory with the jar of ``group:artifact:version`` and its runtime dependencies.
+
+    Raises:
+        ValueError: coordinates are not group:artifact:version.
+        ResolveFailed: mvn is missing, or it failed.
+    """
+    parts = coordinates.split(":")
+    if len(parts) != 3 or not all(parts):
+        raise ValueError(f"coordinates must be group:artifact:version, not {coordinates!r}")
+    group, artifact, version = map(escape, parts)
+    pom = _ARTEFACT_POM.format(group=group, artifact=artifact, version=version)
+    return _resolve(BUILD / "maven" / "_".join(parts), coordinates, pom)
+
+
+def _resolve(target: Path, what: str, pom: str, kafka_version: str = "") -> Path:
+    """Fills target/libs unless the same pom already did."""
+    kept = target / "pom.xml"
+    if kept.is_file() and kept.read_text() == pom:
+        return target / "libs"
+    shutil.rmtree(target, ignore_errors=True)  # of another pom
+    print(f"resolving {what} with Maven into {target} ...", file=sys.stderr, flush=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".resolving-") as scratch:
+        fresh = Path(scratch, "fresh")
+        (fresh / "libs").mkdir(parents=True)
+        (fresh / "pom.xml").write_text(pom)
+        _copy_dependencies(fresh, what, kafka_version)
+        put_in_place(fresh, target)
+    return target / "libs"
+
+
+def _copy_dependencies(directory: Path, what: str, kafka_version: str) -> None:
+    command = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(directory / "pom.xml")]
+    command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+    command += [f"-DoutputDirectory={directory / 'libs'}"]
+    command += [f"-Dkafka.version={kafka_version}"] if kafka_version else []
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise ResolveFailed(f"mvn is needed to get {what}: install Maven 3.8 or newer") from None
+    if done.returncode != 0 or not any((directory / "libs").glob("*.jar")):
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+        raise ResolveFailed(f"mvn could not resolve {what} (exit code {done.returncode}):\n{tail}")
+
+
+def put_in_place(fresh: Path, target: Path) -> None:
+    """Renames the whole directory, so that nobody ever sees half of it."""
+    try:
+        fresh.rename(target)
+    except OSError:  # another process was quicker
+        if not target.is_dir():
+            raise

@@ -1,0 +1,68 @@
+"""The JDK: its programs, class paths, and the harness's own Java classes, compiled on demand."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from harness.java.jars import BUILD, DEFAULT_VERSION, broker_jars, put_in_place
+
+_SOURCES: Final = Path(__file__).with_name("src")
+
+
+class JavaError(Exception):
+    """No JDK was found, or the harness's Java sources do not compile."""
+
+
+def program(name: str) -> str:
+    """The path of ``java`` or ``javac``: from JAVA_HOME if set, else from PATH.
+
+    Raises:
+        JavaError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=str(Path(home, "bin"))) if home else None
+    found = found or shutil.which(name)
+    if found is None:
+        raise JavaError(f"{name} is needed: install a JDK, 17 or newer, or set JAVA_HOME")
+    return found
+
+
+def class_path(entries: Iterable[Path]) -> str:
+    """Joins jars, directories of classes and directories of jars into one ``-cp`` argument."""
+    return os.pathsep.join(f"{e}/*" if any(e.glob("*.jar")) else str(e) for e in entries)
+
+
+def harness_classes(version: str = DEFAULT_VERSION) -> Path:
+    """The directory with the compiled ``harness/java``, cached by its content and Kafka's version.
+
+    Raises:
+        JavaError: there is no javac, or it found errors.
+    """
+    sources = sorted(_SOURCES.glob("*.java"))
+    digest = hashlib.sha256(version.encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    target = BUILD / "harness" / "classes" / digest.hexdigest()[:16]
+    if not target.is_dir():
+        _compile(sources, version, target)
+    return target
+
+
+def _compile(sources: list[Path], version: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compiling-") as scratch:
+        fresh = Path(scratch, "classes")
+        command = [program("javac"), "--release", "17", "-Xlint:all,-classfile,-processing"]
+        command += ["-encoding", "UTF-8", "-cp", class_path([broker_jars(version)])]
+        command += ["-d", str(fresh), *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise JavaError(f"harness/java does not compile:\n{done.stdout}{done.stderr}")
+        put_in_place(fresh, target)

@@ -1,0 +1,1 @@
+"""Real Kafka nodes and clusters, and what an operator does to them."""

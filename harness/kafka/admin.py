@@ -1,0 +1,106 @@
+"""What an operator does to a cluster: topics, client quotas, broker configs, kafka-configs.sh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness.java.helper import helper
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+
+
+class Default(Enum):
+    """Kafka's ``<default>`` entity."""
+
+    DEFAULT = "<default>"
+
+
+DEFAULT: Final = Default.DEFAULT
+
+
+class ToolFailed(Exception):
+    """A Kafka command line tool exited with another code than 0; the message is what it printed."""
+
+
+def create_topic(
+    node: KafkaNode,
+    topic: str,
+    partitions: int = 1,
+    replicas: int = 1,
+    config: Mapping[str, str] | None = None,
+) -> None:
+    """Creates a topic and waits until every partition has a leader."""
+    admin = AdminClient(node.client_config(client_id="harness"))
+    admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(config or {}))])[topic].result(60)
+
+    def led() -> bool:
+        known = admin.list_topics(topic, timeout=30).topics[topic].partitions
+        return len(known) == partitions and all(each.leader >= 0 for each in known.values())
+
+    eventually(led, what=f"leaders of {topic}")
+
+
+def set_quota(
+    node: KafkaNode,
+    quotas: Mapping[str, float | None],
+    user: str | Default | None = None,
+    client_id: str | Default | None = None,
+) -> None:
+    """Sets client quotas by the Admin API (KIP-546); brokers follow some milliseconds later.
+
+    Args:
+        node: a broker of the cluster.
+        quotas: numbers by Kafka's keys ``producer_byte_rate``, ``consumer_byte_rate`` (bytes/s),
+            ``request_percentage``, ``controller_mutation_rate``; None removes one.
+        user: whom they are for; with client_id both together.
+        client_id: as user.
+    """
+    named = {"user": user, "client-id": client_id}
+    entity = {kind: None if name is DEFAULT else name for kind, name in named.items() if name is not None}
+    _ask(node, "alter-quotas", [{"entity": entity, "set": dict(quotas)}])
+
+
+def describe_quotas(node: KafkaNode) -> list[tuple[dict[str, str | Default], dict[str, float]]]:
+    """All client quotas that are set: entity (``user``, ``client-id``) and numbers by Kafka's keys."""
+    return [
+        ({kind: DEFAULT if name is None else name for kind, name in each["entity"].items()}, each["quotas"])
+        for each in _ask(node, "describe-quotas")
+    ]
+
+
+def alter_broker_config(node: KafkaNode, config: Mapping[str, str | None], broker: int | None = None) -> None:
+    """Changes dynamic broker configs, of one broker or (None) of the whole cluster; None removes one.
+
+    Raises:
+        HelperError: a broker refused, with its reason.
+    """
+    _ask(node, "alter-configs", "BROKER", "" if broker is None else str(broker), dict(config))
+
+
+def unregister_broker(node: KafkaNode, broker: int) -> None:
+    """Takes a stopped broker out of the cluster, as ``kafka-cluster.sh unregister`` does."""
+    _ask(node, "unregister", broker)
+
+
+def kafka_configs(node: KafkaNode, *args: str) -> str:
+    """Runs ``kafka-configs.sh --bootstrap-server ... args`` (its class, in the helper JVM).
+
+    Returns:
+        What it printed.
+
+    Raises:
+        ToolFailed: its exit code was not 0.
+    """
+    code, output = helper(node.version).ask("configs", "--bootstrap-server", node.bootstrap, *args)
+    if code != 0:
+        raise ToolFailed(f"kafka-configs.sh {' '.join(args)}: exit code {code}\n{output}")
+    return str(output)
+
+
+def _ask(node: KafkaNode, command: str, *args: object) -> Any:
+    return helper(node.version).ask(command, node.bootstrap, *args)

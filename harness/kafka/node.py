@@ -1,0 +1,159 @@
+"""A real Kafka node in KRaft mode, as a process of its own on loopback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NoReturn, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness.java.cds import kafka_archive
+from harness.java.helper import helper
+from harness.java.jars import DEFAULT_VERSION, broker_jars
+from harness.java.jdk import class_path, harness_classes, program
+from harness.kafka.properties import write_properties
+from harness.kafka.settings import NodeSettings
+from harness.system.process import LoggedProcess
+from harness.system.waiting import eventually
+
+_LOG_CONFIG: Final = Path(__file__).with_name("log4j2.properties")
+_STARTED: Final = "Kafka Server started"  # KafkaBroker.STARTED_MESSAGE: unfenced, and all sockets open
+_QUIET: Final = {"log_level": 4}  # it says at level 6 that it ends
+
+
+class StartFailed(Exception):
+    """The node ended, or was not ready in time.
+
+    Attributes:
+        exit_code: of the process; None if it was still running and had to be killed.
+        log: all that it logged.
+    """
+
+    def __init__(self, exit_code: int | None, log: str) -> None:
+        """The message ends in the log's last lines."""
+        self.exit_code: Final = exit_code
+        self.log: Final = log
+        what = "was not ready in time" if exit_code is None else f"ended with exit code {exit_code}"
+        tail = "\n".join(log.splitlines()[-40:])
+        super().__init__(f"the node {what}; its log ends:\n{tail}")
+
+
+class KafkaNode(NodeSettings, LoggedProcess):
+    """A node that can be started, stopped, killed and started again with its data; see NodeSettings.
+
+    As a context manager it is started, and on the way out stopped. When this process dies, so does the node.
+    """
+
+    def __post_init__(self) -> None:
+        """Chooses the ports; nothing is started yet."""
+        NodeSettings.__post_init__(self)
+        LoggedProcess.__init__(self, self.directory / "node.log")
+
+    def start(self, timeout: float = 120) -> Self:
+        """Starts the node and waits until it is ready for clients.
+
+        Raises:
+            StartFailed: it ended, or was not ready within timeout seconds and was killed.
+        """
+        self.launch()
+        self.wait_until_ready(timeout)
+        return self
+
+    def launch(self) -> None:
+        """Formats new storage and starts the node, without waiting: for nodes that need each other."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not (self.data_dirs[0] / "meta.properties").exists():
+            self._format()
+        write_properties(self.directory / "server.properties", self.server_properties())
+        self.launch_command(self._command(), {**os.environ, **self.env})
+
+    def wait_until_ready(self, timeout: float = 120) -> None:
+        """Waits until the node says that it has started, and a client sees it in the cluster.
+
+        Raises:
+            StartFailed: it ended, or was not ready within timeout seconds and was killed.
+        """
+        try:
+            eventually(self._started_or_ended, timeout, poll=0.02)
+            if not self.running:
+                self._fail()
+            if self.is_broker:
+                self.wait_for_brokers({self.node_id}, timeout)
+        except TimeoutError:
+            self.dump_threads()
+            self._fail()
+        except BaseException:
+            self.kill()
+            raise
+
+    def wait_for_brokers(self, ids: set[int], timeout: float = 120) -> None:
+        """Waits until a client of this broker sees all brokers of these ids.
+
+        Raises:
+            TimeoutError: it did not within timeout seconds.
+        """
+
+        def seen() -> bool:
+            try:
+                return ids <= self.broker_ids()
+            except KafkaException:  # a broker went away while it was asked
+                return False
+
+        eventually(seen, timeout, f"brokers {ids} seen by broker {self.node_id}")
+
+    def broker_ids(self) -> set[int]:
+        """The brokers that a client sees in the cluster."""
+        admin = AdminClient(self.client_config(client_id="harness") | _QUIET)
+        return {node.id for node in admin.describe_cluster(request_timeout=10).result().nodes}
+
+    def __enter__(self) -> Self:
+        """Starts it."""
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Stops it if it still runs."""
+        try:
+            if self.running:
+                self.stop()
+        finally:
+            self.kill()
+
+    def _format(self) -> None:
+        """Writes meta.properties, from properties without plugins: their classes are not known there."""
+        file = self.directory / "format.properties"
+        write_properties(file, self.placement())
+        code, output = helper(self.version).ask("format", self.cluster_id, str(file))
+        if code != 0:
+            raise StartFailed(code, output)
+
+    def _command(self) -> list[str]:
+        entries = [broker_jars(self.version), *self.classpath]
+        entries += [harness_classes(self.version)] * self.probe
+        command = [program("java"), f"-Xmx{self.heap}", "-Djava.awt.headless=true"]
+        command += [f"-Dlog4j2.configurationFile={_LOG_CONFIG}", *self.jvm_options]
+        if self.class_archive and self.version == DEFAULT_VERSION:
+            command += [f"-XX:SharedArchiveFile={kafka_archive(self.version, self._run_once)}"]
+        return [
+            *command,
+            "-cp",
+            class_path(entries),
+            "kafka.Kafka",
+            str(self.directory / "server.properties"),
+        ]
+
+    def _run_once(self, directory: Path, jvm_option: str) -> None:
+        node = KafkaNode(directory, version=self.version, jvm_options=[jvm_option], class_archive=False)
+        node.start().stop()
+
+    def _started_or_ended(self) -> bool:
+        return _STARTED in self.log_text() or not self.running
+
+    def _fail(self) -> NoReturn:
+        code = self.exit_code
+        self.kill()
+        raise StartFailed(code, self.log_text())

@@ -1,0 +1,1 @@
+"""The machine around the brokers: processes, ports, file systems, networks that fail, logs, waiting."""

@@ -1,0 +1,67 @@
+"""Keystores for TLS, made with the JDK's keytool."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.java.jdk import program
+
+PASSWORD: Final = "a-secret-for-tests"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One party's key and self-signed certificate.
+
+    Attributes:
+        name: the distinguished name, ``CN=...``, and so Kafka's principal.
+        keystore: a PKCS12 file with both, under PASSWORD.
+        certificate: the certificate alone, as PEM.
+    """
+
+    name: str
+    keystore: Path
+    certificate: Path
+
+
+def identity(directory: Path, common_name: str) -> Identity:
+    """Makes one that is valid for loopback."""
+    made = Identity(f"CN={common_name}", directory / f"{common_name}.p12", directory / f"{common_name}.pem")
+    _keytool(
+        "-genkeypair", "-alias", "own", "-keyalg", "EC", "-dname", made.name, "-keystore", str(made.keystore),
+        "-storetype", "PKCS12", "-ext", "san=ip:127.0.0.1,dns:localhost", "-validity", "2",
+    )  # fmt: skip
+    _keytool(
+        "-exportcert",
+        "-rfc",
+        "-alias",
+        "own",
+        "-keystore",
+        str(made.keystore),
+        "-file",
+        str(made.certificate),
+    )
+    return made
+
+
+def truststore(directory: Path, trusted: list[Identity]) -> Path:
+    """Makes a PKCS12 file, under PASSWORD, with their certificates."""
+    file = directory / "trusted.p12"
+    for each in trusted:
+        _keytool(
+            "-importcert", "-noprompt", "-alias", each.name, "-file", str(each.certificate), "-keystore", str(file),
+            "-storetype", "PKCS12",
+        )  # fmt: skip
+    return file
+
+
+def _keytool(*args: str) -> None:
+    command = [program("keytool"), *args, "-storepass", PASSWORD]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode != 0:
+        raise OSError(f"keytool {args[0]} failed: {done.stdout} {done.stderr}")

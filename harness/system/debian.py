@@ -1,0 +1,42 @@
+"""Programs from Debian's packages, fetched once into ``build/`` and not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness.java.jars import BUILD, put_in_place
+
+
+class PackageMissing(Exception):
+    """The package can't be fetched or unpacked here; the message says why."""
+
+
+def debian_package(name: str) -> Path:
+    """The directory with the files of a package, such as ``usr/bin/prometheus``; its dependencies apart.
+
+    Raises:
+        PackageMissing: this is no Debian, or the package could not be fetched.
+    """
+    target = BUILD / name
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetching-") as scratch:
+            _run(["apt-get", "download", name], Path(scratch))
+            package = next(Path(scratch).glob("*.deb"))
+            _run(["dpkg", "-x", package.name, "files"], Path(scratch))
+            put_in_place(Path(scratch, "files"), target)
+    return target
+
+
+def _run(command: list[str], directory: Path) -> None:
+    said = " ".join(command)
+    try:
+        done = subprocess.run(
+            command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PackageMissing(f"{said}: {error}") from None
+    if done.returncode != 0:
+        raise PackageMissing(f"{said} failed: {done.stderr.strip()[-500:]}")

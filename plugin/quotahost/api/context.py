@@ -1,0 +1,79 @@
+"""What a plugin is given when it is built."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from quotahost.api.broker import Broker, NoBroker
+
+
+def _nothing_changed(principal: str | None = None, client_id: str | None = None) -> None:
+    """Default for a context made without a host."""
+
+
+class Built(Protocol):
+    """A plugin and the context that it was given."""
+
+    @property
+    def plugin(self) -> Any:
+        """The plugin."""
+        ...
+
+    @property
+    def context(self) -> Context:
+        """Its context."""
+        ...
+
+
+def _no_source(name: str, broker: Broker) -> Built:
+    """Default for a context made without a host."""
+    raise LookupError(f"there is no factor source {name!r} here")
+
+
+@dataclass(slots=True)
+class Context:
+    """What a plugin is given when it is built. Plugins only read it.
+
+    Attributes:
+        name: its entry point name.
+        settings: its validated ``plugin.NAME.*``, or None if it declares no ``Settings``.
+        host: the broker-wide ``quotahost.settings.broker.Settings`` in force (typed Any to keep this module a
+            leaf). Replaced when they change live: read it when it is needed, keep no part of it.
+        node_id: ``node.id`` of this broker.
+        log: a logger that ends in the broker's own log.
+        broker: what a plugin may ask of the broker that it lives in, and show there.
+        answers_changed: a supplier calls it, from any thread, when quotas that it gave are no
+            longer what it would answer: for one principal, one client-id, both, or (no argument) all. The
+            host asks again for those clients and publishes what differs.
+        factor_source: builds the factor source of that entry point name, with its own ``plugin.NAME.*`` and
+            that broker to ask and to show on. It runs on the calling thread, may take its time and raises what is
+            wrong. For a factor source that leans on another (``factor.source.second``).
+    """
+
+    name: str
+    settings: Any
+    host: Any
+    node_id: int
+    log: logging.Logger
+    answers_changed: Callable[..., None] = _nothing_changed
+    broker: Broker = field(default_factory=NoBroker)
+    factor_source: Callable[[str, Broker], Built] = _no_source
+
+    def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""
+
+        def body() -> None:
+            try:
+                run()
+            except BaseException:
+                self.log.exception("thread %s of plugin %s ended", name, self.name)
+            finally:
+                self.broker.thread_ends()
+
+        thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
+        thread.start()
+        return thread

@@ -1,0 +1,156 @@
+"""Whether what the factor asks for is also held: the fence, the floor, the topic, the limits on these disks."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from quotahost.cli.broker_file import BrokerFile
+from quotahost.model import Limit, Volume
+from quotahost.plugins.disks.file_stores import log_dirs, read_disks
+from quotahost.plugins.policies.bounds import bounds
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from quotahost.settings.volume_overrides import match
+from quotahost.text import printable
+from quotahost.units import show_duration, show_number
+
+FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
+_AUTHORIZER: Final = "authorizer.class.name"
+_INNER: Final = f"{PREFIX}fence.authorizer"
+_OF_ACLS: Final = ("super.users", "allow.everyone.if.no.acl.found")
+_MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
+_LOOK_AT_DISKS: Final = ("local", "snapshots", "cluster-volumes")
+_READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
+_Weakness = tuple[str, str]
+
+
+def protection(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    """What protects less than it seems to, each with its remedy."""
+    yield from _fence(settings, broker)
+    if settings.factor_source is None:
+        return
+    yield from _floor(settings, broker)
+    yield from _topic(settings)
+    yield from _second(settings)
+    if not settings.static.storage.any_limit:
+        return
+    yield from _overrides_unseen(settings)
+    roles = broker.get("process.roles")
+    if not roles or "broker" in roles:
+        yield from _volumes(settings, broker)
+
+
+def _fence(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    authorizer = broker.get(_AUTHORIZER)
+    if authorizer in FENCES:
+        yield from _behind_the_fence(settings, broker)
+    elif settings.factor_source is not None:
+        rate = f"{show_number(settings.floor_bytes)} bytes/s"
+        yield (
+            f"a factor source is set, but {_AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then only "
+            f"slows each producer to floor.bytes ({rate}), and who opens new connections gets around that, since Kafka "
+            "throttles after the append and each connection by itself",
+            f"{_AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
+        )
+
+
+def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    idle = settings.factor_source is None and settings.topics.total is None
+    if idle and broker.get("process.roles") != "controller":
+        yield (
+            "the fence stands, but without a factor source or topic quotas there is nothing that it could hold",
+            f"set {PREFIX}factor.source, or take the fence out of {_AUTHORIZER}",
+        )
+    acls = [name for name in _OF_ACLS if broker.get(name)]
+    if settings.fence_authorizer == "none" and acls:
+        yield (
+            f"fence.authorizer is none, but {' and '.join(acls)} is set, as where ACLs are in use: behind this fence "
+            "nobody's rights are checked, and everybody may do everything",
+            f"{_INNER}=org.apache.kafka.metadata.authorizer.StandardAuthorizer, or remove {' and '.join(acls)}",
+        )
+
+
+def _floor(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    text = broker.get("message.max.bytes")
+    largest = int(text) if text.isdecimal() else _MESSAGE_MAX
+    mute = settings.max_mute.total_seconds()
+    if settings.floor_bytes * mute < largest:
+        longest = largest / settings.floor_bytes
+        yield (
+            f"one record batch of message.max.bytes ({largest:,}) at floor.bytes "
+            f"({show_number(settings.floor_bytes)} bytes/s) mutes its producer for {longest:,.0f} s, longer than "
+            f"max.mute ({show_duration(settings.max_mute)})",
+            f"{PREFIX}floor.bytes={math.ceil(largest / mute)}, or a longer {PREFIX}max.mute",
+        )
+
+
+def _topic(settings: Settings) -> Iterator[_Weakness]:
+    if settings.factor_source in _READ_SNAPSHOTS and "publish-volumes" not in settings.tasks:
+        yield (
+            f"factor.source is {settings.factor_source}, but the task publish-volumes is not named: all other brokers "
+            "miss this one",
+            f"add publish-volumes to {PREFIX}tasks",
+        )
+
+
+def _second(settings: Settings) -> Iterator[_Weakness]:
+    first, second = settings.factor_source, settings.factor_source_second
+    if first == "cluster-volumes" and second in (None, "fixed", "local"):
+        holds = {None: "fallback.action holds", "local": "no other broker's disk is seen"}
+        what = holds.get(second, "nothing is known of the disks")
+        yield (
+            f"factor.source.second is {second or 'none'}: while the pipeline is silent, {what}",
+            f"{PREFIX}factor.source.second=snapshots",
+        )
+    if first != "cluster-volumes" and second is not None:
+        yield (
+            f"factor.source.second is {second}, but the factor source {first} has no second one: nobody asks it",
+            f"{PREFIX}factor.source=cluster-volumes, or take factor.source.second out",
+        )
+
+
+def _overrides_unseen(settings: Settings) -> Iterator[_Weakness]:
+    looks = settings.factor_source in _LOOK_AT_DISKS or "publish-volumes" in settings.tasks
+    if settings.static.storage.overrides and not looks:
+        yield (
+            f"static.storage.overrides is set, but the factor source {settings.factor_source} doesn't look at this "
+            "broker's disks: they hold for no volume",
+            f"{PREFIX}factor.source=local or snapshots",
+        )
+
+
+def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    """The limits on the file stores of this machine, as far as the broker's log directories are here."""
+    here = [name for name in log_dirs(broker.properties) if os.path.exists(name)]  # noqa: PTH110 - Path.exists() raises where it may not look
+    if not here:
+        return
+    disks = read_disks(broker.get("node.id"), here)
+    known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
+    matched = match(settings.static.storage.overrides, [volume.name for volume in disks.volumes], known)
+    for name in matched.strangers:
+        yield (
+            f"static.storage.overrides: {printable(name)} is no volume or log directory of this broker: it holds for "
+            "nothing",
+            f"name one of {', '.join([*known, *(volume.name for volume in disks.volumes)])}",
+        )
+    for text in matched.twice:
+        yield f"static.storage.overrides: {text}", "write the limits of a volume in one entry"
+    for volume in disks.volumes:
+        soft, hard = matched.limits.get(volume.name, (None, None))
+        yield from _over(volume, soft or settings.storage_soft, hard or settings.storage_hard)
+
+
+def _over(volume: Volume, soft: Limit | None, hard: Limit | None) -> Iterator[_Weakness]:
+    found = bounds(volume, soft, hard)
+    if found is None or volume.consumed < found.hard:
+        return
+    what = f"its hard limit {hard} is reached at {found.hard:,}" if hard else "it is full"
+    never = ", so that it can't be kept however much is deleted" if found.hard == 0 else ""
+    yield (
+        f"volume {printable(volume.name)}: {volume.consumed:,} of {volume.capacity:,} bytes are used, and {what}"
+        f"{never}: the broker would start in PAUSE",
+        f"free space, or another limit in {PREFIX}static.storage.*",
+    )

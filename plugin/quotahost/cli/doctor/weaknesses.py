@@ -1,0 +1,169 @@
+"""What is allowed and works, but lets somebody out or protects less than it seems to."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from quotahost.cli.broker_file import BrokerFile
+from quotahost.cli.console import Level, Section
+from quotahost.cli.doctor.protection import protection
+from quotahost.model import State
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+
+# TODO(merge) Which of a broker's listeners let anybody in without saying who they are.
+
+
+_SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
+
+
+_ANONYMOUS: Final = "ANONYMOUS"
+
+
+_EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
+
+
+_Weakness = tuple[str, str]
+
+
+def check_weak(settings: Settings, broker: BrokerFile) -> Section:
+    """All weaknesses of these settings in this broker, each with its remedy."""
+    section = Section("Weak")
+    checks = (_listeners(settings, broker), _memory(settings), _quotas(settings), _disks(settings))
+    for check in (*checks, protection(settings, broker), _topics(settings, broker)):
+        for text, remedy in check:
+            section.add(Level.WEAK, text, remedy)
+    if not section.findings:
+        section.add(Level.GOOD, "nothing found")
+    return section
+
+
+def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    listeners = ", ".join(unauthenticated(broker))
+    if listeners and _ANONYMOUS in settings.excluded_principals:
+        yield (
+            f"{_ANONYMOUS} is excluded, and so is everybody on {listeners}: nobody there is throttled",
+            f"take {_ANONYMOUS} out of {_EXCLUDED}",
+        )
+    elif listeners and not settings.excluded_principals:
+        yield (
+            f"nobody authenticates on {listeners}, and no principal is excluded: there the brokers and the "
+            "plugins' own client are told from others by client-id alone, which anyone can claim",
+            f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}",
+        )
+    if settings.metrics_port is not None and not _is_loopback(settings.metrics_address):
+        yield (
+            f"metrics are served on {settings.metrics_address}, not on loopback, to anyone who can connect",
+            f"{PREFIX}metrics.address=127.0.0.1, or a firewall",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def _memory(settings: Settings) -> Iterator[_Weakness]:
+    if settings.clients_idle < _SENSORS_LIVE:
+        yield (
+            "clients.idle is below the hour that Kafka keeps a client's sensors: a throttled client whose "
+            "place is given away early starts again with a fresh quota",
+            f"{PREFIX}clients.idle=1h",
+        )
+
+
+def _quotas(settings: Settings) -> Iterator[_Weakness]:
+    newcomers = settings.newcomers
+    unlimited = [name for name in type(newcomers).model_fields if getattr(newcomers, name) is None]
+    if unlimited:
+        names = ", ".join(name.replace("_", "-") for name in unlimited)
+        yield (
+            f"newcomers are unlimited ({names}): a client under new names all the time has no quota",
+            "set rates",
+        )
+    static = settings.static
+    rates = [static.produce, static.fetch, static.request, static.controller_mutation]
+    has_rates = any(rate is not None for rate in rates)
+    if has_rates and "static" not in settings.supplier:
+        yield (
+            "static.* rates are set, but the supplier static is not named",
+            f"add static to {PREFIX}supplier",
+        )
+    if not has_rates and settings.supplier == ("static",):
+        yield (
+            "the only supplier is static, and it has no rates: nobody is throttled",
+            f"set {PREFIX}static.produce",
+        )
+    if settings.mode == "shadow":
+        yield "mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce"
+
+
+def _disks(settings: Settings) -> Iterator[_Weakness]:
+    if settings.factor_source is None:
+        if settings.policy is not None:
+            yield "a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source"
+        return
+    if settings.fallback_action is State.OPEN:
+        yield (
+            "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
+            (f"{PREFIX}fallback.action=PAUSE"),
+        )
+    if settings.validity <= 2 * settings.factor_interval:
+        yield (
+            "validity is not above twice factor.interval: one late read, and the fallback holds",
+            (f"a longer {PREFIX}validity"),
+        )
+
+
+def _topics(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+    topics = settings.topics
+    if topics.total is None:
+        return
+    if not broker.get("authorizer.class.name").endswith("QuotaFence"):
+        yield (
+            "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
+            "authorizer.class.name=org.quotahost.QuotaFence",
+        )
+    if math.fsum(rate for _, rate in topics.own) >= topics.total:
+        yield (
+            "the topics' thresholds leave nothing: while the broker is over its total, topics without one take "
+            "nothing in",
+            f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold",
+        )
+
+
+def unauthenticated(broker: BrokerFile) -> list[str]:
+    """Names of the client listeners on which every principal is ``ANONYMOUS``.
+
+    PLAINTEXT never authenticates, SSL only with ``ssl.client.auth=required`` (for all or for the
+    listener). Controller listeners are left out: clients have no business there.
+    """
+    protocols = dict(_pairs(broker.get("listener.security.protocol.map")))
+    controllers = _items(broker.get("controller.listener.names"))
+    listeners = [
+        item.partition(":")[0].strip() for item in _items(broker.get("listeners", "PLAINTEXT://:9092"))
+    ]
+    names = [name for name in listeners if name not in controllers]
+    return [name for name in names if _is_open(broker, name, protocols.get(name, name).upper())]
+
+
+def _is_open(broker: BrokerFile, listener: str, protocol: str) -> bool:
+    if protocol != "SSL":
+        return protocol == "PLAINTEXT"
+    general = broker.get("ssl.client.auth", "none")
+    return broker.get(f"listener.name.{listener.lower()}.ssl.client.auth", general).lower() != "required"
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    parts = (item.partition(":") for item in _items(text))
+    return [(name.strip(), value.strip()) for name, _, value in parts]

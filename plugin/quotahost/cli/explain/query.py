@@ -1,0 +1,113 @@
+"""Asks a running broker of this machine, by way of ``org.quotahost.Explain`` in the jar."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from quotahost.cli.explain.answer import Told, escaped, parse
+from quotahost.cli.jars import carried_jar
+from quotahost.host.messages import plain
+from quotahost.model import Client
+
+_TIMEOUT: Final = (
+    60.0  # seconds: a JVM that is stopped doesn't answer, and one that collects garbage does late
+)
+_JDK: Final = "set JAVA_HOME to a JDK, 17 or newer (a JRE can't look into another JVM)"
+_PICK: Final = "--pid PID of the broker's process"
+
+
+class Unanswered(Exception):
+    """No broker answered.
+
+    Attributes:
+        remedy: what to do about it.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        """Both are for the operator."""
+        super().__init__(problem)
+        self.remedy: Final = remedy
+
+
+def ask(client: Client, pid: int | None = None, broker: int | None = None) -> Told:
+    """What the broker with that process id or node id, or else the only one, tells of a client.
+
+    Raises:
+        Unanswered: no such broker, several of them, or it can't be asked.
+    """
+    which = str(pid) if pid is not None else "" if broker is None else f"broker:{broker}"
+    try:
+        with carried_jar() as jar:
+            lines = _run([java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path),
+                          "org.quotahost.Explain", which, *map(escaped, client)])  # fmt: skip
+    except FileNotFoundError as error:
+        raise Unanswered(str(error), "reinstall quotahost") from None
+    wrong = next((line for line in lines if line.startswith("error\t")), None)
+    if wrong is not None:
+        kind, details = map(plain, wrong.split("\t")[1:3])
+        raise trouble(kind, details, which)
+    try:
+        return parse(lines, client)
+    except (ValueError, KeyError) as problem:
+        raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
+
+
+def java() -> str:
+    """The ``java`` of JAVA_HOME, else of PATH.
+
+    Raises:
+        Unanswered: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin"))) if home else None
+    found = found or shutil.which("java")
+    if found is None:
+        raise Unanswered("there is no java", _JDK)
+    return found
+
+
+def _run(command: Sequence[str]) -> list[str]:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        raise Unanswered(f"no answer within {_TIMEOUT:.0f} s", "see whether the broker still runs") from None
+    except OSError as error:
+        raise Unanswered(f"{command[0]} can't be run: {error.strerror or error}", _JDK) from None
+    lines = done.stdout.decode("ascii", "replace").splitlines()
+    if not lines:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        raise Unanswered(f"{command[0]} failed: {last}", _JDK)
+    return lines
+
+
+def trouble(kind: str, details: str, which: str = "") -> Unanswered:
+    """Java's error with its remedy."""
+    wanted = f"broker {which.removeprefix('broker:')}" if which else "broker"
+    problems = {
+        "no-jdk": (f"the Java in {details} has no module jdk.attach", _JDK),
+        "none": (
+            f"no {wanted} with quotahost was found among the JVMs of this user on this machine"
+            + (f" ({details})" if details else ""),
+            "run this on the broker's machine (in its container) as the broker's user, or give " + _PICK,
+        ),
+        "several": (f"several brokers with quotahost run here: {details}", "choose: --pid PID or --broker-id N"),
+        "refused": (
+            f"can't attach to {details}",
+            "run this as the broker's user, in its container if it has one; "
+            "a JVM with -XX:+DisableAttachMechanism can't be asked",
+        ),
+        "no-jvm": (f"process {details} is no JVM of this machine", "give " + _PICK),
+        "no-quotahost": (f"no quotahost runs in process {details}", "give " + _PICK),
+        "older": (
+            f"the quotahost of the broker isn't of this version ({details})",
+            "quotahost install --kafka-home DIR, and restart the broker",
+        ),
+    }  # fmt: skip
+    return Unanswered(*problems.get(kind, (f"the broker can't be asked: {details}", "see the broker's log")))

@@ -1,0 +1,1 @@
+"""``quotahost report``: draws the history of the volumes."""

@@ -1,0 +1,220 @@
+"""The only module that knows JPype: Python's end of ``org.quotahost.PythonHost``.
+
+Python calls Java, never the other way round: a call from Java into Python would need a proxy, which is slow
+under contention and leaks in some versions of JPype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import jpype
+
+from quotahost.host.logs import Logs
+from quotahost.host.loop import Host
+from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
+from quotahost.model import ClientUsage, LogDir, QuotaType
+from quotahost.settings.broker import Settings
+
+_MILLIS = 1000
+
+
+class JavaShim:
+    """``quotahost.host.shim.Shim`` by way of JPype."""
+
+    def __init__(self) -> None:
+        self._host: Any = jpype.JClass("org.quotahost.PythonHost").current()
+        self._table: Any = self._host.table()
+        self._strings: Any = jpype.JArray(jpype.JString)
+        self._ints: Any = jpype.JArray(jpype.JInt)
+        self._doubles: Any = jpype.JArray(jpype.JDouble)
+        # JPype makes a Python class of each Java class on its first use. Here, once, on the host thread: two
+        # threads that do it at a time, or one that does while the JVM shuts down, would crash the broker.
+        self._admin: Any = self._host.admin()
+        self._gauges: Any = self._host.pluginGauges()
+        self._topics: Any = self._host.topicQuotas()
+        self._thread: Any = jpype.JClass("java.lang.Thread")
+        for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
+            jpype.JClass(f"java.lang.{name}")
+
+    def properties(self) -> dict[str, str]:
+        return _pairs(self._host.properties())
+
+    def broker(self) -> dict[str, str]:
+        return _pairs(self._host.broker())
+
+    def starting(self, timeout: float) -> None:
+        self._host.starting(int(timeout * _MILLIS))
+
+    def ready(self, live: Sequence[str]) -> None:
+        self._host.ready(self._strings(list(live)))
+
+    def refuse(self, problem: str) -> None:
+        self._host.refuse(problem)
+
+    def closing(self) -> bool:
+        return bool(self._host.closing())
+
+    def configure(self, settings: Settings) -> None:
+        newcomers = settings.newcomers
+        rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
+        self._table.configure(
+            settings.clients_max,
+            int(settings.clients_idle.total_seconds()),
+            settings.floor_bytes,
+            self._strings([t.value for t in settings.factor_quota_types]),
+            settings.mode == "shadow",
+            self._doubles([math.nan if rate is None else rate for rate in rates]),
+        )
+        self._table.configureRamp(self._window_ms(), int(settings.max_mute.total_seconds() * _MILLIS))
+        self._host.configureInbox(settings.inbox_max)
+        self._host.configureLease(
+            int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)
+        )
+        self._configure_topics(settings)
+
+    def _configure_topics(self, settings: Settings) -> None:
+        topics = settings.topics
+        self._topics.configure(
+            math.nan if topics.total is None else topics.total,
+            self._strings([topic for topic, _ in topics.own]),
+            self._doubles([rate for _, rate in topics.own]),
+            self._strings([settings.snapshots_topic, settings.usage_topic, settings.shares_topic]),
+            topics.reject_error,
+        )
+
+    def take(self, timeout: float) -> Batch:
+        return _batch(self._host.take(int(timeout * _MILLIS)))
+
+    def known(self, principal: str | None, client_id: str | None) -> Batch:
+        return _batch(self._table.clients(principal, client_id))
+
+    def unresolved(self) -> Batch:
+        return _batch(self._table.unresolved())
+
+    def publish(self, batch: Batch, answers: Answers) -> int:
+        codes, rates = self._ints(answers.codes), self._doubles(answers.rates)
+        groups, suppliers = self._strings(answers.groups), self._strings(list(answers.suppliers))
+        sources = self._ints(answers.sources)
+        return int(self._table.publish(batch.handle, codes, rates, groups, sources, suppliers))
+
+    def set_factor(self, value: float, reason: str) -> None:
+        self._table.factor(value, reason)
+
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+        self._table.exempt(
+            self._strings(list(principals)), self._strings(list(client_ids)), brokers_anonymous
+        )
+
+    def fence(self) -> bool:
+        return bool(self._table.fenceInstalled())
+
+    def client_config(self) -> dict[str, str]:
+        return _pairs(_answered(self._host.clientConfig()))
+
+    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
+        flat = [text for pair in config.items() for text in pair]
+        return _pairs(_answered(self._host.librdkafka(self._strings(flat))))
+
+    def registered(self) -> dict[int, bool]:
+        rows = (str(row).split("\t") for row in _answered(self._admin.brokers()))
+        return {int(broker): fenced == "1" for broker, fenced in rows}
+
+    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
+        rows = (str(row).split("\t") for row in _answered(self._admin.logDirs(self._ints(list(brokers)))))
+        return [
+            LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows
+        ]
+
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        return tuple(str(path) for path in self._host.offlineLogDirs())
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        return [_usage(line.split("\t")) for line in _answered(self._table.usage(most))]
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        self._gauges.set(type, name, attribute, value)
+
+    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+        self._gauges.add(type, name, attribute, by)
+
+    def forget(self, type: str, name: str) -> None:
+        self._gauges.remove(type, name)
+
+    def verdict(self, ticket: str, problem: str | None) -> None:
+        self._host.verdict(ticket, problem)
+
+    def plugin(self, name: str) -> None:
+        self._host.plugin(name)
+
+    def plugin_failed(self, name: str) -> None:
+        self._host.pluginFailed(name)
+
+    def gauges(self) -> list[Gauge]:
+        names = [str(n) for n in self._host.gaugeNames()]
+        values = [float(v) for v in self._host.gaugeValues()]
+        triples = zip(names[::3], names[1::3], names[2::3], values, strict=False)
+        return [Gauge(*gauge) for gauge in triples]
+
+    def log(self, logger: str, level: int, message: str) -> None:
+        self._host.log(logger, level, message)
+
+    def _window_ms(self) -> int:
+        """How far back Kafka looks for a quota: quota.window.num samples and the one being filled (SampledStat)."""
+        broker = self.broker()
+        number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
+        return (int(number) + 1) * int(size) * _MILLIS
+
+    def detach(self) -> None:
+        with suppress(RuntimeError):  # the JVM is gone, and the thread's place there with it
+            self._thread.detach()
+
+
+def serve() -> None:
+    """Run the host until the broker closes it. The shim calls this on its host thread."""
+    shim = JavaShim()
+    with Logs(shim):
+        Host(shim).run()
+
+
+def _pairs(flat: Any) -> dict[str, str]:
+    texts = [str(text) for text in flat]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _answered(lines: Any) -> list[str]:
+    """What org.quotahost.Guarded answers, without its first line.
+
+    Raises:
+        ConnectionError: that says what went wrong.
+    """
+    problem, *rest = (str(line) for line in lines)
+    if problem:
+        raise ConnectionError(problem)
+    return rest
+
+
+def _size(text: str) -> int | None:
+    return None if text == "-1" else int(text)
+
+
+def _usage(fields: list[str]) -> ClientUsage:
+    """From a line of org.quotahost.Usage."""
+    kind, user, client_id, *numbers = fields
+    rate, limit, delay, idle = map(float, numbers)
+    return ClientUsage(
+        plain(user),
+        plain(client_id),
+        QuotaType(kind),
+        rate,
+        None if math.isnan(limit) else limit,
+        delay / _MILLIS,
+        idle / _MILLIS,
+    )
+
+
+def _batch(java: Any) -> Batch:
+    return parse(bytes(memoryview(java.bytes())), java)

@@ -1,0 +1,53 @@
+"""The one place where a plugin's failure is counted, logged once and kept from everyone else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from quotahost.host.shim import Shim
+
+T = TypeVar("T")
+log = logging.getLogger("quotahost.plugins")
+
+
+class Failed(Generic[T]):
+    """What a guarded call answers when the plugin failed."""
+
+
+FAILED: Failed[object] = Failed()
+
+
+class Guard:
+    """Counts every failure of a plugin; logs the first of its kind, until the plugin heals."""
+
+    def __init__(self, shim: Shim) -> None:
+        self._shim = shim
+        self._told: dict[tuple[str, str], set[type[BaseException]]] = {}
+
+    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed[object]:
+        """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
+        try:
+            answer = function()
+        except BaseException as error:  # a plugin's SystemExit is its failure, not the broker's end
+            self.report(plugin, what, consequence, error)
+            return FAILED
+        self.heal(plugin, what)
+        return answer
+
+    def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
+        """Count a failure; log it unless one of its kind is logged already."""
+        self._shim.plugin_failed(plugin)
+        told = self._told.setdefault((plugin, what), set())
+        if type(error) not in told:
+            told.add(type(error))
+            log.error(
+                "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
+                "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
+            )  # fmt: skip
+
+    def heal(self, plugin: str, what: str) -> None:
+        """This call of the plugin works (again)."""
+        if self._told.pop((plugin, what), None):
+            log.warning("plugin %s works again in %s", plugin, what)

@@ -1,1 +1,0 @@
-"""The plugins' own Kafka client (librdkafka): its configuration, compacted topics, following one."""

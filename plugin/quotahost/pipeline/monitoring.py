@@ -1,0 +1,126 @@
+"""What the pipeline tells of itself: log lines, and Prometheus metrics of the driver."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+
+from quotahost.pipeline.dead_letters import Letters, refused
+from quotahost.pipeline.spark.offsets import behind, idle
+from quotahost.records.cluster_volumes import ClusterRecord
+
+log = logging.getLogger("quotahost.pipeline")
+
+LARGE: Final = 10_000  # records not read yet that are worth a line
+EVERY: Final = 10.0  # seconds between two lines of a cluster in which nothing but numbers changes
+
+
+class Progress:
+    """Counts batches and rows by query, and shows what was published by cluster."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is shown anywhere before :meth:`serve`."""
+        self._clock = clock
+        self.registry = CollectorRegistry()
+        self._batches = self._counter("batches", "Batches done", "query")
+        self._rows = self._counter("rows", "Records read", "query")
+        self._refused = self._counter("refused", "Records refused and written to the dead-letter topic")
+        self._published = self._counter("published", "Records published", "cluster")
+        self._failures = self._counter("failures", "Times that a query failed and was started again", "query")
+        self._rivals = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
+        self._seconds = self._gauge("batch_seconds", "Duration of the last batch", "query")
+        self._behind = self._gauge("records_behind", "Records that are not read yet", "query")
+        self._state_rows = self._gauge("state_rows", "Brokers remembered", "query")
+        self._state_bytes = self._gauge("state_bytes", "Memory of the state", "query")
+        self._age = self._gauge("age_seconds", "Age of the newest snapshot when it was published", "cluster")
+        self._brokers = self._gauge("brokers", "Brokers by what is known of them", "cluster", "state")
+        self._volumes = self._gauge("volumes", "Volumes of the brokers that report", "cluster")
+        self._capacity = self._gauge("capacity_bytes", "Sum of their capacities", "cluster")
+        self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
+        self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
+        self._last: dict[str, int] = {}
+        self._lines: dict[str, tuple[tuple[Any, ...], float]] = {}
+
+    def serve(self, port: int, address: str) -> None:
+        """Show the metrics to Prometheus.
+
+        Raises:
+            OSError: the port is taken, or the address isn't this machine's.
+        """
+        start_http_server(port, addr=address, registry=self.registry)
+
+    def published(self, record: ClusterRecord, standing_by: bool) -> None:
+        """A record was published, or would have been."""
+        cluster = record.cluster
+        self._rivals.set(standing_by)
+        if not standing_by:
+            self._published.labels(cluster).inc()
+        if record.newest_snapshot_at:
+            self._age.labels(cluster).set((record.computed_at - record.newest_snapshot_at).total_seconds())
+        for name in ("reporting", "stale", "missing"):
+            self._brokers.labels(cluster, name).set(getattr(record, name))
+        self._volumes.labels(cluster).set(record.volume_count)
+        self._capacity.labels(cluster).set(record.capacity)
+        self._consumed.labels(cluster).set(record.consumed)
+        self._factor.labels(cluster).set(1.0 if record.smallest_factor is None else record.smallest_factor)
+        self._line(record)
+
+    def follows(self, query: str, progress: Mapping[str, Any]) -> bool:
+        """Whether no batch of this query lies between this one and those that were told."""
+        return int(progress["batchId"]) <= self._last.get(query, -1) + 1
+
+    def batch(self, query: str, progress: Mapping[str, Any]) -> None:
+        """A batch of a query as Spark tells it, in their order; told twice, it counts once."""
+        number = int(progress["batchId"])
+        if idle(progress):
+            return
+        left = sum(map(behind, progress["sources"]))
+        if number > self._last.get(query, -1):
+            self._last[query] = number
+            self._batches.labels(query).inc()
+            self._rows.labels(query).inc(progress["numInputRows"])
+            if left > LARGE:
+                log.info("query %s: %s records are left to be read", query, f"{left:,}")
+            if query == Letters.NAME:
+                self._refused.inc(refused(progress) or 0)
+        self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
+        self._behind.labels(query).set(left)
+        for operator in progress["stateOperators"][:1]:
+            self._state_rows.labels(query).set(operator["numRowsTotal"])
+            self._state_bytes.labels(query).set(operator["memoryUsedBytes"])
+
+    def failed(self, query: str, why: str) -> None:
+        """A query ended with an error, and is started again."""
+        self._failures.labels(query).inc()
+        log.error("query %s failed and is started again: %s", query, why)
+
+    def _line(self, record: ClusterRecord) -> None:
+        """At once when the number of brokers changes, else now and then."""
+        brokers = (record.reporting, record.stale, record.missing, record.offline)
+        now = self._clock()
+        before, at = self._lines.get(record.cluster, ((), 0.0))
+        if brokers == before and now - at < EVERY:
+            return
+        self._lines[record.cluster] = brokers, now
+        age = (
+            (record.computed_at - record.newest_snapshot_at).total_seconds()
+            if record.newest_snapshot_at
+            else 0
+        )
+        log.info(
+            "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
+            "run %d, batch %d, newest snapshot %.1f s old; %d refused so far",
+            record.cluster, *brokers[:3], record.volume_count, f"{record.consumed:,}", f"{record.capacity:,}",
+            "-" if record.smallest_factor is None else f"{record.smallest_factor:.2f}",
+            record.run, record.sequence, age, self._refused._value.get(),
+        )  # fmt: skip
+
+    def _counter(self, name: str, told: str, *labels: str) -> Counter:
+        return Counter(f"quotahost_pipeline_{name}", told, labels, registry=self.registry)
+
+    def _gauge(self, name: str, told: str, *labels: str) -> Gauge:
+        return Gauge(f"quotahost_pipeline_{name}", told, labels, registry=self.registry)

@@ -1,0 +1,1 @@
+"""What the pipeline needs of Spark itself: session, connector, offsets, sinks. Private to the pipeline."""

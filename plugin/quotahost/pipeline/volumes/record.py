@@ -1,0 +1,50 @@
+"""From a row of the roll-up to the record that brokers read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Row
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
+
+
+def record(row: Row, run: int, sequence: int) -> ClusterRecord:
+    """The record of one cluster."""
+    return ClusterRecord(
+        row["cluster"],
+        run,
+        sequence,
+        datetime.fromtimestamp(row["now"] / 1000, UTC),
+        row["newest"].astimezone(UTC),
+        row["reporting"],
+        row["stale"],
+        row["missing"],
+        tuple(row["staleBrokers"]),
+        tuple(row["missingBrokers"]),
+        row["offline"],
+        tuple(OfflineDir(each["broker"], each["logDir"]) for each in row["offlineLogDirs"]),
+        row["volumeCount"],
+        int(row["capacity"]),
+        int(row["consumed"]),
+        row["smallestFactor"],
+        tuple(map(_filling, row["fullest"])),
+        {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
+    )
+
+
+def _filling(row: Any) -> Filling:
+    soft, hard = _limit(row["softLimit"]), _limit(row["hardLimit"])
+    volume = Volume(row["broker"], row["volumeName"], row["capacity"], row["consumed"], soft, hard)
+    return filling(volume, row["fill"])
+
+
+def filling(volume: Volume, rate: float | None) -> Filling:
+    """When the volume is full at this rate in bytes/s; never, if it doesn't grow."""
+    return Filling(volume, rate, volume.free / rate if rate is not None and rate > 0 else None)
+
+
+def _limit(row: Any) -> Limit | None:
+    return None if row is None else Limit(LimitType(row["type"]), row["level"])

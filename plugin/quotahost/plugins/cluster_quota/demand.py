@@ -1,0 +1,99 @@
+"""What a client would use of its quota on this broker, out of what Kafka measures there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from quotahost.model import ClientUsage
+from quotahost.records.clients import ClientKey
+
+_NEAR: Final = 0.9  # of its limit: it is what holds the client back
+_MORE: Final = 1.25  # room to grow in
+_SILENCE: Final = 1.0  # seconds
+_BEAT: Final = 0.25  # seconds: how finely it is known when a client last asked
+_HELD: Final = 1.5  # seconds for which a new delay tells that the client is held back
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A client at the last look; times in monotonic seconds.
+
+    Attributes:
+        asked_at: when it last asked.
+        waits_until: until when Kafka makes it wait since then.
+        delay: the mean of its delays, in seconds.
+        delayed_at: when that last moved: then Kafka delayed it once more. None if it never did.
+    """
+
+    asked_at: float
+    waits_until: float
+    delay: float
+    delayed_at: float | None
+
+
+class Demands:
+    """Remembers each client from look to look."""
+
+    def __init__(self, window: float) -> None:
+        """``window``: how far back Kafka looks for a quota, in seconds."""
+        self._window = window
+        self._seen: dict[ClientKey, _Seen] = {}
+        self.silent: frozenset[ClientKey] = frozenset()
+
+    def look(self, used: Iterable[ClientUsage], now: float) -> dict[ClientKey, float | None]:
+        """The demand of each client in bytes/s, None where it wants all that it can get.
+
+        0 is the demand of a client that is ``silent``: it has asked nothing for a second longer than Kafka made it
+        wait. Kafka's rate falls only slowly, as its windows pass, so it doesn't tell. ``now`` in seconds, monotonic.
+        """
+        uses = {key_of(each): each for each in used}
+        self._seen = {key: self._see(self._seen.get(key), each, now) for key, each in uses.items()}
+        self.silent = frozenset(key for key, each in uses.items() if self._is_silent(key, each, now))
+        return {key: self._demand(key, each, now) for key, each in uses.items()}
+
+    def _see(self, before: _Seen | None, used: ClientUsage, now: float) -> _Seen:
+        asked_at = now - used.idle
+        if before is None:
+            return _Seen(asked_at, asked_at + used.delay, used.delay, None)
+        waits_until = before.waits_until
+        if asked_at > before.asked_at + _BEAT:
+            waits_until = now + self._wait(used)
+        moved = used.delay != before.delay and used.delay > 0
+        return _Seen(
+            max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at
+        )
+
+    def _wait(self, used: ClientUsage) -> float:
+        """Seconds that Kafka makes it wait from now on: (rate - limit) / limit x window.
+
+        So says ClientQuotaManager.throttleTime. It goes by the limit when the client asked: one that changes
+        meanwhile changes nothing about the wait.
+        """
+        if used.limit is None or used.rate <= used.limit:
+            return 0.0
+        return (used.rate / used.limit - 1) * self._window
+
+    def _is_silent(self, key: ClientKey, used: ClientUsage, now: float) -> bool:
+        return used.idle > _SILENCE and now > self._seen[key].waits_until + _SILENCE
+
+    def _demand(self, key: ClientKey, used: ClientUsage, now: float) -> float | None:
+        if key in self.silent:
+            return 0.0
+        seen = self._seen[key]
+        delayed = seen.delayed_at is not None and now - seen.delayed_at <= _HELD
+        waits = seen.asked_at + _BEAT < seen.waits_until and now < seen.waits_until + _SILENCE
+        near = used.limit is not None and used.rate >= _NEAR * used.limit
+        return None if delayed or waits or near else used.rate * _MORE
+
+
+def key_of(used: ClientUsage) -> ClientKey:
+    """Whose use it is."""
+    return ClientKey(used.user, used.client_id, used.quota_type)
+
+
+def quota_window(broker: Mapping[str, str]) -> float:
+    """How far back Kafka looks for a quota, in seconds, by the broker's own properties (SampledStat)."""
+    number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
+    return float(int(number) * int(size))

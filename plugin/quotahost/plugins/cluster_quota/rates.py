@@ -1,0 +1,98 @@
+"""The cluster-wide quotas that the properties ``plugin.cluster-quota.*`` set, and whose each is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quotahost.model import QuotaType
+from quotahost.records.clients import ClientKey
+from quotahost.settings.rate_lists import ClientRates, Rates
+from quotahost.units import BytesLimit
+
+NAME: Final = "cluster-quota"
+_Rates: TypeAlias = dict[tuple[str | None, str | None], float | None]  # None: whoever
+
+
+class ClusterQuotaSettings(BaseModel):
+    """The properties under ``plugin.cluster-quota.``; rates in bytes/s, in the whole cluster."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    produce_default: BytesLimit = Field(
+        None, alias="produce.default", description="what each other client may produce, such as 3M"
+    )
+    produce_users: Rates = Field(
+        {}, alias="produce.users", description="each client of a user, such as alice:3M,bob:10M"
+    )
+    produce_client_ids: Rates = Field(
+        {}, alias="produce.client-ids", description="each client with a client-id, such as app:3M"
+    )
+    produce_clients: ClientRates = Field(
+        {}, alias="produce.clients", description="by user and client-id, such as alice/app:3M"
+    )
+    fetch_default: BytesLimit = Field(
+        None, alias="fetch.default", description="what each other client may fetch, such as 3M"
+    )
+    fetch_users: Rates = Field(
+        {}, alias="fetch.users", description="each client of a user, such as alice:3M,bob:10M"
+    )
+    fetch_client_ids: Rates = Field(
+        {}, alias="fetch.client-ids", description="each client with a client-id, such as app:3M"
+    )
+    fetch_clients: ClientRates = Field(
+        {}, alias="fetch.clients", description="by user and client-id, such as alice/app:3M"
+    )
+
+
+class ClusterRates:
+    """Finds a client's quota: that of user and client-id, else of the user, of the client-id, the default.
+
+    Each client (user and client-id) has a quota of its own, wherever its rate was found.
+    """
+
+    def __init__(self, settings: ClusterQuotaSettings) -> None:
+        """Of these properties."""
+        self._rates = {
+            QuotaType.PRODUCE: _by_name(
+                settings.produce_clients, settings.produce_users, settings.produce_client_ids
+            ),
+            QuotaType.FETCH: _by_name(
+                settings.fetch_clients, settings.fetch_users, settings.fetch_client_ids
+            ),
+        }
+        if "produce_default" in settings.model_fields_set:
+            self._rates[QuotaType.PRODUCE][None, None] = settings.produce_default
+        if "fetch_default" in settings.model_fields_set:
+            self._rates[QuotaType.FETCH][None, None] = settings.fetch_default
+
+    def find(self, key: ClientKey) -> float | None:
+        """Bytes/s in the whole cluster; None is unlimited.
+
+        Raises:
+            KeyError: no quota is set for the client.
+        """
+        rates = self._rates.get(key.quota_type, {})
+        for name in ((key.user, key.client_id), (key.user, None), (None, key.client_id)):
+            if name in rates:
+                return rates[name]
+        return rates[None, None]
+
+    def limited(self, key: ClientKey) -> float | None:
+        """Bytes/s in the whole cluster; None where there is no quota or an unlimited one."""
+        try:
+            return self.find(key)
+        except KeyError:
+            return None
+
+
+def _by_name(
+    clients: Mapping[tuple[str, str], float | None],
+    users: Mapping[str, float | None],
+    client_ids: Mapping[str, float | None],
+) -> _Rates:
+    rates: _Rates = dict(clients.items())
+    rates |= {(user, None): rate for user, rate in users.items()}
+    return rates | {(None, client_id): rate for client_id, rate in client_ids.items()}

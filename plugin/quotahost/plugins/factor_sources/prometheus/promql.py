@@ -1,0 +1,186 @@
+"""PromQL instant queries over HTTP: bounded in time and size, and abortable from another thread.
+
+The source of the rules is Prometheus' HTTP API, ``/api/v1/query``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from quotahost.plugins.factor_sources.prometheus.http import Aborted, Exchange, Response
+from quotahost.text import redact
+
+MAX_SERIES: Final = 100_000
+MAX_REDIRECTS: Final = 5
+_MAX_TEXT: Final = 200  # characters of a server's own words that are told
+
+
+class QueryFailed(Exception):
+    """The query has no usable answer. The message says why, in one line and without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One element of an instant vector; the value is NaN where the server gave no number."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An instant vector, and what the server warned of."""
+
+    series: tuple[Series, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A bearer token, or a name and a password; none by default."""
+
+    token: str = ""
+    username: str = ""
+    password: str = ""
+
+    def header(self) -> str:
+        """The value of ``Authorization``, "" for none."""
+        return f"Bearer {self.token}" if self.token else f"Basic {self._basic()}" if self.username else ""
+
+    def hide(self, text: str) -> str:
+        """The text without any of them."""
+        return redact(text, [self.token, self.password, self._basic() if self.username else ""])
+
+    def _basic(self) -> str:
+        return base64.b64encode(f"{self.username}:{self.password}".encode()).decode("ascii")
+
+
+class PromQL:
+    """Asks one Prometheus server. One query at a time; :meth:`abort` comes from any thread.
+
+    No proxy of the process' environment is used: where credentials go is in the properties alone.
+    """
+
+    def __init__(
+        self, url: str, timeout: float, credentials: Credentials | None = None, ca: str | None = None
+    ) -> None:
+        """``timeout`` in seconds, for a query with all its redirects; ``ca`` a PEM file.
+
+        Raises:
+            OSError: the file can't be read, or holds no certificate.
+        """
+        self._url, self._timeout = url.rstrip("/") + "/api/v1/query", timeout
+        self._credentials = credentials or Credentials()
+        # The system's certificates take long to load, so they are loaded once.
+        self._tls = ssl.create_default_context(cafile=ca)
+        self._exchange = Exchange(self._tls)
+
+    def query(self, expression: str) -> Answer:
+        """The answer to an instant query, evaluated at the server's present time.
+
+        Raises:
+            QueryFailed: there is no usable one.
+        """
+        try:
+            answer = _answer(self._exchange_until(expression))
+        except QueryFailed as error:
+            raise self._told(str(error)) from None
+        except (Aborted, TimeoutError):
+            raise self._told(f"no whole answer within {self._timeout:g} s") from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise self._told(f"{type(error).__name__}: {error}") from None
+        return replace(answer, warnings=tuple(map(self._clean, answer.warnings)))
+
+    def abort(self) -> None:
+        """End the query under way, if any, and all later ones."""
+        self._exchange.abort(for_good=True)
+
+    def _clean(self, text: str) -> str:
+        """Without secrets first, since half of one that is cut off would not be found."""
+        return shorten(self._credentials.hide(text))
+
+    def _told(self, text: str) -> QueryFailed:
+        return QueryFailed(self._clean(text))
+
+    def _exchange_until(self, expression: str) -> Response:
+        body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
+        with self._exchange.limited(self._timeout):
+            return self._follow(body)
+
+    def _follow(self, body: str) -> Response:
+        url = self._url
+        for _ in range(MAX_REDIRECTS + 1):
+            response = self._exchange.post(url, body, self._headers(url))
+            if response.status not in (301, 302, 303, 307, 308):
+                return response
+            url = urljoin(url, response.location)
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                raise QueryFailed("redirected to something else than http")
+            if self._url.startswith("https:") and not url.startswith("https:"):
+                raise QueryFailed("redirected from https to http")
+        raise QueryFailed(f"redirected more than {MAX_REDIRECTS} times")
+
+    def _headers(self, url: str) -> dict[str, str]:
+        """The credentials go to the configured scheme, host and port, wherever a redirect leads."""
+        header = self._credentials.header()
+        return {"Authorization": header} if header and _origin(url) == _origin(self._url) else {}
+
+
+def shorten(text: str) -> str:
+    """One printable line of at most 200 characters."""
+    line = "".join(c if c.isprintable() else " " for c in text[: _MAX_TEXT + 1])
+    return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"
+
+
+def _origin(url: str) -> tuple[str, str | None, int]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _answer(response: Response) -> Answer:
+    """What the API's JSON says; errors come as JSON, too, with another status."""
+    try:
+        told = json.loads(response.body)
+    except (ValueError, RecursionError):
+        told = None
+    if isinstance(told, dict) and told.get("status") == "error":
+        raise QueryFailed(f"the server says {told.get('errorType')}: {told.get('error')}")
+    if response.status != 200:
+        raise QueryFailed(f"HTTP status {response.status} {response.reason}".rstrip())
+    if not isinstance(told, dict) or told.get("status") != "success":
+        raise QueryFailed("the answer is not the JSON of a Prometheus server")
+    warnings = told.get("warnings") or ()
+    if not isinstance(warnings, list | tuple):
+        raise QueryFailed("the answer has warnings that are no list")
+    return Answer(_vector(told.get("data")), tuple(map(str, warnings)))
+
+
+def _vector(data: Any) -> tuple[Series, ...]:
+    kind = data.get("resultType") if isinstance(data, dict) else None
+    if kind != "vector":
+        raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
+    result = data.get("result")
+    if not isinstance(result, list):
+        raise QueryFailed("the answer has no list of series")
+    if len(result) > MAX_SERIES:
+        raise QueryFailed(f"the answer has {len(result):,} series; at most {MAX_SERIES:,} are read")
+    return tuple(map(_series, result))
+
+
+def _series(told: Any) -> Series:
+    labels = told.get("metric") if isinstance(told, dict) else None
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        raise QueryFailed("the answer has a series without labels")
+    try:
+        _, text = told["value"]
+        value = float(text)
+    except (KeyError, TypeError, ValueError):  # such as a histogram
+        value = float("nan")
+    return Series(labels, value)

@@ -1,0 +1,106 @@
+"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Final, TypeVar
+
+from pydantic import BeforeValidator
+
+from quotahost.units.parse import parse_limit
+
+K = TypeVar("K", str, tuple[str, str])
+_FORM: Final = "write NAME:RATE, such as clientA:4M, entries separated by commas"
+_UNIT: Final = re.compile(r"\\.|.", re.DOTALL)
+_TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
+
+
+def parse_rates(value: object) -> dict[str, float | None]:
+    r"""Rates by name; ``unlimited`` is None, an empty text is nobody.
+
+    A backslash takes the next character as it is: ``\:`` and ``\,`` are part of a name, and so are ``\\`` and a blank
+    at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are left out.
+
+    Raises:
+        ValueError: an entry is ill-formed, or a name is there twice; it names the entry and the remedy.
+    """
+    return value if isinstance(value, dict) else _parse(str(value), _name)
+
+
+def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
+    r"""Rates by user and client-id, ``alice/app:4M``; else as ``parse_rates``, with ``\/`` for a slash in a name.
+
+    Raises:
+        ValueError: as parse_rates.
+    """
+    return value if isinstance(value, dict) else _parse(str(value), _pair)
+
+
+def _parse(given: str, named: Callable[[str, str], K]) -> dict[K, float | None]:
+    text = given.strip()
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    rates: dict[K, float | None] = {}
+    for entry in _pieces(text, ",") if text.strip() else ():
+        name, rate = _entry(entry, named)
+        if name in rates:
+            told = name if isinstance(name, str) else "/".join(name)
+            raise ValueError(f"has {told!r} twice; remove one of its entries")
+        rates[name] = rate
+    return rates
+
+
+def _entry(entry: str, named: Callable[[str, str], K]) -> tuple[K, float | None]:
+    told = repr(entry.strip())
+    parts = _pieces(entry, ":")
+    if not entry.strip():
+        raise ValueError(f"has an empty entry; {_FORM}, one comma each")
+    if len(parts) == 1:
+        raise ValueError(f"has the entry {told} without a rate; {_FORM}")
+    if len(parts) > 2:
+        raise ValueError(
+            rf"has the entry {told} with more than one colon; write \: for a colon in a name, "
+            r"and a comma between entries"
+        )
+    name = named(parts[0], told)
+    try:
+        return name, parse_limit(parts[1])
+    except ValueError as wrong:
+        raise ValueError(f"has the entry {told}, whose rate {wrong}") from None
+
+
+def _name(text: str, told: str) -> str:
+    if not (name := _plain(text)):
+        raise ValueError(f"has the entry {told} without a name; {_FORM}; the nameless have the default")
+    return name
+
+
+def _pair(text: str, told: str) -> tuple[str, str]:
+    parts = [_plain(part) for part in _pieces(text, "/")]
+    if len(parts) != 2 or not parts[0]:
+        raise ValueError(
+            rf"has the entry {told}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \/ for a slash in a name"
+        )
+    return parts[0], parts[1]
+
+
+def _pieces(text: str, separator: str) -> list[str]:
+    """Split at the separators that no backslash stands before; backslashes stay."""
+    pieces = [""]
+    for unit in _UNIT.findall(text):
+        if unit == separator:
+            pieces.append("")
+        else:
+            pieces[-1] += unit
+    return pieces
+
+
+def _plain(text: str) -> str:
+    """Without blanks around it and without its escapes."""
+    trimmed = _TRIMMED.fullmatch(text)
+    return re.sub(r"\\(.)", r"\1", trimmed[1] if trimmed else text, flags=re.DOTALL)
+
+
+Rates = Annotated[dict[str, float | None], BeforeValidator(parse_rates)]
+ClientRates = Annotated[dict[tuple[str, str], float | None], BeforeValidator(parse_client_rates)]

@@ -1,0 +1,94 @@
+"""What a broker and its topics are expected to take in: ``topics.*``, by "Broker side quota (V1)"."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BeforeValidator, model_validator
+
+from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.types import choose, distinct, split
+from quotahost.units import BytesLimit, Unit, show_number
+from quotahost.units.parse import parse_quantity
+
+_TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
+_ERRORS: Final = ("NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION")
+Threshold = tuple[str, float]
+
+
+def parse_thresholds(value: object) -> tuple[Threshold, ...]:
+    """Topics and their bytes/s from ``important:50M,other:5M``, none of them twice.
+
+    Raises:
+        ValueError: no topic's name, an internal topic, no rate, or a topic twice.
+    """
+    pairs = [_threshold(part) for part in split(value, ",")]
+    distinct([topic for topic, _ in pairs])
+    return tuple(pairs)
+
+
+def _threshold(text: str) -> Threshold:
+    topic, colon, rate = (part.strip() for part in text.partition(":"))
+    if not colon or not rate:
+        raise ValueError(f"has {text!r}; write TOPIC:RATE,TOPIC:RATE, such as important:50M,other:5M")
+    if not _TOPIC.fullmatch(topic):
+        raise ValueError(f"has {topic!r}, which is no topic's name; write letters, digits, ., _ and -")
+    if topic.startswith("__"):
+        raise ValueError(f"has the internal topic {topic}, which is never turned back; remove it")
+    try:
+        return topic, parse_quantity(rate)
+    except ValueError as error:
+        raise ValueError(f"has {rate!r} for {topic}, which {error}") from None
+
+
+def _show(thresholds: tuple[Threshold, ...]) -> str:
+    return ", ".join(f"{topic}: {show_number(rate)} bytes/s" for topic, rate in thresholds) or "none"
+
+
+Thresholds = Annotated[
+    tuple[Threshold, ...], BeforeValidator(parse_thresholds), Unit("TOPIC:bytes/s, comma-separated", _show)
+]
+RejectError = Annotated[
+    Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"],
+    BeforeValidator(lambda value: choose(value, _ERRORS)),
+    Unit(", ".join(_ERRORS), str),
+]
+
+
+class TopicSettings(Frozen):
+    """The thresholds, in bytes/s of this broker; no total means no topic quotas."""
+
+    total: BytesLimit = declare(
+        _TOTAL,
+        "What this broker is expected to take in. While it takes in more, producers are turned back from the "
+        "topics that take in more than is expected of them; needs the fence. `unlimited`: no topic quotas.",
+        told="unlimited",
+    )
+    own: Thresholds = declare(
+        "topics.bytes.in.per.sec.threshold",
+        "What single topics are expected to take in: `important:50M,other:5M`, together at most the total. "
+        "All other topics share equally what is left.",
+        default="",
+        told="",
+    )
+    reject_error: RejectError = declare(
+        "topics.reject.error",
+        "What a producer is told: NOT_ENOUGH_REPLICAS, and it tries again; POLICY_VIOLATION, and it drops the "
+        "records; THROTTLING_QUOTA_EXCEEDED, and Kafka's own producer tries again, librdkafka drops.",
+        default="NOT_ENOUGH_REPLICAS",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        wanted = math.fsum(rate for _, rate in self.own)
+        if self.own and self.total is None:
+            raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
+        if self.total is not None and wanted > self.total:
+            raise ValueError(
+                f"the topics' thresholds are {show_number(wanted)} bytes/s together, above the "
+                f"{show_number(self.total)} of {_TOTAL}; lower them, or raise the total"
+            )
+        return self

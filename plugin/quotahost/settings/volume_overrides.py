@@ -1,0 +1,146 @@
+"""Limits of single volumes: ``static.storage.overrides`` (proposal 035, snapshot note 2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from quotahost.model import Limit, LimitType, contradict
+from quotahost.settings.types import split
+from quotahost.text import nearest
+from quotahost.units.parse import parse_share, parse_size
+
+_FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T"
+_KINDS: Final[dict[str, tuple[LimitType, Callable[[object], Any]]]] = {
+    "": (LimitType.CONSUMED_BYTES, parse_size),
+    ".min-free-bytes": (LimitType.MIN_FREE_BYTES, parse_size),
+    ".min-free-percent": (LimitType.MIN_FREE_PERCENTAGE, parse_share),
+}
+_LEVELS: Final = {side + kind: (side, *_KINDS[kind]) for side in ("soft", "hard") for kind in _KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """The limits of one volume in place of the broker's; None where the broker's holds.
+
+    ``volume`` is a volume's name, or a log directory that lies on it.
+    """
+
+    volume: str
+    soft: Limit | None = None
+    hard: Limit | None = None
+
+    def __str__(self) -> str:
+        """As ``doctor`` shows it."""
+        sides = (f"{side} {limit}" for side, limit in (("soft", self.soft), ("hard", self.hard)) if limit)
+        return f"{self.volume}: {', '.join(sides)}"
+
+
+def limit_of(kind: LimitType, level: float) -> Limit:
+    """A limit from a property's value: bytes, or a share from 0 to 1."""
+    return Limit(kind, float(Decimal(repr(level)) * 100) if kind is LimitType.MIN_FREE_PERCENTAGE else level)
+
+
+def parse_overrides(value: object) -> tuple[Override, ...]:
+    """The overrides in ``VOLUME LEVEL=SIZE ...; VOLUME ...``, levels as of ``static.storage``.
+
+    Raises:
+        ValueError: an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names the
+            entry.
+    """
+    if isinstance(value, tuple):
+        return value
+    found: dict[str, Override] = {}
+    for entry in filter(None, split(value, ";")):
+        override = _parse(entry)
+        if place(override.volume) in found:
+            raise ValueError(f"has {override.volume!r} twice; write its limits in one entry")
+        found[place(override.volume)] = override
+    return tuple(found.values())
+
+
+def place(name: str) -> str:
+    """A name as it is compared: ``/data/1/`` is ``/data/1``."""
+    return os.path.normpath(name)
+
+
+def _parse(entry: str) -> Override:
+    words = entry.split()
+    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
+    # A mount point may hold spaces, so the name is all up to the first level.
+    name, levels = " ".join(words[:first]), words[first:]
+    if not name or not levels:
+        raise ValueError(f"has the entry {entry!r} without {'a limit' if name else 'a volume'}; {_FORM}")
+    limits: dict[str, Limit] = {}
+    for level in levels:
+        side, limit = _level(entry, level)
+        if side in limits:
+            raise ValueError(f"has two {side} limits in the entry {entry!r}; keep one")
+        limits[side] = limit
+    if problem := contradict(limits.get("soft"), limits.get("hard")):
+        raise ValueError(
+            f"has the entry {entry!r}: {problem}; let the hard limit be reached after the soft one"
+        )
+    return Override(name, **limits)
+
+
+def _level(entry: str, text: str) -> tuple[str, Limit]:
+    key, equals, number = text.partition("=")
+    if not equals or key not in _LEVELS:
+        like = nearest(key, _LEVELS)
+        hint = f"did you mean {like}?" if like else f"write one of {', '.join(_LEVELS)}"
+        raise ValueError(f"has {text!r} in the entry {entry!r}, which is no limit; {hint}")
+    side, kind, parse = _LEVELS[key]
+    try:
+        level = parse(number)
+    except ValueError as error:
+        raise ValueError(f"has {text!r} in the entry {entry!r}: {number!r} {error}") from None
+    if level is None:
+        raise ValueError(f"has {text!r} in the entry {entry!r}: a limit can't be taken away, only changed")
+    return side, limit_of(kind, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The overrides by the names of the volumes that they hold for.
+
+    Attributes:
+        limits: soft and hard limit by volume.
+        strangers: names that no volume or log directory has.
+        twice: sentences about sides that two entries set for one volume; the first holds.
+    """
+
+    limits: dict[str, tuple[Limit | None, Limit | None]]
+    strangers: tuple[str, ...]
+    twice: tuple[str, ...]
+
+
+def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping[str, str]) -> Matched:
+    """Which override holds for which volume.
+
+    Args:
+        overrides: as configured.
+        volumes: the names of all volumes.
+        places: for every log directory the name of its volume, "" where it is unknown.
+    """
+    names = {place(volume): volume for volume in volumes}
+    names = {place(directory): volume for directory, volume in places.items()} | names
+    limits: dict[str, tuple[Limit | None, Limit | None]] = {}
+    strangers, twice = [], []
+    for each in overrides:
+        volume = names.get(place(each.volume))
+        if volume is None:
+            strangers.append(each.volume)
+        if not volume:
+            continue
+        soft, hard = limits.get(volume, (None, None))
+        for side, mine, theirs in (("soft", each.soft, soft), ("hard", each.hard, hard)):
+            if mine and theirs:
+                twice.append(
+                    f"{each.volume} is the volume {volume}, whose {side} limit is set before: {theirs}"
+                )
+        limits[volume] = (soft or each.soft, hard or each.hard)
+    return Matched(limits, tuple(strangers), tuple(twice))

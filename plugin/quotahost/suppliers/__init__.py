@@ -1,1 +1,0 @@
-"""Built-in suppliers: who gets what."""

@@ -1,1 +1,0 @@
-"""Built-in data source tasks."""

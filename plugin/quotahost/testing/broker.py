@@ -1,0 +1,83 @@
+"""A broker that answers what it is told and remembers what plugins show on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quotahost.model import ClientUsage, LogDir
+
+
+@dataclass(slots=True)
+class FakeBroker:
+    """A ``quotahost.api.Broker`` for tests; change its attributes at any time.
+
+    Attributes:
+        node: what ``properties()`` answers, such as ``{"log.dirs": "/data/1"}``.
+        client: what ``client_config()`` answers.
+        brokers: what ``registered()`` answers or raises: id and whether it is fenced.
+        directories: what ``log_dirs()`` answers, for the brokers asked for, or raises.
+        used: what ``usage()`` answers, or raises.
+        given_up: what ``offline_log_dirs()`` answers.
+        shown: every gauge and counter by type, name and attribute, as it is now.
+    """
+
+    node: Mapping[str, str] = field(default_factory=dict)
+    client: dict[str, str] = field(default_factory=dict)
+    brokers: dict[int, bool] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
+    directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
+    given_up: tuple[str, ...] = ()
+    used: list[ClientUsage] | Exception = field(default_factory=list)
+    shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
+
+    def number(self, type: str, attribute: str, name: str = "") -> float | None:
+        """What is shown, None if nothing is."""
+        return self.shown.get((type, name, attribute))
+
+    # ---- quotahost.api.Broker ----
+
+    def properties(self) -> Mapping[str, str]:
+        """``node``."""
+        return self.node
+
+    def client_config(self) -> dict[str, str]:
+        """``client``."""
+        return dict(self.client)
+
+    def registered(self) -> dict[int, bool]:
+        """``brokers``, raised if it is an exception."""
+        if isinstance(self.brokers, Exception):
+            raise self.brokers
+        return dict(self.brokers)
+
+    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
+        """Those of ``directories`` that are these brokers', raised if it is an exception."""
+        if isinstance(self.directories, Exception):
+            raise self.directories
+        return [each for each in self.directories if each.broker in brokers]
+
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        """``given_up``."""
+        return self.given_up
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        """The first of ``used``, raised if it is an exception."""
+        if isinstance(self.used, Exception):
+            raise self.used
+        return self.used[:most]
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        """Remember it."""
+        self.shown[type, name, attribute] = value
+
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
+        """Add to it."""
+        self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + by
+
+    def forget(self, type: str, name: str) -> None:
+        """Remember it no more."""
+        for key in [key for key in self.shown if key[:2] == (type, name)]:
+            self.shown.pop(key, None)
+
+    def thread_ends(self) -> None:
+        """Nothing to do."""

@@ -1,0 +1,202 @@
+"""A cluster of three brokers: one broker's disk slows and stops producers on all, and nothing unknown is healthy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from jsonschema import Draft7Validator
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic, unregister_broker
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+from quotahost.records import snapshot as wire
+from tests.broker.support.disks import SNAPSHOTS as TOPIC
+from tests.broker.support.disks import Between, follows, published
+from tests.broker.support.node import JAR, OPEN, PAUSE, PREFIX, THROTTLE, all_are, callback, gauge, state
+from tests.broker.support.numbers import appended, attempt, records
+
+pytestmark = pytest.mark.broker
+
+HARD: Final = PREFIX + "static.storage.hard"
+SOFT: Final = PREFIX + "static.storage.soft"
+OVERRIDES: Final = PREFIX + "static.storage.overrides"
+FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
+SETTINGS: Final = {
+    "factor.source": "snapshots",
+    "fence.authorizer": "none",
+    "validity": "8s",
+    "startup.grace": "20s",
+    "snapshots.period": "1s",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    properties = callback(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
+    directory = tmp_path_factory.mktemp("cluster")
+    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
+        create_topic(made.brokers[0], "t", partitions=3)
+        all_are(made, OPEN)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _whole_and_open(cluster: Cluster) -> Iterator[None]:
+    yield
+    for node in cluster.brokers:
+        if not node.running:
+            node.start()
+    alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None, OVERRIDES: None}, broker=1)
+    all_are(cluster, OPEN)
+
+
+def disk_of_broker_1_is_full(cluster: Cluster) -> None:
+    """Its hard limit is set below what is used: to the others that is a disk that has filled."""
+    alter_broker_config(cluster.brokers[0], {HARD: "1"}, broker=1)
+    all_are(cluster, PAUSE)
+
+
+def disk_of_broker_1_has_space(cluster: Cluster) -> None:
+    alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
+
+
+def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them_go(cluster: Cluster) -> None:
+    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
+        eventually(lambda: load.meter.bytes > 1_000_000)
+        start = cluster.brokers[2].log.end()
+        disk_of_broker_1_is_full(cluster)
+        cluster.brokers[2].wait_for_log("OPEN -> PAUSE: .*broker 1", start=start)
+        before = appended(cluster)
+        for partition in range(3):
+            assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
+        assert appended(cluster) == before, "nothing is appended once all have stopped"
+        disk_of_broker_1_has_space(cluster)
+        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
+        assert load.drain() == 0
+    assert load.errors == [], "nothing is lost"
+
+
+def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
+    first = cluster.brokers[0]
+    disk = published(first)
+    assert disk.capacity > disk.consumed
+    limits = Between.around(disk)
+    alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
+    all_are(cluster, THROTTLE)
+    for node in cluster.brokers:
+        follows(node, first, limits)
+
+
+def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_live(cluster: Cluster) -> None:
+    directory = cluster.brokers[0].data_dirs[0]
+    alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard=1"}, broker=1)
+    all_are(cluster, PAUSE)
+    alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard.min-free-bytes=1"}, broker=1)
+    all_are(cluster, OPEN)
+
+
+def newest(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
+    """The newest record of the topic by broker, key and value."""
+    return {key.decode(errors="replace"): (key, value) for key, value in records(node, TOPIC)}
+
+
+def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_three_replicas(
+    cluster: Cluster,
+) -> None:
+    node = cluster.brokers[0]
+    schema = json.loads((Path(wire.__file__).parent / "schemas/snapshot.json").read_text())
+    eventually(lambda: set(newest(node)) == {"1", "2", "3"})
+    for broker, (key, value) in newest(node).items():
+        told = json.loads(value)
+        Draft7Validator(schema).validate(told)
+        assert told["brokerId"] == broker == key.decode()
+    admin = AdminClient(node.client_config(client_id="harness"))
+    assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
+
+
+def test_a_stopped_broker_is_missed_until_it_is_back(cluster: Cluster) -> None:
+    first, third = cluster.brokers[0], cluster.brokers[2]
+    start = first.log.end()
+    third.stop()
+    all_are(cluster, PAUSE, but=third)
+    assert gauge(first, "Factor", "LackOfData") == 1
+    first.wait_for_log("-> PAUSE: .*broker 3", start=start)
+    third.start()
+    all_are(cluster, OPEN)
+    eventually(lambda: gauge(first, "Factor", "LackOfData") == 0)
+
+
+def test_a_broker_that_is_unregistered_is_missed_no_more(cluster: Cluster) -> None:
+    third = cluster.brokers[2]
+    third.stop()
+    all_are(cluster, PAUSE, but=third)
+    unregister_broker(cluster.brokers[0], 3)
+    all_are(cluster, OPEN, but=third)
+
+
+def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> None:
+    second = cluster.brokers[1]
+    disk_of_broker_1_is_full(cluster)
+    before = appended(cluster)
+    # To each partition, as the queue soon is full; the one whose broker restarts is tried again soon.
+    own = {"sticky.partitioning.linger.ms": 0, "reconnect.backoff.max.ms": 500}
+    with ProducerLoad(cluster.client_config(client_id="p") | own, "t") as load:
+        second.stop()
+        second.start()
+        rejected = gauge(second, "Fence", "Rejections")
+        eventually(lambda: gauge(second, "Fence", "Rejections") > rejected)
+        assert appended(cluster) == before
+        assert load.meter.bytes == 0
+    assert state(second) == PAUSE
+
+
+def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
+    admin = AdminClient(cluster.client_config(client_id="harness"))
+    admin.delete_topics([TOPIC])[TOPIC].result(60)
+    eventually(lambda: TOPIC in admin.list_topics(timeout=30).topics)
+    eventually(lambda: set(newest(cluster.brokers[0])) == {"1", "2", "3"})
+    all_are(cluster, OPEN)
+    disk_of_broker_1_is_full(cluster)
+
+
+def test_hostile_records_are_refused_and_counted_and_harm_nobody(cluster: Cluster) -> None:
+    node = cluster.brokers[0]
+    refused = {"json": b"{", "schema": b"{}", "key": b"", "version": b"", "size": b"x" * 300_000}
+    good = newest(node)["1"][1]
+    refused["key"] = good
+    refused["version"] = good.replace(b'"schemaVersion":1', b'"schemaVersion":99')
+    producer = Producer(node.client_config(client_id="hostile") | {"queue.buffering.max.messages": 200_000})
+    for number in range(20_000):
+        for reason in ("json", "schema", "key"):
+            producer.produce(TOPIC, key=f"hostile-{number}", value=refused[reason])
+        producer.produce(TOPIC, key="1", value=refused["version"])
+        producer.produce(
+            TOPIC, key=f"ghost-{number}", value=good.replace(b'"1"', f'"ghost-{number}"'.encode())
+        )
+        producer.poll(0)
+    producer.produce(TOPIC, key="1", value=refused["size"])
+    assert producer.flush(120) == 0
+
+    for reason in refused:
+        eventually(lambda r=reason: counted(node, r) > 0, what=f"refused for {reason}")
+    assert counted(node, "json") == 20_000
+    all_are(cluster, OPEN)
+    assert gauge(node, "Brokers", "Missing") == 0
+    for each in cluster.brokers:
+        assert gauge(each, "Lease", "FallbackApplied") == 0
+    disk_of_broker_1_is_full(cluster)
+
+
+def counted(node: KafkaNode, reason: str) -> float:
+    found = Jmx(node).query("quotahost:type=Refused,*")
+    return next((bean["Records"] for name, bean in found.items() if f"name={reason}" in name), 0.0)

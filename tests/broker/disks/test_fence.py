@@ -1,0 +1,294 @@
+"""The fence on a real broker: while the factor is 0 nothing is appended, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget these
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import fill_topic
+from harness.java.helper import Helper
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+from tests.broker.support.node import ANYONE, JAR, PREFIX, answer, callback, gauge, hosted, known
+from tests.broker.support.numbers import Numbers, attempt, end_offset, values
+
+pytestmark = pytest.mark.broker
+
+FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
+SETTINGS: Final = {
+    "factor.source": "fixed",
+    "factor.interval": "100ms",
+    "plugin.fixed.factor": "1",
+    "fence.authorizer": "none",
+}
+USERS: Final = {"alice": "a", "bob": "b", "root": "c"}
+TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    settings = SETTINGS | {"static.excluded.principal.name.list": "User:root", "static.produce": "50M"}
+    directory = tmp_path_factory.mktemp("node")
+    with hosted(directory, settings, users=USERS, properties=QUICK_QUOTAS | FENCE) as node:
+        yield node
+
+
+@pytest.fixture
+def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    create_topic(node, name)
+    yield name
+    resume(node)
+    assert "Unexpected error" not in node.log_text()
+
+
+def factor(node: KafkaNode, value: float) -> None:
+    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{value:g}"})
+    eventually(lambda: gauge(node, "QuotaTable", "Factor") == value)
+
+
+def pause(node: KafkaNode) -> None:
+    factor(node, 0)
+
+
+def resume(node: KafkaNode) -> None:
+    factor(node, 1)
+
+
+def rejections(node: KafkaNode) -> float:
+    return gauge(node, "Fence", "Rejections")
+
+
+def some_are_turned_back(node: KafkaNode, more: int = 5) -> None:
+    before = rejections(node)
+    eventually(lambda: rejections(node) >= before + more, what=f"{more} more rejections")
+
+
+@pytest.mark.parametrize(
+    ("acks", "idempotent"),
+    [("1", False), ("all", False), ("all", True)],
+    ids=["acks-1", "acks-all", "idempotent"],
+)
+def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
+    node: KafkaNode, topic: str, acks: str, idempotent: bool
+) -> None:
+    config = node.client_config("alice", "numbers") | {"acks": acks, "enable.idempotence": idempotent}
+    with Numbers(config, topic) as numbers:
+        eventually(lambda: numbers.delivered > 50)
+        pause(node)
+        some_are_turned_back(node)
+        held, sent = end_offset(node, topic), numbers.sent
+        some_are_turned_back(node)
+        assert end_offset(node, topic) == held
+        assert numbers.sent > sent, "it goes on producing meanwhile"
+        resume(node)
+        eventually(lambda: numbers.delivered > sent)
+    assert numbers.errors == []
+    assert numbers.undelivered == 0
+    found = values(node, topic)
+    expected = [str(number) for number in range(numbers.sent)]
+    assert (found if idempotent else sorted(set(found), key=int)) == expected
+
+
+def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, topic: str) -> None:
+    java, count = Helper(node.version), 3000
+    config = {"bootstrap.servers": node.bootstrap, "client.id": "java", "acks": "all"}
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(java.ask, "produce", topic, count, 2, config, timeout=120)
+        eventually(lambda: end_offset(node, topic) > 20)
+        pause(node)
+        some_are_turned_back(node)
+        held = end_offset(node, topic)
+        some_are_turned_back(node)
+        assert end_offset(node, topic) == held < count
+        resume(node)
+        done.result(120)
+    assert values(node, topic) == [str(number) for number in range(count)]
+
+
+def test_a_transaction_that_a_pause_holds_up_commits_after_it(node: KafkaNode, topic: str) -> None:
+    producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, "before", partition=0)
+    producer.flush(60)
+    pause(node)
+    producer.produce(topic, "meanwhile", partition=0)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(producer.commit_transaction, 60)
+        some_are_turned_back(node, 2)
+        assert not done.done()
+        assert end_offset(node, topic) == 0, "nothing is committed yet"
+        resume(node)
+        done.result(120)
+    assert values(node, topic) == ["before", "meanwhile"]
+
+
+def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) -> None:
+    producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, "before", partition=0)
+    producer.flush(60)
+    pause(node)
+    producer.abort_transaction(120)
+    assert values(node, topic) == []
+
+
+def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_counted(
+    node: KafkaNode, topic: str
+) -> None:
+    config = node.client_config("alice", "again") | {"acks": "1"}
+    assert attempt(config, topic) is None
+    pause(node)
+    before = rejections(node)
+    assert {attempt(config, topic) for _ in range(20)} == {TURNED_BACK}
+    assert rejections(node) == before + 20
+    assert end_offset(node, topic) == 1
+    resume(node)
+    assert attempt(config, topic) is None
+
+
+def test_a_producer_that_wants_no_answer_appends_nothing(node: KafkaNode, topic: str) -> None:
+    pause(node)
+    before = rejections(node)
+    attempt(node.client_config("alice", "forget") | {"acks": "0"}, topic)
+    eventually(lambda: rejections(node) > before)
+    assert end_offset(node, topic) == 0
+
+
+def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str) -> None:
+    fill_topic(node.client_config("alice", "filler"), topic, 2_000_000)
+    pause(node)
+    with ConsumerLoad(node.client_config("bob", "reader"), topic) as load:
+        eventually(lambda: load.meter.bytes > 4_000_000)
+    assert load.errors == []
+    own = {"group.id": topic, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    member = Consumer(node.client_config("bob", "member") | own)
+    member.subscribe([topic])
+    message = eventually(lambda: member.poll(1))
+    (committed,) = member.commit(message=message, asynchronous=False)
+    assert committed.error is None
+    member.close()
+
+
+def test_an_excluded_principal_and_the_brokers_client_ids_write_on_and_strangers_do_not(
+    node: KafkaNode, topic: str
+) -> None:
+    pause(node)
+    assert attempt(node.client_config("root", "any"), topic) is None
+    assert attempt(node.client_config(client_id=str(node.node_id)), topic) is None
+    assert attempt(node.client_config(client_id="stranger"), topic) == TURNED_BACK
+    assert attempt(node.client_config("bob", str(node.node_id)), topic) == TURNED_BACK
+    assert end_offset(node, topic) == 2
+    alter_broker_config(node, {PREFIX + "static.excluded.principal.name.list": "User:bob"})
+    eventually(lambda: attempt(node.client_config("bob", "any"), topic) is None)
+    assert attempt(node.client_config("root", "any"), topic) == TURNED_BACK
+    alter_broker_config(node, {PREFIX + "static.excluded.principal.name.list": None})
+
+
+def test_the_limit_stays_where_it_was_so_that_a_producer_goes_on_at_once(node: KafkaNode, topic: str) -> None:
+    attempt(node.client_config("alice", "held"), topic)
+    eventually(lambda: known(node, "alice", "held"))
+    factor(node, 0.5)
+    half = answer(node, "alice", "held")["limit"]
+    pause(node)
+    assert answer(node, "alice", "held")["limit"] == half == "2.5E7"
+    resume(node)
+    assert answer(node, "alice", "held")["limit"] == "5.0E7"
+
+
+def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: str) -> None:
+    alter_broker_config(node, {PREFIX + "mode": "shadow"})
+    pause(node)
+    eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) is None)
+    before, shadowed = rejections(node), gauge(node, "Fence", "Shadowed")
+    assert attempt(node.client_config("alice", "shadow"), topic) is None
+    assert gauge(node, "Fence", "Shadowed") == shadowed + 1
+    assert rejections(node) == before
+    alter_broker_config(node, {PREFIX + "mode": None})
+    eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) == TURNED_BACK)
+
+
+def test_a_cluster_that_had_no_authorizer_still_says_so_about_acls(node: KafkaNode) -> None:
+    admin = AdminClient(node.client_config("alice", "acls"))
+    (created,) = admin.create_acls([acl("alice", "t", AclOperation.WRITE)]).values()
+    with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
+        created.result(120)
+
+
+def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:
+    pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    return AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, allow)
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "4.0.1"])
+def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, version: str) -> None:
+    properties = FENCE | {"super.users": f"User:{ANYONE};User:root"}
+    settings = {name: value for name, value in SETTINGS.items() if name != "fence.authorizer"}
+    with hosted(tmp_path, settings, users=USERS, properties=properties, version=version) as node:
+        create_topic(node, "t")
+        admin = AdminClient(node.client_config("root", "acls"))
+        write, see = acl("alice", "t", AclOperation.WRITE), acl("bob", "t", AclOperation.DESCRIBE)
+        for created in admin.create_acls([write, see]).values():
+            created.result(120)
+
+        def outcomes() -> dict[str, str | None]:
+            return {user: attempt(node.client_config(user, "p"), "t") for user in USERS}
+
+        denied = "TOPIC_AUTHORIZATION_FAILED"
+        eventually(lambda: outcomes() == {"alice": None, "bob": denied, "root": None})
+        pause(node)
+        assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": TURNED_BACK}
+        resume(node)
+        assert len(admin.describe_acls(any_acl()).result(120)) == 2
+        (deleted,) = admin.delete_acls([any_acl("User:alice")]).values()
+        assert [each.principal for each in deleted.result(120)] == ["User:alice"]
+        eventually(lambda: outcomes()["alice"] is not None)
+        assert "Unexpected error" not in node.log_text()
+
+
+def any_acl(principal: Any = None) -> AclBindingFilter:
+    pattern = ResourcePatternType.ANY
+    anything: Any = None  # which its stubs forget
+    return AclBindingFilter(
+        ResourceType.ANY, anything, pattern, principal, anything, AclOperation.ANY, AclPermissionType.ANY
+    )
+
+
+@pytest.mark.parametrize(
+    "controllers_have", [None, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
+)
+def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_controllers_have(
+    tmp_path: Path, controllers_have: str | None
+) -> None:
+    settings = SETTINGS | {"plugin.fixed.factor": "0", "fence.authorizer": controllers_have or "none"}
+    properties = callback(settings) | FENCE | {"super.users": f"User:{ANYONE}"}
+    cluster = Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties)
+    cluster.controllers[0].properties = properties | {"authorizer.class.name": controllers_have or ""}
+    with cluster:
+        (broker,) = cluster.brokers
+        create_topic(broker, "t")
+        assert attempt(broker.client_config(client_id="p"), "t") == TURNED_BACK
+        assert gauge(broker, "Fence", "Closed") == 1
+        assert gauge(cluster.controllers[0], "Fence", "Installed") == 0
+        eventually(lambda: known(broker, ANYONE, "p"))
+        assert answer(broker, ANYONE, "p")["limit"] == "null", "unlimited, as before the pause"

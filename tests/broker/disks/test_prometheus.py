@@ -1,0 +1,181 @@
+"""The factor source ``prometheus`` against a real Prometheus that scrapes an exporter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
+
+from harness.system.debian import PackageMissing, debian_package
+from harness.system.ports import free_port
+from harness.system.process import LoggedProcess
+from harness.system.waiting import eventually
+from quotahost.model import ClusterVolumes, Volume
+from quotahost.plugins.factor_sources.prometheus.source import Prometheus
+from quotahost.testing.checks import check_factor_source
+from quotahost.testing.host import FakeHost
+
+TB: Final = 10**12
+LABELS: Final = ("instance", "mountpoint")
+CONFIG: Final = """\
+global: {{scrape_interval: 500ms, scrape_timeout: 500ms}}
+scrape_configs:
+  - job_name: node
+    honor_labels: true  # the exporter stands for those of three brokers
+    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
+"""
+
+
+class Exporter:
+    """Shows volumes as node_exporter does."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        names = ("node_filesystem_size_bytes", "node_filesystem_avail_bytes")
+        self._gauges = [Gauge(name, "bytes", LABELS, registry=self._registry) for name in names]
+        self.port = free_port()
+        self._server, self._thread = start_http_server(self.port, "127.0.0.1", self._registry)
+
+    def show(self, broker: str, size: float, available: float) -> None:
+        for gauge, value in zip(self._gauges, (size, available), strict=True):
+            gauge.labels(broker, "/data").set(value)
+
+    def forget(self, broker: str) -> None:
+        for gauge in self._gauges:
+            gauge.remove(broker, "/data")
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class Server(LoggedProcess):
+    """A Prometheus with an empty database."""
+
+    def __init__(self, files: Path, directory: Path, scraped: int) -> None:
+        super().__init__(directory / "prometheus.log")
+        config = directory / "prometheus.yml"
+        config.write_text(CONFIG.format(port=scraped))
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._command = [
+            str(files / "usr/bin/prometheus"),
+            f"--config.file={config}",
+            f"--storage.tsdb.path={directory / 'data'}",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+        ]
+
+    def start(self) -> None:
+        self.launch_command(self._command, dict(os.environ))
+        self.wait_for_log("Server is ready")
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    made = Exporter()
+    made.show("kafka-1", 2 * TB, 0.5 * TB)
+    made.show("kafka-2", 4 * TB, 4 * TB)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path, exporter: Exporter) -> Iterator[Server]:
+    try:
+        files = debian_package("prometheus")
+    except PackageMissing as reason:
+        pytest.skip(f"no Prometheus: {reason}")
+    made = Server(files, tmp_path, exporter.port)
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def source(server: Server) -> Iterator[FakeHost]:
+    with FakeHost("factor_source", Prometheus, properties(server)) as host:
+        yield host
+
+
+def properties(server: Server) -> dict[str, str]:
+    own = {
+        "url": server.url,
+        "capacity": 'node_filesystem_size_bytes{mountpoint=~"/data.*"}',
+        "available": 'node_filesystem_avail_bytes{mountpoint=~"/data.*"}',
+        "expected": "kafka-1,kafka-2",
+        "interval": "100ms",
+    }
+    return {"validity": "4s"} | {f"plugin.prometheus.{key}": text for key, text in own.items()}
+
+
+FIRST: Final = Volume("kafka-1", "/data", 2 * TB, 1_500_000_000_000)
+SECOND: Final = Volume("kafka-2", "/data", 4 * TB, 0)
+
+
+def knows(source: FakeHost, *volumes: Volume) -> None:
+    eventually(lambda: source.plugin.read() == ClusterVolumes(volumes), what=f"{volumes}")
+
+
+def unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
+    """It comes to know these alone, and says that of what is unknown."""
+
+    def told() -> bool:
+        read: ClusterVolumes | None = source.plugin.read()
+        return read is not None and read.volumes == volumes and text in " ".join(read.unknown)
+
+    eventually(told, what=text)
+
+
+def test_it_knows_the_volumes_that_an_exporter_shows_and_how_they_fill(
+    source: FakeHost, exporter: Exporter
+) -> None:
+    knows(source, FIRST, SECOND)
+    exporter.show("kafka-2", 4 * TB, 1 * TB)
+    knows(source, FIRST, Volume("kafka-2", "/data", 4 * TB, 3 * TB))
+
+
+def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(
+    source: FakeHost, exporter: Exporter
+) -> None:
+    knows(source, FIRST, SECOND)
+    exporter.forget("kafka-2")
+    unknown(source, "expected broker 'kafka-2' has no volume", FIRST)
+    exporter.show("kafka-2", 4 * TB, 4 * TB)
+    knows(source, FIRST, SECOND)
+
+
+def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(
+    source: FakeHost, exporter: Exporter
+) -> None:
+    knows(source, FIRST, SECOND)
+    exporter.show("kafka-1", float("nan"), 1)
+    unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", SECOND)
+
+
+def test_a_server_that_dies_is_unknown_after_validity_and_known_once_it_is_back(
+    source: FakeHost, server: Server
+) -> None:
+    knows(source, FIRST, SECOND)
+    server.kill()
+    unknown(source, "prometheus 127.0.0.1 has not answered for", FIRST, SECOND)
+    server.start()
+    knows(source, FIRST, SECOND)
+
+
+def test_a_query_with_an_error_is_told_in_the_servers_words(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = properties(server) | {"plugin.prometheus.capacity": "sum("}
+    with FakeHost("factor_source", Prometheus, wrong) as host:
+        assert host.plugin.read() is None
+        eventually(lambda: "the server says bad_data" in caplog.text)
+        assert "parse error" in caplog.text
+
+
+def test_it_keeps_the_contract(server: Server) -> None:
+    check_factor_source(Prometheus, properties(server))

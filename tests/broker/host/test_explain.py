@@ -1,0 +1,192 @@
+"""``quotahost explain`` on a running broker: who gave a client its quota, and what binds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from harness.clients.crowd import introduce
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import alter_broker_config, create_topic, set_quota
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+from tests.broker.support.node import ANYONE, PREFIX, hosted, known
+
+pytestmark = pytest.mark.broker
+
+NODE_ID = 7301  # of no other broker that may run on this machine
+USERS = {"alice": "a", "bob": "b", "carol": "c", "CN=d/e": "d"}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    settings = {
+        "static.produce": "3M",
+        "fence.authorizer": "none",
+        "static.excluded.principal.name.list": "User:carol",
+        "factor.source": "fixed",
+        "plugin.fixed.factor": "1",
+    }
+    properties = {**QUICK_QUOTAS, "authorizer.class.name": "org.quotahost.QuotaFence"}
+    more = {"node_id": NODE_ID, "users": USERS, "properties": properties}
+    with hosted(tmp_path_factory.mktemp("node"), settings, **more) as node:
+        create_topic(node, "t")
+        set_quota(node, {"producer_byte_rate": 2e6}, user="alice")
+        yield node
+
+
+def explain(*arguments: object) -> tuple[int, str]:
+    """Exit code and output of the command, as from a pipe in the C locale."""
+    command = [sys.executable, "-m", "quotahost.cli", "explain", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, timeout=180, env={**os.environ, "LC_ALL": "C"})
+    return done.returncode, (done.stdout + done.stderr).decode()
+
+
+def of(node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE") -> tuple[int, str]:
+    return explain("--pid", node.pid, "--user", user, "--client-id", client_id, "--type", quota_type)
+
+
+def binding(node: KafkaNode, user: str, client_id: str) -> str:
+    return of(node, user, client_id)[1].strip().splitlines()[-1]
+
+
+def load(node: KafkaNode, user: str, client_id: str) -> ProducerLoad:
+    return ProducerLoad(node.client_config(user, client_id), "t")
+
+
+def fact(text: str, label: str) -> str:
+    found = re.search(rf"^  {label}\s+(.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def test_a_client_quota_and_a_static_rate_are_named_and_bind(node: KafkaNode) -> None:
+    with load(node, "alice", "app"), load(node, "bob", "app"):
+        eventually(
+            lambda: binding(node, "alice", "app") == "What binds PRODUCE: the user's quota of client-quotas."
+        )
+        eventually(lambda: binding(node, "bob", "app") == "What binds PRODUCE: the client's quota of static.")
+        code, text = of(node, "alice", "app")
+    assert code == 0
+    assert fact(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
+    assert fact(text, "from") == "supplier client-quotas"
+    assert fact(text, "limit") == "2,000,000 bytes/s (2M)"
+    assert re.match(r"[1-9][\d,]+ bytes/s( \([\d.]+[KMG]\))?, ", fact(text, "measured"))
+    assert fact(text, "factor") == "1, on PRODUCE"
+
+
+def test_without_an_answer_a_client_is_unlimited_and_nothing_binds(node: KafkaNode) -> None:
+    with load(node, "bob", "app"):
+        eventually(lambda: known(node, "bob", "app"))
+    code, text = of(node, "bob", "app", "FETCH")
+    assert code == 0
+    assert fact(text, "quota") == "unlimited, shared by this client alone (user bob, client-id app)"
+    assert text.strip().endswith("What binds: nothing, as it has no limit for FETCH.")
+
+
+def test_an_exempt_client_is_told_why(node: KafkaNode) -> None:
+    with load(node, "carol", "app"):
+        eventually(lambda: known(node, "carol", "app"))
+    code, text = of(node, "carol", "app")
+    assert code == 0
+    assert fact(text, "exempt") == "its principal is in static.excluded.principal.name.list"
+    assert "What binds: nothing, as it is exempt" in text
+
+
+def test_a_client_that_the_table_does_not_know_is_a_newcomer(node: KafkaNode) -> None:
+    code, text = of(node, "User:alice", "never")
+    assert code == 3
+    assert "the table doesn't know this client" in text
+    assert "without User:" in text
+    assert fact(text, "quota").endswith("shared by all newcomers")
+
+
+def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(node: KafkaNode) -> None:
+    set_quota(node, {"producer_byte_rate": 1e12}, user="CN=d/e")
+    try:
+        with load(node, "alice", "app"):
+            alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0.5"})
+            eventually(lambda: fact(of(node, "alice", "app")[1], "state") == "THROTTLE")
+            expected = "What binds PRODUCE: the factor 0.5: fixed by plugin.fixed.factor=0.5."
+            eventually(lambda: binding(node, "alice", "app") == expected)
+            _, text = of(node, "alice", "app")
+        assert fact(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
+        assert fact(text, "limit") == "1,000,000 bytes/s (1M), by the factor 0.5"
+        assert fact(of(node, "alice", "app", "FETCH")[1], "limit") == "unlimited"
+        alter_broker_config(node, {PREFIX + "static.produce": "unlimited"})
+        eventually(lambda: fact(of(node, "bob", "app")[1], "quota").startswith("unlimited"))
+        assert " bytes/s" in fact(of(node, "bob", "app")[1], "instead")
+    finally:
+        changed = {"plugin.fixed.factor": "1", "static.produce": "3M"}
+        alter_broker_config(node, {PREFIX + name: value for name, value in changed.items()})
+    eventually(lambda: fact(of(node, "alice", "app")[1], "state") == "OPEN")
+
+
+def test_in_shadow_nothing_binds(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "mode": "shadow"})
+    try:
+        ended = "What binds: nothing, as mode=shadow enforces nothing."
+        eventually(lambda: binding(node, "alice", "app") == ended)
+    finally:
+        alter_broker_config(node, {PREFIX + "mode": None})
+    eventually(lambda: fact(of(node, "alice", "app")[1], "mode") == "enforce")
+
+
+@pytest.mark.parametrize(
+    "client_id", ["", "a:b", "tab\there", "back\\slash\\u0041", "ümlaut ☃ 𝄞", "a/b", "\x1e"]
+)
+def test_odd_client_ids_are_found(node: KafkaNode, client_id: str) -> None:
+    introduce(node, [client_id])
+    eventually(lambda: known(node, ANYONE, client_id))
+    code, text = of(node, ANYONE, client_id)
+    assert code == 0, text
+    assert fact(text, "from") == "supplier static"
+
+
+def test_while_the_state_is_pause_the_fence_binds_all_but_the_exempt(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
+    try:
+        ended = "What binds PRODUCE: the fence (fixed by plugin.fixed.factor=0)."
+        eventually(lambda: binding(node, "alice", "app") == ended)
+        _, text = of(node, "alice", "app")
+        assert fact(text, "state") == "PAUSE"
+        assert fact(text, "fence") == "closed: this client's produce requests are turned back"
+        assert fact(text, "limit") == "2,000,000 bytes/s (2M)", "the fence leaves the limits where they are"
+        assert fact(of(node, "carol", "app")[1], "fence") == "closed; this client passes it in every state"
+    finally:
+        alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "1"})
+    eventually(lambda: fact(of(node, "alice", "app")[1], "fence") == "open")
+
+
+def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by_its_id(
+    node: KafkaNode,
+) -> None:
+    with load(node, "CN=d/e", "app"):
+        eventually(lambda: known(node, "CN=d/e", "app"))
+    code, text = explain("--client", "CN=d/e/app", "--broker-id", NODE_ID)
+    assert code == 0, text
+    assert fact(text, "broker") == f"{NODE_ID} (pid {node.pid})"
+    assert fact(text, "client") == "user CN=d/e, client-id app"
+    assert all(each in text for each in ("PRODUCE\n", "FETCH\n", "REQUEST\n", "CONTROLLER_MUTATION\n"))
+
+
+def test_a_process_that_is_no_broker_is_told_with_a_remedy_and_left_alone() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        code, text = explain("--pid", process.pid, "--client", "alice/app")
+        assert process.poll() is None
+        process.kill()
+    assert code == 2
+    assert f"process {process.pid} is no JVM" in text
+    assert "-> give --pid PID" in text
+
+
+def test_no_broker_of_that_id_is_told_with_a_remedy() -> None:
+    code, text = explain("--broker-id", NODE_ID + 1, "--client", "alice/app")
+    assert code == 2
+    assert f"no broker {NODE_ID + 1} with quotahost was found" in text
+    assert "as the broker's user" in text

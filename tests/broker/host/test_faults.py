@@ -1,0 +1,194 @@
+"""A supplier fails in every way there is; produce and fetch go on and the stated fallback holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.crowd import introduce
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+from tests.broker.support.node import ANYONE, PLUGINS, PREFIX, answer, gauge, hosted, known
+
+pytestmark = pytest.mark.broker
+
+VALIDITY = "5s"  # a busy machine may stall for some of it
+MODES = ("raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota")
+
+
+@pytest.fixture(scope="module")
+def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("fault") / "mode"
+    file.write_text("fine")
+    return file
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[KafkaNode]:
+    settings = {
+        "supplier": "faulty",
+        "validity": VALIDITY,
+        "newcomers.produce": "20M",
+        "clients.max": "1000",
+        "max.mute": "30d",  # the factor falls in one step
+    }
+    env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
+    with hosted(tmp_path_factory.mktemp("node"), settings, env=env) as node:
+        create_topic(node, "t")
+        fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
+        yield node
+
+
+@pytest.fixture(autouse=True)
+def _heal(node: KafkaNode, fault: Path) -> Iterator[None]:
+    yield
+    fault.write_text("fine")
+    eventually(lambda: gauge(node, "Lease", "Expired") == 0)
+
+
+def goes_on(node: KafkaNode, client_id: str) -> None:
+    """A client of this name produces, and consumes, at a rate that no mute would allow."""
+    config = node.client_config(client_id=client_id)
+    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+        eventually(lambda: producer.meter.bytes > 2_000_000, timeout=30, what="produced")
+        eventually(lambda: consumer.meter.bytes > 2_000_000, timeout=30, what="consumed")
+    assert producer.errors == consumer.errors == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_failing_supplier_leaves_its_client_among_the_newcomers(
+    node: KafkaNode, fault: Path, mode: str
+) -> None:
+    fault.write_text(mode)
+    before = gauge(node, "Plugin,name=faulty", "Errors")
+    goes_on(node, f"odd-{mode}")
+    assert answer(node, ANYONE, f"odd-{mode}")["state"] == "newcomer"
+    assert gauge(node, "Plugin,name=faulty", "Errors") > before
+    assert node.log_text().count("plugin faulty failed in quota()") >= 1
+
+
+def test_after_every_failure_it_is_asked_again_and_its_answer_holds(node: KafkaNode, fault: Path) -> None:
+    for mode in MODES:
+        fault.write_text(mode)
+        before = gauge(node, "Plugin,name=faulty", "Errors")
+        introduce(node, [f"odd-again-{mode}"])
+        eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
+        assert answer(node, ANYONE, f"odd-again-{mode}")["state"] == "newcomer"
+    fault.write_text("fine")
+    for mode in MODES:
+        eventually(lambda m=mode: answer(node, ANYONE, f"odd-again-{m}")["limit"] == "5000000.0", what=mode)
+
+
+def test_no_answer_is_no_failure(node: KafkaNode, fault: Path) -> None:
+    fault.write_text("none")
+    before = gauge(node, "Plugin,name=faulty", "Errors")
+    goes_on(node, "odd-none")
+    eventually(lambda: known(node, ANYONE, "odd-none"))
+    assert answer(node, ANYONE, "odd-none")["limit"] == "null"
+    assert gauge(node, "Plugin,name=faulty", "Errors") == before
+
+
+def test_a_supplier_that_sleeps_for_ever_costs_the_lease_and_no_client(node: KafkaNode, fault: Path) -> None:
+    goes_on(node, "settled")
+    fault.write_text("sleep")
+    start = node.log.end()
+    applied = gauge(node, "Lease", "FallbackApplied")
+    goes_on(node, "odd-sleep")
+    eventually(lambda: gauge(node, "Lease", "Expired") == 1)
+    assert gauge(node, "Lease", "FallbackApplied") == applied + 1
+    goes_on(node, "settled")
+    goes_on(node, "never-seen-before")
+    assert answer(node, ANYONE, "settled")["limit"] == "5000000.0"
+    node.wait_for_log("fallback.action=OPEN holds", start=start)
+    fault.write_text("fine")
+    node.wait_for_log("The Python host answers again", start=start)
+    eventually(lambda: known(node, ANYONE, "never-seen-before"))
+    assert gauge(node, "Lease", "FallbackApplied") == applied + 1
+
+
+def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until_it_answers(
+    node: KafkaNode, fault: Path
+) -> None:
+    goes_on(node, "settled")
+    start = node.log.end()
+    alter_broker_config(node, {PREFIX + "fallback.action": "PAUSE"})
+    node.wait_for_log("reconfigured", start=start)
+    fault.write_text("sleep")
+    introduce(node, ["odd-pause"])
+    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "35000.0")
+    assert answer(node, ANYONE, "settled", "FETCH")["limit"] == "5000000.0"
+    fault.write_text("fine")
+    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "5000000.0")
+    alter_broker_config(node, {PREFIX + "fallback.action": None})
+    goes_on(node, "settled")
+
+
+def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
+    fault.write_text("gil")
+    introduce(node, ["odd-gil"])
+    goes_on(node, "another")
+    eventually(lambda: known(node, ANYONE, "odd-gil"))
+
+
+def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
+    config = node.client_config(client_id="loaded")
+    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+        eventually(lambda: known(node, ANYONE, "loaded"))
+        for megabytes in range(20, 40, 4):
+            start = node.log.end()
+            alter_broker_config(node, {PREFIX + "newcomers.fetch": f"{megabytes}M"})
+            node.wait_for_log("reconfigured", start=start)
+        before = producer.meter.bytes, consumer.meter.bytes
+        eventually(lambda: producer.meter.bytes > before[0] and consumer.meter.bytes > before[1])
+    assert producer.errors == consumer.errors == []
+    alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
+
+
+def test_a_broker_that_closes_while_a_supplier_hangs_stops_cleanly(tmp_path: Path, fault: Path) -> None:
+    env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
+    with hosted(tmp_path, {"supplier": "faulty"}, env=env) as other:
+        fault.write_text("sleep")
+        introduce(other, ["odd-close"])
+        assert other.stop() == 143
+        assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
+
+
+def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
+    names = [
+        "",
+        "a:b",
+        "::",
+        "ümlaut ☃ 𝄞",
+        'q"uote',
+        "tab\there",
+        "<newcomers>",
+        "x" * 200,
+        "nul\0byte",
+        "\x1e",
+    ]
+    introduce(node, names)
+    for name in names:
+        eventually(lambda n=name: known(node, ANYONE, n), what=repr(name))
+    assert len({answer(node, ANYONE, n)["client_id"] for n in names}) == len(names)
+
+
+def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
+    goes_on(node, "settled")
+    assert introduce(node, (f"flood-{n}" for n in range(20_000))) == 20_000
+    assert gauge(node, "QuotaTable", "Clients") <= 1000
+    assert gauge(node, "QuotaTable", "Unadmitted") > 0
+    assert known(node, ANYONE, "settled")
+    goes_on(node, "settled")
+    goes_on(node, "one-too-many")
+    assert answer(node, ANYONE, "one-too-many")["state"] == "newcomer"
+    node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")
+
+
+def test_nothing_of_it_ended_the_broker_or_the_host(node: KafkaNode) -> None:
+    assert node.running
+    assert gauge(node, "Host", "Restarts") == 0

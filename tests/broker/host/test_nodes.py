@@ -1,0 +1,89 @@
+"""Kafka's versions, and nodes that are broker, controller or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.admin import create_topic, set_quota
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.system.waiting import eventually
+from quotahost.metrics import CATALOGUE
+from tests.broker.support.node import ANYONE, JAR, answer, callback, gauge, hosted, known, settles
+
+pytestmark = pytest.mark.broker
+
+MONITORED = "org.quotahost.MonitoredPythonQuotaCallback"
+
+
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
+def test_older_brokers_throttle_by_it_and_stop_cleanly(tmp_path: Path, version: str) -> None:
+    properties = dict(QUICK_QUOTAS)
+    with hosted(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
+        create_topic(node, "t")
+        with ProducerLoad(node.client_config(client_id="p"), "t") as load:
+            settles(pytest.approx(2e6, rel=0.1), load)
+            set_quota(node, {"producer_byte_rate": 4e6}, client_id="p")
+            eventually(lambda: 4e6 in {q.bound for q in enforced_quotas(node, "PRODUCE", client_id="p")})
+        assert node.stop() == 143
+        assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()
+
+
+def test_every_metric_of_the_catalogue_is_an_attribute_and_no_other_is(tmp_path: Path) -> None:
+    with hosted(tmp_path) as node:
+        beans = Jmx(node).query("quotahost:*")
+        shown = {
+            (name.split("type=")[1].split(",")[0], attribute)
+            for name, attributes in beans.items()
+            for attribute in attributes
+        }
+        assert shown == {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
+
+
+def test_the_monitored_callback_shows_its_numbers_among_kafkas_own(tmp_path: Path) -> None:
+    properties = callback({"static.produce": "2M"}, name=MONITORED)
+    with KafkaNode(tmp_path, classpath=[JAR], properties=properties) as node:
+        beans = Jmx(node).query("kafka.server:type=plugins,bean=QuotaTable,*")
+        roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
+        assert roles == {"broker", "controller"}
+        assert all(each["Factor"] == 1.0 for each in beans.values())
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    properties = callback({"static.controller-mutation": "5"}) | {"controller.quota.window.num": "11"}
+    made = Cluster(
+        tmp_path_factory.mktemp("cluster"), brokers=1, controllers=request.param, classpath=[JAR],
+        properties=properties, probe=True,
+    )  # fmt: skip
+    with made:
+        yield made
+
+
+def test_partition_mutations_are_held_to_their_rate_on_the_controller(cluster: Cluster) -> None:
+    controller = next(node for node in cluster.nodes if "controller" in node.roles)
+    admin = AdminClient(cluster.client_config(client_id="creator"))
+    admin.list_topics(timeout=30)
+    admin.create_topics([NewTopic("warm-up", 1)])["warm-up"].result(60)
+    eventually(lambda: known(controller, ANYONE, "creator"), what="the creator is known to the controller")
+    assert answer(controller, ANYONE, "creator", "CONTROLLER_MUTATION")["limit"] == "5.0"
+
+    admin.create_topics([NewTopic("big", 300)])["big"].result(60)  # burst: 11 samples of 1 s x 5
+    (bucket,) = enforced_quotas(controller, "CONTROLLER_MUTATION", client_id="creator")
+    assert bucket.bound == 5.0
+    assert bucket.value < 0, "tokens are owed: the client is held back until they are paid"
+
+
+def test_one_interpreter_serves_all_callbacks_of_a_node(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        assert node.log_text().count("quotahost serves with suppliers") == 1
+        assert gauge(node, "Host", "Restarts") == 0

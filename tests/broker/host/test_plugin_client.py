@@ -1,0 +1,141 @@
+"""The plugins' own Kafka client: over mutual TLS, and over a network that fails for longer than validity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.system.certificates import PASSWORD, Identity, identity, truststore
+from harness.system.ports import free_port
+from harness.system.proxy import Proxy
+from harness.system.waiting import eventually
+from tests.broker.support.disks import SNAPSHOTS
+from tests.broker.support.node import JAR, OPEN, PAUSE, PREFIX, callback, gauge, hosted, state
+from tests.broker.support.numbers import end_offset
+
+pytestmark = pytest.mark.broker
+
+SETTINGS: Final = {
+    "factor.source": "snapshots",
+    "fence.authorizer": "none",
+    "validity": "8s",
+    "snapshots.period": "500ms",
+    "static.storage.hard.min-free-bytes": "1",
+}
+FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
+
+
+def with_listener(node: KafkaNode, name: str, protocol: str, port: int, advertised: int) -> dict[str, str]:
+    """Broker properties for one more listener."""
+    placement = node.placement()
+    own = f"{name}://127.0.0.1"
+    clients = [each for each in placement["listeners"].split(",") if not each.startswith("CONTROLLER")]
+    return {
+        "listeners": f"{placement['listeners']},{own}:{port}",
+        "advertised.listeners": ",".join([*clients, f"{own}:{advertised}"]),
+        "listener.security.protocol.map": f"{placement['listener.security.protocol.map']},{name}:{protocol}",
+    }
+
+
+@pytest.fixture(scope="module")
+def parties(tmp_path_factory: pytest.TempPathFactory) -> tuple[Identity, Identity, Path]:
+    """The broker, the plugin, and the store that trusts both."""
+    directory = tmp_path_factory.mktemp("tls")
+    broker, plugin = identity(directory, "broker"), identity(directory, "plugin")
+    return broker, plugin, truststore(directory, [broker, plugin])
+
+
+def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str, str]:
+    stores = {
+        "ssl.keystore.location": str(broker.keystore), "ssl.keystore.password": PASSWORD,
+        "ssl.keystore.type": "PKCS12", "ssl.truststore.location": str(trusted),
+        "ssl.truststore.password": PASSWORD, "ssl.truststore.type": "PKCS12", "ssl.client.auth": "required",
+    }  # fmt: skip
+    own = {f"listener.name.tls.{name}": value for name, value in stores.items()}
+    return with_listener(node, "TLS", "SSL", port, port) | own
+
+
+def publishes_also_in_a_pause(node: KafkaNode) -> None:
+    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+    eventually(lambda: state(node) == OPEN)
+    alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
+    eventually(lambda: state(node) == PAUSE)
+    before = end_offset(node, SNAPSHOTS)
+    eventually(
+        lambda: end_offset(node, SNAPSHOTS) > before + 1, what="snapshots flow while producers are stopped"
+    )
+    assert gauge(node, "Connection,name=publish-volumes", "Connected") == 1
+    assert gauge(node, "Publication", "Errors") == 0
+    assert PASSWORD not in node.log_text()
+    assert "PRIVATE KEY" not in node.log_text()
+
+
+def test_by_default_it_connects_as_the_broker_itself_with_its_keystores(
+    tmp_path: Path, parties: tuple[Identity, Identity, Path]
+) -> None:
+    broker, _, trusted = parties
+    node = hosted(tmp_path, SETTINGS)
+    node.properties |= FENCE | tls(node, broker, trusted, free_port()) | {"inter.broker.listener.name": "TLS"}
+    with node:
+        publishes_also_in_a_pause(node)
+
+
+def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
+    tmp_path: Path, parties: tuple[Identity, Identity, Path]
+) -> None:
+    broker, plugin, trusted = parties
+    port = free_port()
+    own = {
+        "kafka.bootstrap.servers": f"127.0.0.1:{port}",
+        "kafka.security.protocol": "ssl",
+        "kafka.ssl.ca.location": str(broker.certificate),
+        "kafka.ssl.keystore.location": str(plugin.keystore),
+        "kafka.ssl.keystore.password": PASSWORD,
+        "static.excluded.principal.name.list": f"User:{plugin.name}",
+    }
+    node = hosted(tmp_path, SETTINGS | own)
+    node.properties |= FENCE | tls(node, broker, trusted, port)
+    with node:
+        publishes_also_in_a_pause(node)
+
+
+@pytest.fixture
+def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
+    """Two brokers whose plugins reach both of them through proxies only."""
+    cluster = Cluster(tmp_path, brokers=2, classpath=[JAR], probe=True)
+    with ExitStack() as stack:
+        ports = [free_port() for _ in cluster.brokers]
+        proxies = [stack.enter_context(Proxy(port)) for port in ports]
+        servers = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
+        for node, port, proxy in zip(cluster.brokers, ports, proxies, strict=True):
+            own = callback(SETTINGS | {"kafka.bootstrap.servers": servers})
+            node.properties = own | FENCE | with_listener(node, "PROXIED", "PLAINTEXT", port, proxy.port)
+        yield stack.enter_context(cluster), proxies
+
+
+def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_until_it_heals(
+    behind_proxies: tuple[Cluster, list[Proxy]],
+) -> None:
+    cluster, proxies = behind_proxies
+    one, two = cluster.brokers
+    # A broker that has not been heard of yet is waited for, for startup.grace: each must know the other first.
+    eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
+    eventually(lambda: state(one) == state(two) == OPEN)
+    for proxy in proxies:
+        proxy.cut()
+    eventually(lambda: state(one) == state(two) == PAUSE, what="each is unknown to the other")
+    eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
+    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 0)
+    eventually(lambda: gauge(one, "Publication", "Errors") > 0)
+    for proxy in proxies:
+        proxy.heal()
+    eventually(lambda: state(one) == state(two) == OPEN)
+    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 1)

@@ -1,0 +1,81 @@
+"""A wrong configuration stops the broker at its start: one error with property, value and remedy."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from harness.kafka.node import StartFailed
+from tests.broker.support.node import PLUGINS, hosted
+
+pytestmark = pytest.mark.broker
+
+
+def refused(directory: Path, settings: dict[str, str]) -> str:
+    env = {"PYTHONPATH": str(PLUGINS), "FAULT": "/dev/null"}
+    with pytest.raises(StartFailed) as failed:
+        hosted(directory, settings, env=env).start()
+    assert failed.value.exit_code == 1
+    lines = [line for line in failed.value.log.splitlines() if "ConfigException" in line]
+    assert lines
+    assert len({line.partition("ConfigException")[2] for line in lines}) == 1, "more than one error"
+    return failed.value.log
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"static.prodcue": "1M"}, ["client.quota.callback.static.prodcue", "static.produce"]),
+        ({"static.produce": "fast"}, ["client.quota.callback.static.produce", "fast", "10M"]),
+        ({"validity": "60"}, ["client.quota.callback.validity", "60", "s"]),
+        ({"supplier": "statik"}, ["statik", "static"]),
+        ({"supplier": "unimportable"}, ["unimportable", "no_such_module_anywhere"]),
+        ({"supplier": "roleless"}, ["roleless", "quota"]),
+        ({"supplier": "ends-itself"}, ["ends-itself", "SystemExit"]),
+        ({"plugin.fixed.factor": "0.5"}, ["plugin.fixed"]),
+        ({"factor.source": "fixed", "plugin.fixed.factor": "2"}, ["plugin.fixed.factor", "2"]),
+        ({"supplier": "hangs-when-built", "start.timeout": "2s"}, ["start.timeout"]),
+        ({"python.executable": "/no/such/python"}, ["python.executable=/no/such/python", "full path"]),
+        ({"python.executable": "/bin/true"}, ["python.executable=/bin/true", "no Python"]),
+    ],
+    ids=lambda value: next(iter(value.items()))[0] if isinstance(value, dict) else "",
+)
+def test_a_wrong_property_is_named_with_its_remedy(
+    tmp_path: Path, settings: dict[str, str], told: list[str]
+) -> None:
+    log = refused(tmp_path, settings)
+    for word in told:
+        assert word in log
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=\nexecutable=x", "no shared libpython"),
+        (
+            "version=3.11.4\nquotahost={v}\njpype=1.7.1\nlibpython=/x\nexecutable=x",
+            "jpype 1.7.1, this jar needs 1.6.0",
+        ),
+        (
+            "version=3.11.4\nquotahost=\njpype=1.6.0\nlibpython=/x\nexecutable=x",
+            "quotahost is not installed there",
+        ),
+        ("version=3.9.1\nquotahost=\njpype=\nlibpython=/x\nexecutable=x", "3.11 or newer"),
+        ("version=3.13.0\nfree-threaded=true\nexecutable=x", "free-threaded"),
+    ],
+    ids=["no-libpython", "other-jpype", "no-quotahost", "old", "free-threaded"],
+)
+def test_an_unfit_interpreter_is_refused(tmp_path: Path, lines: str, told: str) -> None:
+    from importlib.metadata import version
+
+    python = tmp_path / "python3"
+    python.write_text(f"#!/bin/sh\ncat <<'END'\n{lines.format(v=version('quotahost'))}\nEND\n")
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    assert told in refused(tmp_path / "node", {"python.executable": str(python)})
+
+
+def test_a_secret_is_never_told(tmp_path: Path) -> None:
+    log = refused(tmp_path, {"kafka.sasl.password": "hunter2", "static.produce": "0"})
+    assert "hunter2" not in log

@@ -1,0 +1,125 @@
+"""A properties file written for Strimzi's plugin: with its class, and with only the class changed, on real brokers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jars import maven_jar
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.kafka.settings import CLIENTS
+from harness.system.waiting import eventually
+from tests.broker.support.node import CALLBACK, JAR, PREFIX, answer, gauge, known, settles
+
+pytestmark = pytest.mark.broker
+
+THEIRS, OURS = "io.strimzi.kafka.quotas.StaticQuotaCallback", CALLBACK
+BOTH = pytest.mark.parametrize("callback", [THEIRS, OURS], ids=["theirs", "ours"])
+RATE = 4e6
+MORE_THAN_ANY_DISK_HAS_FREE = str(10**16)
+LIMIT = "static.storage.per.volume.limit.min.available.bytes"
+INTERVAL = "static.storage.check-interval"
+PAUSE = 2
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SECRET = "S3CR3T-word"
+
+
+def strimzi_file(node: KafkaNode, **more: str) -> dict[str, str]:
+    """What an operator of Strimzi's plugin would have, class apart."""
+    settings = {
+        "static.produce": str(int(RATE)),
+        "static.fetch": "20000000",
+        "static.request": "800",
+        "static.excluded.principal.name.list": "User:admin;User:CN=mirror,O=example",
+        INTERVAL: "2",
+        "static.throttle.factor.fallback": "1.0",
+        "static.throttle.factor.validity.duration": "PT2M",
+        "static.kafka.admin.bootstrap.servers": node.bootstrap,
+        "static.kafka.admin.security.protocol": "PLAINTEXT",
+    }
+    return {PREFIX + name: text for name, text in {**settings, **more}.items()}
+
+
+def as_user(node: KafkaNode) -> dict[str, str]:
+    """Their Admin client as the first of the node's users."""
+    name, password = next(iter(node.users.items()), ("", ""))
+    client = {
+        "bootstrap.servers": f"127.0.0.1:{node.ports.get(CLIENTS)}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{LOGIN} required username="{name}" password="{password}";',
+    }
+    return {f"static.kafka.admin.{key}": text for key, text in client.items()} if name else {}
+
+
+@contextmanager
+def broker(
+    directory: Path, callback: str, more: dict[str, str], users: dict[str, str] | None = None
+) -> Iterator[KafkaNode]:
+    """A broker with one class or the other, both on its class path; the file differs by nothing else."""
+    jars = [JAR, maven_jar("io.strimzi:kafka-quotas-plugin:0.3.1")]
+    node = KafkaNode(directory, classpath=jars, properties=dict(QUICK_QUOTAS), users=users or {})
+    node.properties |= strimzi_file(node, **as_user(node), **more) | {PREFIX + "class": callback}
+    node.env = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    }  # python.executable is python3, as there
+    with node:
+        yield node
+
+
+def their_factor(node: KafkaNode) -> float:
+    beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
+    (bean,) = beans.values()
+    return float(bean["Value"])
+
+
+@BOTH
+def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback: str) -> None:
+    with broker(tmp_path, callback, {LIMIT: "1"}) as node, ExitStack() as stack:
+        create_topic(node, "t", partitions=2)
+        producers = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
+        loads = [stack.enter_context(producer) for producer in producers]
+        settles(pytest.approx(RATE, rel=0.15), *loads)
+        assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
+        assert (gauge(node, "QuotaTable", "State") == 0) if callback == OURS else (their_factor(node) == 1)
+
+
+@BOTH
+def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, callback: str) -> None:
+    with broker(tmp_path, callback, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+        if callback == THEIRS:
+            eventually(lambda: their_factor(node) == 0)
+        else:
+            eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
+            log = node.log_text()
+            assert f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes" in log
+            assert f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s" in log
+            assert log.count(f"{INTERVAL}=2 read as") == 1
+
+
+def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
+    with broker(tmp_path, OURS, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+        eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
+        alter_broker_config(node, {PREFIX + LIMIT: "1"})
+        eventually(lambda: gauge(node, "QuotaTable", "State") == 0)
+        with pytest.raises(Exception, match=f"{re.escape(LIMIT)}=much"):
+            alter_broker_config(node, {PREFIX + LIMIT: "much"})
+
+
+def test_their_admin_client_is_the_one_that_plugins_connect_with(tmp_path: Path) -> None:
+    with broker(tmp_path, OURS, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
+        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+        eventually(lambda: known(node, "plugin", "quotahost-1"))
+        assert answer(node, "plugin", "quotahost-1")["limit"] == "null", "it is exempt"
+        assert f"{PREFIX}static.kafka.admin" not in node.log_text()
+        assert "static.kafka.admin.* (bootstrap.servers, " in node.log_text()
+        assert SECRET not in node.log_text()

@@ -1,0 +1,153 @@
+"""Cluster-wide client quotas on three brokers: 3 MB/s for a client, wherever it writes.
+
+``Pipeline`` stands for the Spark pipeline: the same division in plain Python, each half second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
+from harness.clients.producer import ProducerLoad
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+from quotahost.pipeline.max_min import shares
+from quotahost.plugins.kafka.topics import ensure_compacted
+from quotahost.records import shares as wire_shares
+from quotahost.records import usage as wire_usage
+from quotahost.records.shares import Shares
+from quotahost.records.usage import Usage
+from tests.broker.support.background import Background
+from tests.broker.support.node import ANYONE, JAR, answer, callback, gauge, settles
+
+pytestmark = pytest.mark.broker
+
+USAGE: Final = "__quotahost_usage"
+SHARES: Final = "__quotahost_shares"
+QUOTA: Final = 3e6
+SETTINGS: Final = {
+    "supplier": "cluster-quota,client-quotas",
+    "plugin.cluster-quota.produce.client-ids": "p:3M,q:3M",
+    "validity": "8s",
+    "newcomers.produce": "3M",
+}
+VALIDITY: Final = timedelta(seconds=8)
+
+
+class Pipeline(Background):
+    """Reads usage, divides, writes shares, until it is left."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        """``config`` is librdkafka's."""
+        super().__init__()
+        self._config = {**config, "log_level": 4}
+        self._run_ms = int(time.time() * 1000)
+        self._newest: dict[str, Usage] = {}
+
+    def _run(self) -> None:
+        consumer = Consumer({**self._config, "group.id": "pipeline", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(USAGE, 0, OFFSET_BEGINNING)])
+        producer = Producer({**self._config, "linger.ms": 0})
+        sequence = 0
+        while not self._stop.is_set():
+            for message in consumer.consume(500, 0.5):
+                if message.error() is None:
+                    usage = wire_usage.decode(message.key(), message.value() or b"")
+                    self._newest[usage.broker] = usage
+            sequence += 1
+            self._publish(producer, sequence)
+        consumer.close()
+
+    def _publish(self, producer: Producer, sequence: int) -> None:
+        now = datetime.now(UTC)
+        silent = {each.broker for each in self._newest.values() if now - each.taken_at > VALIDITY}
+        for broker, row in shares(self._newest.values(), silent).items():
+            told = Shares(broker, self._run_ms, sequence, now, row)
+            producer.produce(SHARES, key=broker, value=wire_shares.encode(told))
+        producer.flush(5)
+
+
+@contextmanager
+def three_brokers(directory: Path) -> Iterator[Cluster]:
+    """With a topic on each, t1 to t3, that divide the quotas equally so far."""
+    properties = callback(SETTINGS) | dict(QUICK_QUOTAS)
+    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
+        config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
+        ensure_compacted(config, SHARES, 3, False, False)
+        on_each = [NewTopic(f"t{n}", replica_assignment=[[n]], num_partitions=1) for n in (1, 2, 3)]
+        admin = AdminClient(config)
+        for done in admin.create_topics(on_each).values():
+            done.result(30)
+        del admin  # it would look for its brokers until the end
+        eventually(lambda: all(gauge(node, "Shares", "Brokers") == 3 for node in made.brokers), timeout=30)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with three_brokers(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+def load(cluster: Cluster, broker: int, client_id: str = "p") -> ProducerLoad:
+    return ProducerLoad(cluster.client_config(client_id=client_id), f"t{broker}")
+
+
+def limit(node: KafkaNode, client_id: str = "p") -> float:
+    return float(answer(node, ANYONE, client_id)["limit"])
+
+
+def limits(cluster: Cluster) -> list[float]:
+    return [round(limit(node)) for node in cluster.brokers]
+
+
+def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) -> None:
+    with load(cluster, 1, "q") as one:
+        eventually(lambda: limit(cluster.brokers[0], "q") == QUOTA / 3)
+        assert settled_rate(one, QUICK_WINDOW) == pytest.approx(QUOTA / 3, rel=0.1)
+    assert gauge(cluster.brokers[0], "Shares", "Stale") == 1
+
+
+def reaches_its_quota_wherever_it_writes(cluster: Cluster, patience: float) -> None:
+    """On one broker, when it moves to another, and on all three; a pipeline must run."""
+    first, second, _ = cluster.brokers
+    with load(cluster, 1) as one:
+        eventually(lambda: limit(first) > 0.9 * QUOTA, timeout=patience, what="the share of one broker")
+        settles(pytest.approx(QUOTA, rel=0.1), one)
+    moved = time.monotonic()
+    with load(cluster, 2) as two:
+        eventually(
+            lambda: limit(second) > 0.9 * QUOTA, timeout=patience, on_timeout=lambda: str(limits(cluster))
+        )
+        print(f"the share followed the load within {time.monotonic() - moved:.1f} s")
+        eventually(lambda: two.meter.rate_over(2) > 0.8 * QUOTA, timeout=patience)
+        print(f"the client was as quick as before within {time.monotonic() - moved:.1f} s")
+    with ExitStack() as stack:
+        loads = [stack.enter_context(load(cluster, n)) for n in (1, 2, 3)]
+        for node in cluster.brokers:
+            eventually(lambda node=node: limit(node) == pytest.approx(QUOTA / 3, rel=0.1), timeout=patience)
+        settles(pytest.approx(QUOTA, rel=0.1), *loads)
+        assert all(not each.errors for each in loads)
+
+
+def is_divided_equally(cluster: Cluster, timeout: float) -> None:
+    """Once the shares are stale."""
+    eventually(lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, timeout, "validity after its end")
+    eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
+
+
+def test_a_client_reaches_its_quota_on_one_broker_and_on_all_and_when_it_moves(cluster: Cluster) -> None:
+    with Pipeline(cluster.client_config(client_id="pipeline")):
+        reaches_its_quota_wherever_it_writes(cluster, patience=40)
+    is_divided_equally(cluster, timeout=30)

@@ -1,0 +1,216 @@
+"""KIP-13 on a real broker: quotas per client-id by KIP-13's own properties, measured as ``SampledRate`` predicts.
+
+A raw client sends requests of known sizes at known times, each on a connection of its own, as a throttled connection
+is muted. Kafka charges a produce request without its header (``RequestChannel.Request.sizeInBytes``) and a fetch
+response from its correlation id on (``FetchResponse.sizeOf``); what it would have charged a throttled fetch it takes
+back. Of these bytes none is left to guess. Only the moments are: the broker reads its clock between the sending of a
+request and its response. The throttle time is ``total / bound - window``, and the window begins with the oldest sample.
+So the prediction may be wrong by the round trip of the oldest request and of this one, and by 2 ms of rounding: this is
+the tolerance. Sizes and times are such that no request is near the end of a sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from statistics import mean
+from typing import Any, Final
+
+import pytest
+
+from harness.clients.crowd import introduce
+from harness.clients.raw import Exchange, RawClient, now_ms, throttle_ms
+from harness.clients.rawbatch import record_batch
+from harness.java.helper import HelperError
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs, set_quota
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.system.waiting import eventually
+from quotahost.throttling.sampled_rate import SampledRate
+from tests.broker.host.test_explain import explain, fact
+from tests.broker.support.node import ANYONE, PREFIX, answer, hosted, known
+
+pytestmark = pytest.mark.broker
+
+SAMPLES: Final = 4
+WINDOW_MS: Final = 1000
+DEFAULT: Final = 20_000.0
+MOMENTS: Final = (0.0, 0.2, 0.4, 0.6, 1.3, 1.5, 2.6, 2.8)  # s; samples begin at 0, 1.3 and 2.6
+SETTINGS: Final = {
+    "supplier": "overrides,client-quotas",
+    "plugin.overrides.quota.producer.default": "20K",
+    "plugin.overrides.quota.consumer.default": "20K",
+    "plugin.overrides.quota.producer.override": r"clientA:40K,ns\:app\,1:60K,live:50K",
+    "plugin.overrides.quota.consumer.override": "clientC:40K,clientD:5M",
+}
+Send = Callable[[RawClient], tuple[float, Exchange, int]]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    directory = tmp_path_factory.mktemp("node")
+    with hosted(directory, SETTINGS, properties={"quota.window.num": str(SAMPLES)}) as node:
+        create_topic(node, "t")
+        create_topic(node, "filled")
+        with RawClient(node, "filler") as client:
+            client.produce("filled", record_batch(20_000))
+        Jmx(node).query(
+            "kafka.server:type=Produce"
+        )  # the first question starts the agent, which takes a while
+        yield node
+
+
+def producing(size: int) -> Send:
+    """Produces one record of so many bytes."""
+    batch = record_batch(size)
+
+    def send(client: RawClient) -> tuple[float, Exchange, int]:
+        exchange = client.produce("t", batch)
+        return exchange.body, exchange, throttle_ms(exchange.answer, first=False)
+
+    return send
+
+
+def fetching(charge: int) -> Send:
+    """Fetches the same record, which is charged with so many bytes."""
+
+    def send(client: RawClient) -> tuple[float, Exchange, int]:
+        exchange = client.fetch("filled", 21_000)
+        throttled = throttle_ms(exchange.answer, first=True)
+        assert throttled or len(exchange.answer) == charge
+        return charge, exchange, throttled
+
+    return send
+
+
+class Ledger:
+    """What a broker was sent and said, beside what the model says."""
+
+    def __init__(self, bound: float, *, takes_back: bool = False) -> None:
+        self.model, self.bound, self.takes_back = SampledRate(SAMPLES, WINDOW_MS), bound, takes_back
+        self.told: list[int] = []
+        self.tolerance = 0
+
+    def add(self, charge: float, exchange: Exchange, throttled: int) -> None:
+        moment = exchange.sent_ms + exchange.took_ms // 2
+        self.tolerance = max(self.tolerance, 2 * exchange.took_ms + 2)
+        self.model.record(charge, moment)
+        expected = self.model.throttle_ms(self.bound, moment)
+        assert throttled == pytest.approx(expected, abs=self.tolerance)
+        if throttled and self.takes_back:
+            self.model.record(-charge, moment)
+        self.told.append(throttled)
+
+    def play(self, node: KafkaNode, client_id: str | None, send: Send) -> None:
+        begin = time.monotonic()
+        for moment in MOMENTS:
+            time.sleep(max(0.0, begin + moment - time.monotonic()))
+            with RawClient(node, client_id) as client:
+                self.add(*send(client))
+
+    def check_beans(self, node: KafkaNode, bean: str) -> None:
+        before = now_ms()
+        shown: dict[str, Any] = Jmx(node).query(f"kafka.server:type={bean}")[f"kafka.server:type={bean}"]
+        rates = [self.model.measure(before), self.model.measure(now_ms())]
+        slack = 1 + self.tolerance / ((SAMPLES - 1) * WINDOW_MS)  # the shortest window
+        assert min(rates) / slack <= shown["byte-rate"] <= max(rates) * slack
+        assert shown["throttle-time"] == pytest.approx(mean(t for t in self.told if t))
+
+
+def met(node: KafkaNode, client_id: str | None) -> None:
+    """The broker knows the client's quotas, and its sensors have no record yet."""
+    introduce(node, [client_id])
+    eventually(lambda: known(node, ANYONE, client_id or ""))
+
+
+@pytest.mark.parametrize(
+    ("client_id", "bound", "size"),
+    [
+        ("clientA", 40_000.0, 30_000),
+        ("other", DEFAULT, 15_000),
+        ("ns:app,1", 60_000.0, 45_000),
+        (None, DEFAULT, 15_000),
+    ],
+    ids=["override", "default", "odd name", "without client-id"],
+)
+def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
+    node: KafkaNode, client_id: str | None, bound: float, size: int
+) -> None:
+    met(node, client_id)
+    ledger = Ledger(bound)
+    ledger.play(node, client_id, producing(size))
+    assert ledger.told[0] == 0
+    assert ledger.told[-1] > 1000
+    ledger.check_beans(node, "Produce" + bean_name(client_id))
+    assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id=client_id or "", user="")] == [bound]
+
+
+@pytest.mark.parametrize(("client_id", "bound"), [("clientC", 40_000.0), ("reader", DEFAULT)])
+def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(
+    node: KafkaNode, client_id: str, bound: float
+) -> None:
+    with RawClient(node, "clientD") as unthrottled:
+        charge = len(unthrottled.fetch("filled", 21_000).answer)
+    met(node, client_id)
+    ledger = Ledger(bound, takes_back=True)
+    ledger.play(node, client_id, fetching(charge))
+    assert ledger.told[0] == 0
+    assert max(ledger.told) > 0
+    ledger.check_beans(node, "Fetch" + bean_name(client_id))
+
+
+def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> None:
+    met(node, None)
+    batch = record_batch(70_000)
+    with RawClient(node, None) as one, RawClient(node, "") as other:
+        one.produce("t", batch)
+        assert throttle_ms(other.produce("t", batch).answer, first=False) > 1000
+
+
+def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(node: KafkaNode) -> None:
+    name = PREFIX + "plugin.overrides.quota.producer.override"
+    met(node, "live")
+    with RawClient(node, "live") as client:
+        client.produce("t", record_batch(10))
+    with pytest.raises(
+        HelperError, match=r"quota\.producer\.override=.*the entry 'live:much', whose rate is not"
+    ):
+        alter_broker_config(node, {name: "live:much"})
+    assert answer(node, ANYONE, "live")["limit"] == "50000.0"
+    brokers = ("--alter", "--entity-type", "brokers", "--entity-default")
+    kafka_configs(node, *brokers, "--add-config", rf"{name}=[live:70K,ns\:app:60K]")
+    try:
+        eventually(lambda: answer(node, ANYONE, "live")["limit"] == "70000.0")
+        with RawClient(node, "live") as client:
+            client.produce("t", record_batch(10))
+        assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id="live")] == [70_000.0]
+    finally:
+        alter_broker_config(node, {name: None})
+    eventually(lambda: answer(node, ANYONE, "live")["limit"] == "50000.0")
+
+
+def test_the_most_constraining_supplier_binds_and_explain_tells_what_the_other_would_have_given(
+    node: KafkaNode,
+) -> None:
+    met(node, "clientA")
+    set_quota(node, {"producer_byte_rate": 10_000}, user=ANYONE)
+    try:
+        assert answer(node, ANYONE, "clientA")["limit"] == "40000.0"
+        alter_broker_config(node, {PREFIX + "supplier.combine": "most-constraining"})
+        eventually(lambda: answer(node, ANYONE, "clientA")["limit"] == "10000.0")
+        _, text = explain("--pid", node.pid, "--client", f"{ANYONE}/clientA", "--type", "produce")
+        assert fact(text, "quota") == f"10,000 bytes/s (10K), shared by user {ANYONE}"
+        expected = "supplier client-quotas, the most constraining (overrides would give 40,000 bytes/s (40K))"
+        assert fact(text, "from") == expected
+    finally:
+        alter_broker_config(node, {PREFIX + "supplier.combine": None})
+        set_quota(node, {"producer_byte_rate": None}, user=ANYONE)
+    eventually(lambda: answer(node, ANYONE, "clientA")["limit"] == "40000.0")
+
+
+def bean_name(client_id: str | None) -> str:
+    """How JMX writes the tags: empty ones are left out, and odd ones are in quotation marks."""
+    if not client_id:
+        return ""
+    return f",client-id={client_id}" if client_id.isalnum() else f',client-id="{client_id}"'

@@ -1,0 +1,192 @@
+"""KIP-599 on a real controller, by the supplier ``controller-mutation``.
+
+Kafka measures mutations by a token bucket, the form of the current page, and not by the rate of its version 15: that
+is Kafka's choice, whichever supplier gives the quota. The model is ``throttling.TokenBucket``, asked for the earliest
+and the latest moments at which the controller can have read its clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+import pytest
+
+from harness.clients.mutations import Refusal, mutate
+from harness.clients.raw import RawClient, created, now_ms, throttle_ms
+from harness.java.jmx import Jmx
+from harness.kafka.admin import set_quota
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.kafka.settings import CONTROLLER, INTERNAL
+from harness.system.waiting import eventually
+from quotahost.throttling.sampled_rate import SampledRate
+from quotahost.throttling.token_bucket import TokenBucket
+from tests.broker.support.node import ANYONE, JAR, answer, callback, known
+
+pytestmark = pytest.mark.broker
+
+SAMPLES: Final = 100
+Q: Final = 5.0
+SLOW: Final = 0.5  # a burst of 50
+KIP_599: Final = {f"topic-{n}": 80 for n in range(7)}
+SETTINGS: Final = {
+    "supplier": "client-quotas,controller-mutation",
+    "plugin.controller-mutation.default": "50",
+    "plugin.controller-mutation.client-ids": "strict:5,ledger:0.5,old:0.5,direct:0.5,both:0.5",
+}
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    window = {"controller.quota.window.num": str(SAMPLES), "controller.quota.window.size.seconds": "1"}
+    directory = tmp_path_factory.mktemp("cluster")
+    properties = callback(SETTINGS) | window
+    made = Cluster(
+        directory, brokers=1, controllers=request.param, classpath=[JAR], properties=properties, probe=True
+    )
+    with made:
+        yield made
+
+
+def controller(cluster: Cluster) -> KafkaNode:
+    return next(node for node in cluster.nodes if "controller" in node.roles)
+
+
+def ask(
+    cluster: Cluster,
+    client_id: str,
+    kind: Literal["create", "grow", "delete"],
+    topics: dict[str, int],
+    **more: Any,
+) -> dict[str, Refusal | None]:
+    return mutate(cluster.brokers[0], client_id, kind, topics, **more)
+
+
+def met(cluster: Cluster, client_id: str) -> None:
+    """Broker and controller know the client: its first mutation is charged to itself and not to the newcomers."""
+    for node, listener in ((cluster.brokers[0], INTERNAL), (controller(cluster), CONTROLLER)):
+        with RawClient(node, client_id, listener) as client:
+            client.ping()
+            assert client.answered(within=30)
+        eventually(lambda node=node: known(node, ANYONE, client_id))
+
+
+def bean(node: KafkaNode, name: str) -> dict[str, Any]:
+    return Jmx(node).query(name).get(name, {})
+
+
+def tokens(cluster: Cluster, client_id: str) -> float:
+    """What is left in the bucket; a client's first request fills it."""
+    found = enforced_quotas(controller(cluster), "CONTROLLER_MUTATION", client_id=client_id)
+    return found[0].value if found else SLOW * SAMPLES
+
+
+def charged(
+    cluster: Cluster, kind: Literal["create", "grow", "delete"], topics: dict[str, int], **more: Any
+) -> tuple[float, float]:
+    """Between how many and how many tokens a request of ``ledger`` took: the bucket grows meanwhile."""
+    begin, before = now_ms(), tokens(cluster, "ledger")
+    assert set(ask(cluster, "ledger", kind, topics, **more).values()) == {None}
+    taken = before - tokens(cluster, "ledger")
+    return taken - 1e-6, taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
+
+
+def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluster) -> None:
+    met(cluster, "ledger")
+    for kind, topics, expected in (
+        ("create", {"a": 12, "b": 4}, 16),
+        ("grow", {"a": 20}, 8),
+        ("delete", {"a": 0, "b": 0}, 24),
+    ):
+        low, high = charged(cluster, kind, topics)  # type: ignore[arg-type]
+        assert low <= expected <= high, kind
+
+
+def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster: Cluster) -> None:
+    """As of 4.3.1; the document says: "we plan to not apply the quota is this particular case"."""
+    met(cluster, "ledger")
+    eventually(lambda: tokens(cluster, "ledger") > 1)
+    low, high = charged(cluster, "create", {"c": 5}, validate_only=True)
+    assert low <= 5 <= high
+
+
+def test_an_old_client_is_answered_and_its_connection_muted(cluster: Cluster) -> None:
+    met(cluster, "old")
+    broker = cluster.brokers[0]
+    with RawClient(broker, "old") as muted, RawClient(broker, "old") as other:
+        before = now_ms()
+        exchange = muted.create_topics({"old": 53})
+        assert created(exchange.answer) == {"old": (0, None)}
+        throttled = throttle_ms(exchange.answer, first=True)
+        assert 6000 - exchange.took_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
+        muted.ping()
+        other.ping()
+        assert other.answered(within=30)
+        assert not muted.answered(within=0)
+        assert muted.answered(within=30)
+        assert now_ms() - before >= throttled - 2
+
+
+def test_with_a_request_quota_too_the_longer_throttle_time_counts(cluster: Cluster) -> None:
+    met(cluster, "both")
+    broker = cluster.brokers[0]
+    set_quota(broker, {"request_percentage": 0.01}, user=ANYONE, client_id="both")
+    eventually(lambda: answer(broker, ANYONE, "both", "REQUEST")["limit"] == "0.01")
+    throttled = []
+    for topics in ({"one": 1}, {"two": 1}, {"many": 60}):
+        with RawClient(broker, "both") as client:
+            throttled.append(throttle_ms(client.create_topics(topics).answer, first=True))
+    assert throttled[1] == 1000, "the bucket is nearly full; a request quota throttles for a window at most"
+    assert throttled[2] > 10_000
+
+
+def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> None:
+    """A forwarded request is muted by its broker, among whose Request metrics it is then counted."""
+    met(cluster, "direct")
+    ours = "client-id=direct"
+    with RawClient(controller(cluster), "direct", CONTROLLER) as client:
+        exchange = client.create_topics({"direct": 51})
+    throttled = throttle_ms(exchange.answer, first=True)
+    assert throttled > 0
+    shown = bean(controller(cluster), f"kafka.server:type=ControllerMutation,{ours}")
+    assert shown["throttle-time"] == throttled
+    with RawClient(cluster.brokers[0], "direct") as client:
+        forwarded = throttle_ms(client.create_topics({"forwarded": 5}).answer, first=True)
+    shown = bean(cluster.brokers[0], f"kafka.server:type=Request,user={ANYONE},{ours}")
+    assert shown["throttle-time"] == forwarded
+
+
+def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(
+    cluster: Cluster,
+) -> None:
+    # The last test: the broker's metadata thread, which client quotas pass too, makes 560 logs after this.
+    met(cluster, "strict")
+    assert answer(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)
+    early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
+
+    begin = now_ms()
+    outcome = ask(cluster, "strict", "create", KIP_599)
+    end = now_ms()
+    assert outcome == dict.fromkeys(KIP_599), "the last of the seven finds 20 tokens, and may take 80"
+    assert early.admit(sum(KIP_599.values()), begin)
+    assert late.admit(sum(KIP_599.values()), end)
+
+    asked = now_ms()
+    refusal = ask(cluster, "strict", "create", {"eighth": 1})["eighth"]
+    assert refusal is not None
+    assert refusal.error == "ThrottlingQuotaExceededException"
+    assert early.throttle_ms(now_ms()) - 2 <= refusal.throttle_ms <= late.throttle_ms(asked) + 2
+
+    shown = bean(controller(cluster), "kafka.server:type=ControllerMutation,client-id=strict")
+    assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)
+    assert shown["tokens"] < 0
+    shown_rate = SampledRate(
+        2, 30_000
+    )  # Kafka's metrics.num.samples and .sample.window.ms: not the quota's windows
+    shown_rate.record(sum(KIP_599.values()), begin)
+    assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
+
+    eventually(lambda: ask(cluster, "strict", "create", {"eighth": 1}) == {"eighth": None}, poll=0.5)
+    assert now_ms() >= begin + 12_000

@@ -1,0 +1,89 @@
+"""Client quotas at all eight levels: the stock broker, without the plugin, is the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import DEFAULT, create_topic, kafka_configs, set_quota
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.system.waiting import eventually
+from tests.broker.support.node import answer, hosted, known
+
+pytestmark = pytest.mark.broker
+
+USER: Final = "us:er ü"
+CLIENT: Final = "cli:ent ü"
+KEY: Final = "producer_byte_rate"
+LEVELS: Final[tuple[dict[str, Any], ...]] = (  # the least specific first
+    {"client_id": DEFAULT},
+    {"client_id": CLIENT},
+    {"user": DEFAULT},
+    {"user": DEFAULT, "client_id": DEFAULT},
+    {"user": DEFAULT, "client_id": CLIENT},
+    {"user": USER},
+    {"user": USER, "client_id": DEFAULT},
+    {"user": USER, "client_id": CLIENT},
+)
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaNode, KafkaNode]]:
+    users = {USER: "a", "other": "b"}
+    stock = KafkaNode(tmp_path_factory.mktemp("stock"), users=users, probe=True)
+    with stock, hosted(tmp_path_factory.mktemp("hosted"), users=users) as with_plugin:
+        for node in (stock, with_plugin):
+            create_topic(node, "t")
+        yield stock, with_plugin
+
+
+def in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
+    """The tags and the bound by which the client's next records are measured."""
+    before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
+    with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=500_000) as load:
+        eventually(lambda: load.meter.total_at(float("inf")) > 50_000)
+
+        def risen() -> list[Any]:
+            return [
+                q for q in enforced_quotas(node, "PRODUCE")
+                if q.value > before.get(tuple(q.tags.items()), 0) and "<" not in q.tags["user"]
+            ]  # fmt: skip
+
+        now = eventually(risen)
+    assert len(now) == 1
+    return now[0].tags, now[0].bound
+
+
+def test_every_level_gives_the_tags_and_the_limit_that_the_stock_broker_gives(
+    nodes: tuple[KafkaNode, KafkaNode],
+) -> None:
+    up = [(level, 1e6 * n, 1e6 * n) for n, level in enumerate(LEVELS, start=1)]
+    down = [(level, None, 1e6 * (n - 1)) for n, level in reversed(list(enumerate(LEVELS, start=1)))]
+    for level, rate, expected in up + down[:-1]:
+        seen = []
+        for node in nodes:
+            set_quota(node, {KEY: rate}, **level)
+            seen.append(eventually(lambda n=node, e=expected: _with_bound(n, e), poll=0.1))
+        assert seen[0] == seen[1], level
+
+
+def _with_bound(node: KafkaNode, bound: float) -> dict[str, str]:
+    tags, now = in_force(node)
+    assert now == bound
+    return tags
+
+
+def test_kafka_configs_sh_sets_what_holds(nodes: tuple[KafkaNode, KafkaNode]) -> None:
+    _, node = nodes
+    entity = ("--entity-type", "users", "--entity-name", "other")
+    kafka_configs(node, "--alter", *entity, "--add-config", "consumer_byte_rate=1234567")
+    with ConsumerLoad(node.client_config("other", "c"), "t"):
+        eventually(lambda: known(node, "other", "c"))
+        eventually(lambda: [q.bound for q in enforced_quotas(node, "FETCH", user="other")] == [1234567.0])
+    kafka_configs(node, "--alter", *entity, "--delete-config", "consumer_byte_rate")
+    eventually(lambda: answer(node, "other", "c", "FETCH")["limit"] == "null")

@@ -1,0 +1,236 @@
+"""Topic quotas on a real broker ("Broker side quota (V1)"): who is held, who isn't, and that nothing is lost.
+
+An on-off control: a greedy topic is let in and turned back in turns of a few seconds. What counts is the mean, here
+over 30 s, some ten turns, by the broker's count of bytes appended. A busy machine may stall: the last 30 s count.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.java.helper import Helper, HelperError
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
+from harness.kafka.node import KafkaNode, StartFailed
+from harness.system.waiting import eventually
+from tests.broker.support.node import PREFIX, gauge, hosted
+from tests.broker.support.numbers import attempt, end_offset
+
+pytestmark = pytest.mark.broker
+
+FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
+TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
+SETTINGS: Final = {"fence.authorizer": "none", TOTAL: "3M", OWN: "important:1500K"}
+SHARE: Final = 750_000  # of modest and greedy each
+USERS: Final = {"alice": "a", "root": "r"}
+KEPT: Final = {"important": 1_485_000, "modest": 740_000}
+OFFERS: Final = KEPT | {"greedy": 20_000_000}
+PERIOD: Final = 30.0  # seconds
+LONG: Final = 240.0  # seconds; only a test that fails waits so long
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    with hosted(tmp_path_factory.mktemp("rates"), SETTINGS, properties=FENCE) as node:
+        for topic in OFFERS:
+            create_topic(node, topic)
+        yield node
+        assert "Unexpected error" not in node.log_text()
+
+
+def counted(node: KafkaNode, topic: str) -> int:
+    """Bytes appended to a topic, by Kafka's own meter; 0 before the first."""
+    beans = Jmx(node).query(f"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic={topic}")
+    return sum(int(bean["Count"]) for bean in beans.values())
+
+
+def topics(node: KafkaNode, attribute: str) -> float:
+    return gauge(node, "TopicQuotas", attribute)
+
+
+def over(node: KafkaNode) -> list[str]:
+    lines: list[str] = Jmx(node).call("quotahost:type=QuotaTable", "explain", "alice", "app")
+    return next(line.split("\t")[1] for line in lines if line.startswith("topics-over")).split(",")
+
+
+def test_a_greedy_topic_is_held_at_its_share_the_others_keep_their_rates_and_nothing_is_lost(
+    node: KafkaNode,
+) -> None:
+    # Small requests one after the other: some 20 MB/s when it is let in.
+    idempotent = {"enable.idempotence": True, "max.in.flight": 1, "batch.size": 16 * 1024}
+    loads = {
+        topic: ProducerLoad(node.client_config(client_id=topic) | idempotent, topic, rate=rate)
+        for topic, rate in OFFERS.items()
+    }
+    with ExitStack() as running:
+        for load in loads.values():
+            running.enter_context(load)
+        eventually(lambda: over(node) == ["greedy"])
+        assert topics(node, "Share") == SHARE
+        owing = counted(node, "greedy")  # for what came in at first, before a minute's mean could know
+        eventually(lambda: counted(node, "greedy") > owing + SHARE, LONG, "it is let in again")
+        come_in_at(node, {"greedy": SHARE} | KEPT)
+        assert topics(node, "Rejections") > 20
+        alter_broker_config(node, {PREFIX + TOTAL: "1G"})
+        assert {topic: load.drain(120) for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
+    alter_broker_config(node, {PREFIX + TOTAL: None})
+    assert [error for load in loads.values() for error in load.errors] == []
+    for topic, load in loads.items():
+        appended = counted(node, topic)
+        assert load.meter.bytes <= appended <= 1.01 * load.meter.bytes, "what was turned back never counts"
+    told = [line for line in node.log_text().splitlines() if "produce requests are turned back: it" in line]
+    assert len(told) == 1, "a period is logged once, not each request"
+    assert "Topic greedy: " in told[0], "the others are never turned back"
+    assert "where 750,000 are expected, and this broker" in told[0]
+
+
+def come_in_at(node: KafkaNode, expected: dict[str, int]) -> None:
+    """Over a period from now on, each topic's mean bytes/s come to what is expected, and all to the total."""
+    begin = time.monotonic()
+    looks: list[tuple[float, dict[str, int]]] = []
+
+    def they_do() -> bool:
+        now = time.monotonic()
+        looks.append((now, {topic: counted(node, topic) for topic in expected}))
+        assert now >= begin + PERIOD, "it is too early"
+        since, before = [look for look in looks if look[0] <= now - PERIOD][-1]
+        rates = {topic: (looks[-1][1][topic] - before[topic]) / (now - since) for topic in expected}
+        assert rates == pytest.approx(expected, rel=0.15)
+        assert sum(rates.values()) < 1.1 * 3_000_000
+        return True
+
+    eventually(they_do, LONG, poll=0.5)
+
+
+def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it_with_a_greedy_one(
+    node: KafkaNode,
+) -> None:
+    # What waits in its buffer at the end has yet to come in, at the greedy one's share.
+    own = {"acks": "all", "buffer.memory": "8000000"}
+    config = {"bootstrap.servers": node.bootstrap, "client.id": "mixed", **own}
+    offers, seconds = {"modest": 400_000, "greedy": 12_000_000}, 20
+    before = topics(node, "Rejections")
+    with ProducerLoad(node.client_config(client_id="important"), "important", rate=OFFERS["important"]):
+        found: dict[str, Any] = Helper(node.version).ask(
+            "produce-mixed", seconds, offers, 1000, config, timeout=300
+        )
+    assert topics(node, "Rejections") > before + 20
+    modest, greedy = found["modest"], found["greedy"]
+    assert modest["in-time"] > 0.75 * seconds * offers["modest"], "what waits to be tried again may come late"
+    assert modest["longest-ms"] < 30_000
+    assert modest["failed"] == greedy["failed"] == 0
+    assert (modest["delivered"], greedy["delivered"]) == (modest["sent"], greedy["sent"])
+
+
+# ---- with thresholds so low that one record is too much ----
+
+
+@pytest.fixture(scope="module")
+def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    settings = SETTINGS | {"static.excluded.principal.name.list": "User:root"}
+    with hosted(tmp_path_factory.mktemp("tight"), settings, users=USERS, properties=FENCE) as node:
+        yield node
+        assert "Unexpected error" not in node.log_text()
+
+
+@pytest.fixture
+def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A topic that is over, in a broker that is."""
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    create_topic(tight, name)
+    fill_topic(tight.client_config("root", "filler"), name, 1_000_000)
+    alter_broker_config(tight, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
+    alice = tight.client_config("alice", "a")
+    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in over(tight))
+    yield name
+    alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + "mode"), None))
+    eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
+
+
+def test_the_exempt_write_on_and_others_do_not_and_are_counted(tight: KafkaNode, full: str) -> None:
+    create_topic(tight, "quiet")
+    end, before = end_offset(tight, full), topics(tight, "Rejections")
+    assert attempt(tight.client_config("alice", "a"), full) == "NOT_ENOUGH_REPLICAS"
+    assert end_offset(tight, full) == end
+    assert topics(tight, "Rejections") == before + 1
+    assert attempt(tight.client_config("root", "a"), full) is None
+    assert attempt(tight.client_config("alice", "a"), "quiet") is None
+
+
+def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_go_on(
+    tight: KafkaNode, full: str
+) -> None:
+    create_topic(tight, "neighbour")
+    own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
+    producer = Producer(tight.client_config("alice", "both") | own)
+    outcomes: dict[str, set[KafkaError | str | None]] = {full: set(), "neighbour": set()}
+
+    def note(error: KafkaError | None, message: Message) -> None:
+        outcomes[str(message.topic())].add(error and error.name())
+
+    for topic in (full, "neighbour") * 3:
+        producer.produce(topic, "one", partition=0, on_delivery=note)
+    assert producer.flush(20) == 0
+    assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "neighbour": {None}}
+
+
+@pytest.mark.parametrize("error", ["POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"])
+def test_who_wants_records_dropped_names_the_error(tight: KafkaNode, full: str, error: str) -> None:
+    alter_broker_config(tight, {PREFIX + "topics.reject.error": error})
+    alice = tight.client_config("alice", "a")
+    eventually(lambda: attempt(alice, full) == error)
+    alter_broker_config(tight, {PREFIX + "topics.reject.error": None})
+    eventually(lambda: attempt(alice, full) == "NOT_ENOUGH_REPLICAS")
+
+
+def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: str) -> None:
+    alter_broker_config(tight, {PREFIX + "mode": "shadow"})
+    alice = tight.client_config("alice", "a")
+    eventually(lambda: attempt(alice, full) is None)
+    before = topics(tight, "Rejections")
+    assert eventually(lambda: attempt(alice, full) is None and topics(tight, "Shadowed"))
+    assert topics(tight, "Rejections") == before
+
+
+def test_thresholds_change_live_and_what_sums_above_the_total_is_refused_and_changes_nothing(
+    tight: KafkaNode,
+) -> None:
+    for topic in ("one", "two"):
+        create_topic(tight, topic)
+        assert attempt(tight.client_config("alice", "a"), topic) is None
+    default = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
+    kafka_configs(tight, *default, f"{PREFIX}{TOTAL}=3M,{PREFIX}{OWN}=[one:1M,absent:500K]")
+    count = sum(name not in ("one", "absent") for name in metered(tight))
+    eventually(lambda: topics(tight, "Share") == pytest.approx(1_500_000 / count))
+    with pytest.raises(HelperError, match="3,500,000 bytes/s together, above the 3,000,000"):
+        alter_broker_config(tight, {PREFIX + OWN: "one:3M,absent:500K"})
+    with pytest.raises(HelperError, match=r"set topics\.total"):
+        alter_broker_config(tight, {PREFIX + TOTAL: "unlimited"})
+    assert topics(tight, "Threshold") == 3_000_000
+    assert topics(tight, "Share") == pytest.approx(1_500_000 / count)
+    create_topic(tight, "three")
+    assert attempt(tight.client_config("alice", "a"), "three") is None
+    eventually(lambda: topics(tight, "Share") == pytest.approx(1_500_000 / (count + 1)))
+    alter_broker_config(tight, {PREFIX + TOTAL: None, PREFIX + OWN: None})
+    eventually(lambda: topics(tight, "Threshold") == 3_000_000)
+
+
+def metered(node: KafkaNode) -> list[str]:
+    """The topics that have a meter of bytes in and may be turned back."""
+    beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=*")
+    names = [bean.partition("topic=")[2] for bean in beans]
+    return [name for name in names if not name.startswith("__")]
+
+
+def test_a_broker_whose_thresholds_sum_above_its_total_does_not_start(tmp_path: Path) -> None:
+    node = hosted(tmp_path, SETTINGS | {OWN: "a:2M,b:2M"}, properties=FENCE)
+    with pytest.raises(StartFailed, match="4,000,000 bytes/s together, above the 3,000,000"):
+        node.start()

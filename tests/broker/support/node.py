@@ -1,0 +1,78 @@
+"""A node with the callback, and what its table and counters say."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from harness.clients.load import QUICK_WINDOW, Load
+from harness.java.jmx import Jmx
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+
+PREFIX: Final = "client.quota.callback."
+JAR: Final = Path(__file__).parents[3] / "dist/quotahost.jar"
+PLUGINS: Final = Path(__file__).parents[1] / "plugins"
+CALLBACK: Final = "org.quotahost.PythonQuotaCallback"
+ANYONE: Final = "ANONYMOUS"
+OPEN, THROTTLE, PAUSE = 0, 1, 2  # the gauge State
+
+
+def callback(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
+    """Broker properties with the callback; settings without the prefix."""
+    settings = {"python.executable": sys.executable, "static.scope": "client", **(settings or {})}
+    return {PREFIX + "class": name} | {PREFIX + key: value for key, value in settings.items()}
+
+
+def hosted(directory: Path, settings: dict[str, str] | None = None, **more: Any) -> KafkaNode:
+    """A node with the callback and the probe, not started."""
+    properties = callback(settings) | more.pop("properties", {})
+    return KafkaNode(directory, classpath=[JAR], properties=properties, probe=True, **more)
+
+
+def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
+    """A number of the shim: bean as in ``QuotaTable`` or ``Plugin,name=static``."""
+    return float(Jmx(node).get(f"quotahost:type={bean}", attribute))
+
+
+def answer(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
+    """What the table holds for a client: user, client_id, base, limit, and known or newcomer."""
+    lines = Jmx(node).call("quotahost:type=QuotaTable", "describe", principal, client_id)
+    names = ("type", "user", "client_id", "base", "limit", "state")
+    rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
+    return next(row for row in rows if row["type"] == quota_type)
+
+
+def settles(expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None) -> None:
+    """The loads' mean bytes/s over three quota windows, from now or a monotonic moment on, comes to that ``approx``.
+
+    Kafka lets pass at once what a window allows, and a busy machine may stall: so the last three windows count.
+    """
+    begin, span = since or time.monotonic(), 3 * window
+
+    def means_it() -> bool:
+        now = time.monotonic()
+        assert now >= begin + span, "it is too early"
+        assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
+        return True
+
+    eventually(means_it, 60 + 4 * window, poll=0.2)
+
+
+def known(node: KafkaNode, principal: str, client_id: str) -> bool:
+    """Whether the client has a quota of its own."""
+    return answer(node, principal, client_id)["state"] == "known"
+
+
+def state(node: KafkaNode) -> float:
+    """OPEN, THROTTLE or PAUSE."""
+    return gauge(node, "QuotaTable", "State")
+
+
+def all_are(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
+    """Every broker but that one comes to be OPEN, THROTTLE or PAUSE."""
+    nodes = [node for node in cluster.brokers if node is not but]
+    eventually(lambda: all(state(node) == wanted for node in nodes), 40, f"state {wanted} on all")

@@ -1,0 +1,99 @@
+"""Producers of numbered records, and what a topic holds of them: to see that none is lost or out of order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from tests.broker.support.background import Background
+
+T = TypeVar("T")
+
+
+class Numbers(Background):
+    """Sends "0", "1", ... to partition 0 until it is left, and waits there until all are delivered."""
+
+    def __init__(self, config: dict[str, Any], topic: str) -> None:
+        """``config`` is librdkafka's."""
+        super().__init__()
+        self._producer = Producer({"linger.ms": 1, "log_level": 4, **config})
+        self._topic = topic
+        self.sent = 0
+        self.delivered = 0
+        self.errors: list[str] = []
+        self.undelivered = 0
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            if self._stop.is_set():
+                break
+            self._producer.produce(self._topic, str(number), partition=0, on_delivery=self._on_delivery)
+            self.sent = number + 1
+            self._producer.poll(0.002)
+        self.undelivered = self._producer.flush(120)
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.delivered += 1
+        else:
+            self.errors.append(error.str())
+
+
+def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
+    """One record on a connection of its own, without another try; the error's name, None if delivered."""
+    outcome: list[KafkaError | None] = []
+    own = {"message.send.max.retries": 0, "message.timeout.ms": 40_000, "log_level": 0}
+    producer = Producer(own | config)
+    producer.produce(topic, "one", partition=partition, on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(60)
+    (error,) = outcome
+    return None if error is None else error.name()
+
+
+def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
+    """Where a partition ends."""
+    at = TopicPartition(topic, partition)
+    return _ask(node, lambda consumer: int(consumer.get_watermark_offsets(at)[1]))
+
+
+def appended(cluster: Cluster) -> list[int]:
+    """Where the three partitions of topic t end."""
+    return [end_offset(cluster.brokers[1], "t", partition) for partition in range(3)]
+
+
+def values(node: KafkaNode, topic: str) -> list[str]:
+    """All that partition 0 holds, what transactions committed included, in its order."""
+    return [value.decode() for _, value in records(node, topic)]
+
+
+def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
+    """Keys and values of partition 0, in its order."""
+
+    def read(consumer: Consumer) -> list[tuple[bytes, bytes]]:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        found: list[tuple[bytes, bytes]] = []
+        while (message := consumer.poll(60)) is not None:
+            error = message.error()
+            if error is None:
+                found.append((message.key() or b"", message.value() or b""))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return found
+        raise TimeoutError(f"no end of {topic} after {len(found)} records")
+
+    return _ask(node, read)
+
+
+def _ask(node: KafkaNode, question: Callable[[Consumer], T]) -> T:
+    own = {"group.id": "looker-on", "enable.partition.eof": True, "isolation.level": "read_committed"}
+    # The end is told by an empty answer: who waits longer for one than records are apart may never get it.
+    own |= {"enable.auto.commit": False, "fetch.wait.max.ms": 10}
+    consumer = Consumer(node.client_config(client_id="looker-on") | own)
+    try:
+        return question(consumer)
+    finally:
+        consumer.close()

@@ -1,0 +1,78 @@
+"""Stands for the pipeline: reads all brokers' snapshots and publishes the cluster's record, again and again."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from harness.kafka.cluster import Cluster
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir, encode
+from quotahost.records.snapshot import Snapshot, decode
+from tests.broker.support.background import Background
+from tests.broker.support.disks import SNAPSHOTS
+
+TOPIC: Final = "__quotahost_cluster_volumes"
+EVERY: Final = 0.25  # seconds
+AT_ONCE: Final = 20  # snapshots
+CLIENT_ID: Final = (
+    "quotahost-0"  # exempt where nobody authenticates: its records must pass the fence in a PAUSE
+)
+
+
+class StandIn(Background):
+    """Publishes while it is entered; a broker is stale that has been silent for ``validity`` seconds.
+
+    It begins with the first snapshot there is, and publishes while it reads on, as if its checkpoint was lost.
+    """
+
+    def __init__(self, cluster: Cluster, validity: float) -> None:
+        """Nothing is connected yet."""
+        super().__init__()
+        self._cluster, self._validity = cluster, validity
+        self._run_id = int(time.time() * 1000)
+        self._newest: dict[str, tuple[float, Snapshot]] = {}
+        self.sequence = 0
+
+    def _run(self) -> None:
+        own = {"group.id": "pipeline", "enable.auto.commit": False}
+        consumer = Consumer(self._cluster.client_config(client_id="pipeline") | own)
+        producer = Producer(self._cluster.client_config(client_id=CLIENT_ID))
+        consumer.assign([TopicPartition(SNAPSHOTS, 0, OFFSET_BEGINNING)])
+        while not self._stop.is_set():
+            for message in consumer.consume(AT_ONCE, 0.1):
+                if message.error() is None:
+                    snapshot = decode(message.key(), message.value() or b"")
+                    self._newest[snapshot.broker] = time.monotonic(), snapshot
+            if self._newest:
+                record = self._record()
+                producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
+            producer.poll(0)
+            self._stop.wait(EVERY)
+        producer.flush(10)
+        consumer.close()
+
+    def _record(self) -> ClusterRecord:
+        now = time.monotonic()
+        stale = tuple(broker for broker, (at, _) in self._newest.items() if now - at > self._validity)
+        fresh = [snapshot for broker, (_, snapshot) in self._newest.items() if broker not in stale]
+        volumes = [volume for snapshot in fresh for volume in snapshot.volumes]
+        offline = tuple(OfflineDir(snapshot.broker, name) for snapshot in fresh for name in snapshot.offline)
+        self.sequence += 1
+        (cluster,) = {snapshot.cluster for _, snapshot in self._newest.values()}
+        return ClusterRecord(
+            cluster,
+            self._run_id,
+            self.sequence,
+            datetime.now(UTC),
+            max(snapshot.taken_at for _, snapshot in self._newest.values()),
+            reporting=len(fresh),
+            stale=len(stale),
+            stale_brokers=stale,
+            offline=len(offline),
+            offline_dirs=offline,
+            volume_count=len(volumes),
+            fullest=tuple(map(Filling, volumes)),
+        )

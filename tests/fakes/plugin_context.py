@@ -1,0 +1,45 @@
+"""What tests of sources and tasks need: a clock that is set by hand, a plugin's context on a fake broker, waiting."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from quotahost.api import Context
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from quotahost.testing.broker import FakeBroker
+
+WITHIN = 60.0  # seconds; only a test that fails waits so long
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def settings(**given: str) -> Settings:
+    """Of properties whose dots and dashes are written as ``__`` and ``_``."""
+    names = {name.replace("__", ".").replace("_", "-"): text for name, text in given.items()}
+    return Settings.from_properties({PREFIX + name: text for name, text in names.items()})
+
+
+def context(broker: FakeBroker | None = None, name: str = "mine", own: Any = None, **given: str) -> Context:
+    """Of broker 1."""
+    log = logging.getLogger(f"quotahost.plugin.{name}")
+    return Context(name, own, settings(**given), 1, log, broker=broker or FakeBroker())
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    """Wait until it holds."""
+    end = time.monotonic() + WITHIN
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.005)

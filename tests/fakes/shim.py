@@ -1,0 +1,170 @@
+"""The Java half, in memory: what the host asked of it can be looked at."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quotahost.host.messages import Answers, Batch, Event, Gauge
+from quotahost.model import QUOTA_TYPES, Client, ClientUsage, LogDir
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+
+
+@dataclass
+class FakeShim:
+    """Hands out the batches of its script, one a take; closes when they are used up."""
+
+    given: dict[str, str] = field(default_factory=dict)
+    node: dict[str, str] = field(default_factory=lambda: {"node.id": "1"})
+    script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
+    table: dict[Client, list[tuple[int, float, str]]] = field(default_factory=dict)
+    published: list[Client] = field(default_factory=list)
+    live: Sequence[str] = ()
+    refused: str | None = None
+    factors: list[float] = field(default_factory=list)
+    exempted: list[tuple[list[str], list[str], bool]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    sources: dict[Client, list[str]] = field(default_factory=dict)
+    verdicts: dict[str, str | None] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    configured: Settings | None = None
+    on_take: Callable[[], None] = lambda: None
+    fenced: bool = False
+    shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
+
+    def ask(self, *clients: tuple[str, str]) -> None:
+        self.script.append(Batch([Client(*c) for c in clients]))
+
+    def tell(self, kind: str, *fields: str) -> None:
+        self.script.append(Batch([], [Event(kind, fields)]))
+
+    def idle(self, times: int = 1) -> None:
+        self.script.extend(Batch([]) for _ in range(times))
+
+    def reconfigure(self, **changes: str) -> None:
+        properties = self.given | changes
+        flat = [text for pair in properties.items() for text in (PREFIX + pair[0], pair[1])]
+        self.tell("reconfigure", "", *flat)
+
+    def validate(self, ticket: str, **changes: str) -> None:
+        flat = [text for pair in (self.given | changes).items() for text in (PREFIX + pair[0], pair[1])]
+        self.tell("validate", ticket, *flat)
+
+    # ---- quotahost.host.shim.Shim ----
+
+    def properties(self) -> dict[str, str]:
+        return {PREFIX + name: value for name, value in self.given.items()}
+
+    def broker(self) -> dict[str, str]:
+        return self.node
+
+    def starting(self, timeout: float) -> None: ...
+
+    def ready(self, live: Sequence[str]) -> None:
+        self.live = live
+
+    def refuse(self, problem: str) -> None:
+        self.refused = problem
+
+    def closing(self) -> bool:
+        return not self.script
+
+    def configure(self, settings: Settings) -> None:
+        self.configured = settings
+
+    def take(self, timeout: float) -> Batch:
+        self.on_take()
+        step = self.script.popleft()
+        if isinstance(step, Batch):
+            return step
+        step()
+        return Batch([])
+
+    def known(self, principal: str | None, client_id: str | None) -> Batch:
+        match = [
+            c for c in self.table if principal in (None, c.principal) and client_id in (None, c.client_id)
+        ]
+        return Batch(match)
+
+    def unresolved(self) -> Batch:
+        return Batch([c for c, answers in self.table.items() if any(code == 4 for code, _, _ in answers)])
+
+    def publish(self, batch: Batch, answers: Answers) -> int:
+        width = len(QUOTA_TYPES)
+        for i, client in enumerate(batch.clients):
+            codes, rates = answers.codes[i * width :][:width], answers.rates[i * width :][:width]
+            groups = [answers.groups[code - 16] if code >= 16 else "" for code in codes]
+            self.published.append(client)
+            self.table[client] = list(zip(codes, rates, groups, strict=True))
+            sources = answers.sources[i * width :][:width]
+            self.sources[client] = [answers.suppliers[at] if at >= 0 else "" for at in sources]
+        return len(batch.clients)
+
+    def fence(self) -> bool:
+        return self.fenced
+
+    def client_config(self) -> dict[str, str]:
+        return {"bootstrap.servers": "127.0.0.1:1"}
+
+    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
+        return {**config, "translated": "yes"}
+
+    def registered(self) -> dict[int, bool]:
+        return {1: False}
+
+    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
+        return []
+
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        return ()
+
+    def usage(self, most: int) -> list[ClientUsage]:
+        return []
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        self.shown[(type, name, attribute)] = value
+
+    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+        self.shown[(type, name, attribute)] = self.shown.get((type, name, attribute), 0.0) + by
+
+    def forget(self, type: str, name: str) -> None:
+        for key in [key for key in self.shown if key[:2] == (type, name)]:
+            del self.shown[key]
+
+    def set_factor(self, value: float, reason: str) -> None:
+        self.reasons.append(reason)
+        if value != (self.factors or [1.0])[-1]:
+            self.factors.append(value)
+
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+        self.exempted.append((list(principals), list(client_ids), brokers_anonymous))
+
+    def verdict(self, ticket: str, problem: str | None) -> None:
+        self.verdicts[ticket] = problem
+
+    def plugin(self, name: str) -> None: ...
+
+    def plugin_failed(self, name: str) -> None:
+        self.failed.append(name)
+
+    def gauges(self) -> list[Gauge]:
+        return []
+
+    def log(self, logger: str, level: int, message: str) -> None:
+        self.lines.append(message)
+
+    def detach(self) -> None: ...
+
+    # ---- what it shows ----
+
+    def rate(self, principal: str, client_id: str, quota_type: int = 0) -> float | None:
+        """The rate published for a client; None if unlimited."""
+        rate = self.table[Client(principal, client_id)][quota_type][1]
+        return None if math.isnan(rate) else rate
+
+    def code(self, principal: str, client_id: str) -> int:
+        return self.table[Client(principal, client_id)][0][0]

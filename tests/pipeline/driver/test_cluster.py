@@ -1,0 +1,61 @@
+"""Three brokers and the pipeline: a disk that fills on one stops producers on all, whether Spark lives or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import create_topic
+from harness.kafka.cluster import Cluster
+from harness.system.pipeline import PipelineProcess
+from harness.system.waiting import eventually
+from tests.broker.disks.test_cluster_volumes import (
+    FENCE,
+    FIRST,
+    SECOND,
+    SETTINGS,
+    Highest,
+    all_answer,
+    at_rest,
+    limits_of_broker_1,
+)
+from tests.broker.support.node import JAR, OPEN, PAUSE, all_are, callback
+
+pytestmark = [pytest.mark.broker, pytest.mark.driver]
+VALIDITY: Final = "8s"
+PATIENCE: Final = 240.0  # seconds: a cold Spark on a busy machine
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    properties = callback(SETTINGS | {"validity": VALIDITY}) | dict(QUICK_QUOTAS) | FENCE
+    with Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
+        create_topic(made.brokers[0], "t", partitions=3)
+        yield made
+
+
+def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_path: Path) -> None:
+    driver = PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY)
+    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load, driver:
+        all_answer(cluster, FIRST, PATIENCE)
+        all_are(cluster, OPEN)
+        eventually(lambda: load.meter.bytes > 1_000_000)
+        limits_of_broker_1(cluster, hard="1")
+        all_are(cluster, PAUSE)
+        before = at_rest(cluster)
+        with Highest(cluster) as seen:
+            driver.kill()
+            all_answer(cluster, SECOND)
+            driver.start()
+            all_answer(cluster, FIRST, PATIENCE)
+        assert seen.factor == 0.0, "a broker was open for a moment"
+        assert at_rest(cluster) == before
+        limits_of_broker_1(cluster, hard=None)
+        all_are(cluster, OPEN)
+        sent = load.meter.bytes
+        eventually(lambda: load.meter.bytes > sent + 1_000_000, 60)

@@ -1,0 +1,32 @@
+"""Cluster-wide client quotas on three brokers, divided by the real pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.kafka.cluster import Cluster
+from harness.system.pipeline import PipelineProcess
+from tests.broker.quotas.test_cluster_quota import (
+    is_divided_equally,
+    reaches_its_quota_wherever_it_writes,
+    three_brokers,
+)
+
+pytestmark = [pytest.mark.broker, pytest.mark.driver]
+PATIENCE: Final = 120.0  # seconds: a cold Spark on a busy machine
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with three_brokers(tmp_path / "cluster") as made:
+        yield made
+
+
+def test_a_client_reaches_its_quota_wherever_it_writes(cluster: Cluster, tmp_path: Path) -> None:
+    with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity="8s"):
+        reaches_its_quota_wherever_it_writes(cluster, PATIENCE)
+    is_divided_equally(cluster, timeout=60)

@@ -1,0 +1,173 @@
+"""The driver as a process of its own: killed, doubled, robbed of its checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from harness.kafka.admin import kafka_configs
+from harness.kafka.node import KafkaNode
+from harness.system.pipeline import PipelineProcess
+from harness.system.ports import free_port
+from harness.system.waiting import eventually
+from quotahost.model import QuotaType
+from quotahost.records import usage as wire_usage
+from quotahost.records.clients import ClientKey
+from quotahost.records.usage import Usage, Used
+from tests.pipeline.support.records import volume
+from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, letters, newest, published, read_all
+
+pytestmark = [pytest.mark.broker, pytest.mark.driver]
+PATIENCE = 240.0  # seconds
+BROKERS = 50
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[KafkaNode]:
+    with KafkaNode(tmp_path / "node") as node:
+        yield node
+
+
+def pipeline(node: KafkaNode, directory: Path, **more: object) -> PipelineProcess:
+    return PipelineProcess(directory, node.bootstrap, tick="1s", validity="10m", **more)
+
+
+def consumed(node: KafkaNode) -> int:
+    found = newest(node.bootstrap)
+    return found.consumed if found else -1
+
+
+def use(node: KafkaNode) -> None:
+    """A broker tells what a client uses."""
+    usage = Usage("1", datetime.now(UTC), (Used(ClientKey("", "app", QuotaType.PRODUCE), 1.0, None, 1e6),))
+    producer = Producer({"bootstrap.servers": node.bootstrap})
+    producer.produce("__quotahost_usage", key="1", value=wire_usage.encode(usage))
+    assert producer.flush(30) == 0
+
+
+class Story:
+    """Snapshots of 50 brokers, round by round, with one bad record for each ten."""
+
+    def __init__(self, node: KafkaNode) -> None:
+        self._node, self._round, self.bad = node, 0, 0
+
+    def tell(self, rounds: int) -> None:
+        writer = Snapshots(self._node.bootstrap)
+        for _ in range(rounds):
+            self._round += 1
+            for broker in range(BROKERS):
+                writer.tell(str(broker), [volume("/a", 10**9, self._round * 1000 + broker)])
+                if broker % 10 == 0:
+                    self.bad += 1
+                    writer.write(str(broker), b"{bad %d" % self.bad)
+        writer.flush()
+
+    @property
+    def consumed(self) -> int:
+        return sum(self._round * 1000 + broker for broker in range(BROKERS))
+
+
+def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_letter(
+    node: KafkaNode, tmp_path: Path
+) -> None:
+    driver = pipeline(node, tmp_path / "pipeline")
+    story = Story(node)
+    runs = []
+    for _ in range(5):
+        runs.append(driver.start(PATIENCE))
+        records = len(published(node.bootstrap))
+        story.tell(20)
+        eventually(lambda: len(published(node.bootstrap)) > records, PATIENCE)  # noqa: B023
+        story.tell(20)
+        driver.kill()
+    with driver:
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+        eventually(lambda: len({each["value"] for each in letters(node.bootstrap)}) == story.bad, PATIENCE)
+    orders = [each.order for each in published(node.bootstrap)]
+    assert orders == sorted(orders), "a record that came later was older"
+    assert runs == sorted(set(runs))
+    told = letters(node.bootstrap)
+    assert {each["value"] for each in told} == {f"{{bad {n}" for n in range(1, story.bad + 1)}
+    assert len({each["id"] for each in told}) == story.bad, "one record has more than one key"
+
+
+def test_without_its_checkpoint_it_rebuilds_the_same_from_the_topic(node: KafkaNode, tmp_path: Path) -> None:
+    driver = pipeline(node, tmp_path / "pipeline")
+    story = Story(node)
+    story.tell(3)
+    with driver:
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+        eventually(lambda: len(letters(node.bootstrap)) == story.bad, PATIENCE)
+    last = newest(node.bootstrap)
+    assert last is not None
+    shutil.rmtree(tmp_path / "pipeline" / "checkpoint")
+    with driver:
+        again = eventually(lambda: _newer(node, last.order), PATIENCE)
+        assert again.consumed == story.consumed
+        assert again.reporting == last.reporting
+        eventually(lambda: len(letters(node.bootstrap)) >= 2 * story.bad, PATIENCE)
+    assert len({each["id"] for each in letters(node.bootstrap)}) == story.bad
+
+
+def _newer(node: KafkaNode, order: tuple[int, int]):  # type: ignore[no-untyped-def]
+    found = newest(node.bootstrap)
+    return found if found and found.order > order and found.reporting else None
+
+
+def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: KafkaNode, tmp_path: Path) -> None:
+    story = Story(node)
+    with pipeline(node, tmp_path / "first", metrics_port=free_port()) as first:
+        story.tell(1)
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+        with pipeline(node, tmp_path / "second") as second:
+            first.wait_for_log("launched later and wins, this one stands by", PATIENCE)
+            story.tell(1)
+            eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+            winner = max(each.run for each in published(node.bootstrap))
+            eventually(lambda: {each.run for each in published(node.bootstrap)[-4:]} == {winner}, PATIENCE)
+            assert "this one was launched later and wins" in second.log_text()
+            use(node)  # also who stands by keeps up with the clients' usage
+            eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
+        eventually(lambda: _newer(node, (winner + 1, 0)), PATIENCE)  # the first goes on, with a new run
+
+
+def test_letters_are_looked_for_when_the_volumes_have_read_what_was_there(
+    node: KafkaNode, tmp_path: Path
+) -> None:
+    story = Story(node)
+    story.tell(200)
+    with pipeline(node, tmp_path / "pipeline", batch=1000, metrics_port=free_port()) as driver:
+        eventually(lambda: driver.metric("rows_total", query="refused") > 0, PATIENCE)
+        assert driver.metric("rows_total", query="volumes") >= 200 * BROKERS + story.bad
+        eventually(lambda: len(letters(node.bootstrap)) == story.bad, PATIENCE)
+
+
+def test_gaps_that_compaction_leaves_under_the_stream_do_no_harm(node: KafkaNode, tmp_path: Path) -> None:
+    driver = pipeline(node, tmp_path / "pipeline")
+    story = Story(node)
+    with driver:
+        story.tell(2)
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+    config = (
+        "segment.ms=500,min.cleanable.dirty.ratio=0.01,min.compaction.lag.ms=0,max.compaction.lag.ms=1000"
+    )
+    kafka_configs(
+        node, "--alter", "--entity-type", "topics", "--entity-name", SNAPSHOTS, "--add-config", config
+    )
+    story.tell(5)
+
+    def compacted() -> bool:
+        story.tell(1)
+        offsets = [message.offset() or 0 for message in read_all(node.bootstrap, SNAPSHOTS)]
+        return len(offsets) < offsets[-1] - offsets[0] + 1
+
+    eventually(compacted, PATIENCE, poll=2)
+    with driver:
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+        story.tell(1)
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)

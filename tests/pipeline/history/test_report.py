@@ -1,0 +1,314 @@
+"""`quotahost report`: what is drawn of which volumes, and what is said when there is nothing to draw."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import timedelta
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from quotahost.cli.main import app
+from quotahost.cli.report import command
+from quotahost.pipeline.history.collect import collect
+from quotahost.pipeline.history.ranking import buckets, ranked
+from quotahost.report.values import Name, NoHistory, Question, Report
+from tests.pipeline.support.rows import NOON, frame, reading, written
+
+START = int(NOON.timestamp()) * 1_000_000
+HOUR = 3600
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two days: one volume fills fast, one is nearly full and stands still, one is empty, one fell silent."""
+    fast = [reading(hour * HOUR, 100 + 10 * hour, broker="1") for hour in range(48)]
+    full = [reading(hour * HOUR, 880, broker="2") for hour in range(48)]
+    empty = [reading(hour * HOUR, 10, broker="3", soft=None, hard=None) for hour in range(48)]
+    silent = [reading(hour * HOUR, 999, broker="4", volume="/<b>&old") for hour in range(6)]
+    return written(spark, fast + full + empty + silent, tmp_path_factory.mktemp("history"))
+
+
+def found(spark: SparkSession, history: Path, **asked: Any) -> Report:
+    return collect(spark, Question(str(history), **asked))
+
+
+def brokers(report: Report) -> list[str]:
+    return [curve.name.broker for curve in report.curves]
+
+
+def run(history: Path, out: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["report", "--history", str(history), "--out", str(out), *options])
+
+
+# What Spark reduces, against a plain loop.
+
+NAMES = st.sampled_from([Name("a", "1", "/x"), Name("a", "1", "/y"), Name("b", "1", "/x")])
+LEVELS = st.none() | st.integers(0, 1000)
+READINGS = st.dictionaries(
+    # Of one volume and time there is one reading. Times are whole milliseconds, in microseconds.
+    st.tuples(NAMES, st.integers(0, 10_000).map(lambda ms: ms * 1000)),
+    st.tuples(st.integers(0, 1_000_000), LEVELS, LEVELS),
+    min_size=20,  # so that parts with several readings are the rule
+    max_size=60,
+)
+
+
+def _rows(told: dict[Any, Any]) -> list[dict[str, Any]]:
+    return [
+        reading(0, consumed, **name._asdict(), soft=soft, hard=hard)
+        | {"at": NOON + timedelta(microseconds=at)}
+        for (name, at), (consumed, soft, hard) in told.items()
+    ]
+
+
+@settings(max_examples=6, deadline=None)
+@given(READINGS, st.integers(1_000_000, 6_000_000), st.integers(0, 3_000_000), st.sets(NAMES, min_size=1))
+def test_buckets_are_those_of_a_plain_reduction(
+    spark: SparkSession, told: dict[Any, Any], width: int, since: int, names: set[Name]
+) -> None:
+    of = defaultdict(list)
+    for (name, at), (consumed, soft, hard) in sorted(told.items()):
+        if name in names and at >= since:
+            of[name, (at - since) // width].append((START + at, consumed, soft, hard))
+    plain = [
+        (
+            *name,
+            each[-1][0],
+            min(c for _, c, _, _ in each),
+            max(c for _, c, _, _ in each),
+            each[-1][1],
+            1000,
+            *each[-1][2:],
+        )
+        for (name, _), each in sorted(of.items())
+    ]
+    rows = buckets(frame(spark, _rows(told)), sorted(names), START + since, width).collect()
+    assert sorted(map(tuple, rows), key=lambda row: row[:4]) == plain
+
+
+@settings(max_examples=6, deadline=None)
+@given(READINGS, st.integers(5_000_000, 10_000_000), st.integers(3_000_000, 10_000_000))
+def test_rank_and_fill_rate_are_those_of_a_plain_reduction(
+    spark: SparkSession, told: dict[Any, Any], newest: int, recent: int
+) -> None:
+    of = defaultdict(list)
+    for (name, at), (consumed, _, hard) in sorted(told.items()):
+        if newest - recent <= at <= newest:
+            of[name].append((at, consumed, hard))
+    rows = ranked(frame(spark, _rows(told)), START + newest, recent).collect()
+    assert {Name(*row[:3]) for row in rows} == set(of)
+    assert all(row["known"] == len(of) for row in rows)
+    assert [row["expected"] for row in rows] == sorted((row["expected"] for row in rows), reverse=True)
+    for row in rows:
+        readings = of[Name(*row[:3])]
+        rate = _slope([(at, consumed) for at, consumed, _ in readings])
+        assert (row["rate"] is None) == (rate is None)
+        _, consumed, hard = readings[-1]
+        room = 1000 if hard is None else hard
+        ahead = consumed + max(0.0, row["rate"] or 0.0) * recent / 1e6
+        assert row["rate"] is None or row["rate"] == pytest.approx(rate, rel=1e-6, abs=0.01)
+        assert row["expected"] == pytest.approx(ahead / room if room else float("inf"))
+
+
+def _slope(points: list[tuple[int, int]]) -> float | None:
+    """Least squares, exact, in bytes/s of times in microseconds."""
+    mean_x = Fraction(sum(x for x, _ in points), len(points))
+    mean_y = Fraction(sum(y for _, y in points), len(points))
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return float(sum((x - mean_x) * (y - mean_y) for x, y in points) / spread * 1_000_000) if spread else None
+
+
+# Which volumes, and of when.
+
+
+def test_the_worst_are_those_that_will_be_fullest_and_silent_ones_are_left_out(
+    spark: SparkSession, history: Path
+) -> None:
+    report = found(spark, history)
+    assert brokers(report) == ["2", "1", "3"]
+    assert report.known == 3
+
+
+def test_a_volume_that_fills_fast_comes_before_one_that_is_nearly_full_when_it_is_looked_far_ahead(
+    spark: SparkSession, history: Path
+) -> None:
+    assert brokers(found(spark, history, recent=timedelta(hours=40))) == ["1", "2", "3"]
+
+
+def test_only_so_many_are_drawn_as_were_asked_for(spark: SparkSession, history: Path) -> None:
+    report = found(spark, history, worst=1)
+    assert (brokers(report), report.known) == (["2"], 3)
+
+
+def test_the_forecast_goes_by_the_fill_rate(spark: SparkSession, history: Path) -> None:
+    (curve,) = found(spark, history, brokers=("1",)).curves
+    assert curve.rate == pytest.approx(10 / HOUR)
+    assert curve.newest.last == 570
+    reached = [
+        curve.seconds_to(level) for level in (curve.newest.soft, curve.newest.hard, curve.newest.capacity)
+    ]
+    assert reached == [pytest.approx(23 * HOUR), pytest.approx(33 * HOUR), pytest.approx(43 * HOUR)]
+
+
+def test_what_does_not_fill_reaches_nothing(spark: SparkSession, history: Path) -> None:
+    (curve,) = found(spark, history, brokers=("3",)).curves
+    assert (curve.rate, curve.seconds_to(curve.newest.capacity), curve.seconds_to(curve.newest.hard)) == (
+        0,
+        None,
+        None,
+    )
+
+
+def test_a_silent_volume_that_is_asked_for_is_drawn(spark: SparkSession, history: Path) -> None:
+    report = found(spark, history, volumes=("/<b>&old",))
+    assert (brokers(report), report.until) == (["4"], NOON + timedelta(hours=5))
+
+
+def test_a_range_holds_its_first_time_and_not_its_last(spark: SparkSession, history: Path) -> None:
+    report = found(spark, history, since=NOON + timedelta(hours=20), until=NOON + timedelta(hours=30))
+    assert (report.since, report.until) == (NOON + timedelta(hours=20), NOON + timedelta(hours=29))
+
+
+def test_folders_of_days_outside_the_range_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
+    written(spark, [reading(0, 1), reading(60, 2)], tmp_path)
+    for day in ("day=2026-11-19", "day=2026-11-23"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "broken.parquet").write_text("no Parquet")
+    report = found(spark, tmp_path, since=NOON - timedelta(hours=1), until=NOON + timedelta(hours=1))
+    assert report.curves[0].newest.last == 2
+
+
+def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    day = [reading(minute * 60, 500 + (minute == 700) * 400) for minute in range(24 * 60)]
+    (curve,) = found(spark, written(spark, day, tmp_path)).curves
+    assert 400 < len(curve.buckets) <= 500
+    assert max(bucket.high for bucket in curve.buckets) == 900
+    assert curve.newest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
+
+
+# What is said when there is nothing.
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"clusters": ("d",)}, "no readings of cluster d; on 2026-11-23 there are those of c"),
+        ({"brokers": ("7", "8")}, "no readings of broker 7 or 8; on 2026-11-23 there are those of 1, 2, 3"),
+        ({"volumes": ("/e",)}, "no readings of volume /e; on 2026-11-23 there are those of /d"),
+        ({"since": NOON + timedelta(days=9)}, "has them from 2026-11-21 to 2026-11-23"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is(
+    spark: SparkSession, history: Path, asked: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(NoHistory, match=re.escape(said)):
+        found(spark, history, **asked)
+
+
+def test_an_empty_history_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NoHistory, match="holds no readings"):
+        found(spark, tmp_path)
+    with pytest.raises(NoHistory, match="doesn't exist"):
+        found(spark, tmp_path / "absent")
+
+
+# The command.
+
+
+class _Page(HTMLParser):
+    """What a browser would show, and what it would fetch."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.shown, self.fetched, self.tags = "", list[str](), list[str]()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "data", "srcset") and not (value or "").startswith("#"):
+                self.fetched.append(f"{name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        self.shown += data
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_page_shows_each_volume_and_needs_nothing_else(history: Path, tmp_path: Path) -> None:
+    result = run(history, tmp_path / "r.html")
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "r.html").read_text()
+    page = _Page(text)
+    assert page.fetched == []
+    assert not re.search(r"url\((?!#)|@import|<script|<link", text)
+    assert [f"broker {n}: /d" in page.shown for n in "123"] == [True, True, True]
+    assert page.tags.count("section") == 3
+    assert "in 1 d 9 h (2026-11-24 20:00)" in page.shown
+    assert re.search(r"broker 1: /d +570 B +1.00 kB +57.0 %", result.stdout)
+
+
+@pytest.mark.usefixtures("spark")
+def test_names_with_html_in_them_are_shown_as_they_are(history: Path, tmp_path: Path) -> None:
+    assert run(history, tmp_path / "r.html", "--broker", "4").exit_code == 0
+    page = _Page((tmp_path / "r.html").read_text())
+    assert "broker 4: /<b>&old" in page.shown
+    assert "b" not in page.tags[: page.tags.index("table")]
+    assert page.shown.count("/<b>&old") == 2  # in the table and above the curve
+
+
+@pytest.mark.usefixtures("spark")
+def test_pictures_go_to_a_folder_and_their_names_never_out_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    odd = [reading(n, n, broker="../../x", volume="$a_{b$") for n in range(3)]
+    written(spark, odd, tmp_path / "history")
+    assert run(tmp_path / "history", tmp_path / "out" / "png").exit_code == 0
+    (file,) = (tmp_path / "out" / "png").iterdir()
+    assert file.read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.usefixtures("spark")
+def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> None:
+    result = run(tmp_path, tmp_path / "r.html")
+    assert result.exit_code == 1
+    assert "holds no readings" in result.stderr
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--from", "yesterday"], "--from must be like 2026-11-21"),
+        (["--to", "2026-13-01"], "--to must be like 2026-11-21"),
+        (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
+        (["--recent", "7"], "has no unit"),
+        (["--worst", "0"], "Invalid value for '--worst'"),
+    ],
+)
+def test_wrong_options_are_told_before_spark_starts(tmp_path: Path, options: list[str], said: str) -> None:
+    result = run(tmp_path / "absent", tmp_path / "r.html", *options)
+    assert result.exit_code == 2
+    assert said in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
+
+
+@pytest.mark.parametrize("out", ["absent/r.html", "r.png"])
+def test_where_nothing_can_be_written_is_told_before_spark_starts(tmp_path: Path, out: str) -> None:
+    assert run(tmp_path / "absent", tmp_path / out).exit_code == 2
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "pyspark" else object())
+    result = run(tmp_path, tmp_path / "r.html")
+    assert result.exit_code == 1
+    assert result.stderr.strip() == "quotahost report needs pyspark: pip install 'quotahost[spark]'"

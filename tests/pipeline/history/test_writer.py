@@ -1,0 +1,125 @@
+"""The history: what a snapshot leaves in it, and that a restart neither loses nor repeats anything."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.pipeline.history.store import rows
+from quotahost.pipeline.history.writer import COLUMNS, readings, start_history
+from quotahost.plugins.policies.bounds import bounds
+from quotahost.report.values import Question
+from tests.pipeline.support.rows import NOON, SNAPSHOT, frame, lines, snapshot
+
+
+def told(spark: SparkSession, *snapshots: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row.asDict() for row in readings(frame(spark, snapshots, SNAPSHOT)).collect()]
+
+
+def test_each_volume_of_a_snapshot_is_a_row_with_the_bytes_at_which_its_limits_are_reached(
+    spark: SparkSession,
+) -> None:
+    disks = [("/a", 1000, 600, ("MinFreePercentage", 20), ("MinFreeBytes", 50)), ("/b", 10, 3, None, None)]
+    first, second = told(spark, snapshot(volumes=disks, broker="3", offset=9))
+    assert (first["cluster"], first["broker"], first["volume"], first["consumed"]) == ("c", "3", "/a", 600)
+    assert (first["soft"], first["hard"], first["capacity"]) == (800, 950, 1000)
+    assert (first["topic"], first["partition"], first["offset"]) == ("t", 0, 9)
+    assert (second["volume"], second["soft"], second["hard"]) == ("/b", None, None)
+
+
+def test_the_columns_are_those_declared(spark: SparkSession) -> None:
+    found = readings(frame(spark, [], SNAPSHOT)).schema
+    declared = cast("StructType", StructType.fromDDL(COLUMNS))
+    assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in declared]
+
+
+def test_a_removed_broker_and_one_without_volumes_leave_no_row(spark: SparkSession) -> None:
+    assert told(spark, snapshot(volumes=None, removed=True), snapshot(volumes=[])) == []
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/Adak"])
+def test_the_day_is_that_of_utc_wherever_spark_runs(spark: SparkSession, zone: str) -> None:
+    late = datetime(2026, 11, 21, 23, 59, 59, 999_000, tzinfo=UTC)
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        found = told(
+            spark, *(snapshot(at, [("/a", 1, 0, None, None)]) for at in (late, late + timedelta(seconds=1)))
+        )
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert [row["day"] for row in found] == [date(2026, 11, 21), date(2026, 11, 22)]
+
+
+SIZES = st.integers(0, 2**63 - 1)
+LIMITS = st.one_of(
+    st.tuples(st.sampled_from(["ConsumedBytes", "MinFreeBytes"]), SIZES),
+    st.tuples(st.just("MinFreePercentage"), st.integers(0, 100)),
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(SIZES, SIZES, LIMITS, LIMITS), min_size=1, max_size=40))
+def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(
+    spark: SparkSession, each: list[tuple[Any, ...]]
+) -> None:
+    found = told(spark, snapshot(volumes=[(str(n), *disk) for n, disk in enumerate(each)]))
+    for row, (capacity, consumed, soft, hard) in zip(found, each, strict=True):
+        volume = Volume("1", row["volume"], capacity, consumed)
+        limits = [Limit(LimitType(kind), level) for kind, level in (soft, hard)]
+        alone = [bounds(volume, None, limit) for limit in limits]
+        assert [row["soft"], row["hard"]] == [one and one.hard for one in alone]
+
+
+def test_restarts_neither_lose_nor_repeat_a_reading_and_deleted_days_are_forgotten(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, history = tmp_path / "in", tmp_path / "history"
+    source.mkdir()
+    for number in range(3):
+        days = [NOON + timedelta(days=number), NOON + timedelta(days=number + 1)]
+        _send(source, number, [_line(at, number) for at in days])
+        _run(spark, source, history)
+    assert _stored(spark, history) == [(0, 21), (0, 22), (1, 22), (1, 23), (2, 23), (2, 24)]
+    shutil.rmtree(history / "day=2026-11-22")
+    assert _stored(spark, history) == [(0, 21), (1, 23), (2, 23), (2, 24)]
+
+
+def test_a_batch_is_one_file_for_each_day(spark: SparkSession, tmp_path: Path) -> None:
+    source, history = tmp_path / "in", tmp_path / "history"
+    source.mkdir()
+    for number in range(4):
+        _send(source, number, [_line(NOON, number)])
+    _run(spark, source, history)
+    assert len(list(history.glob("day=2026-11-21/*.parquet"))) == 1
+    assert len(_stored(spark, history)) == 4
+
+
+def _line(at: datetime, offset: int) -> dict[str, Any]:
+    return snapshot(at, [("/a", 10, 5, None, ("MinFreeBytes", 1))], offset=offset)
+
+
+def _send(source: Path, number: int, told: list[dict[str, Any]]) -> None:
+    (source / f"{number}.json").write_text(lines(told))
+
+
+def _run(spark: SparkSession, source: Path, history: Path) -> None:
+    stream: DataFrame = spark.readStream.schema(SNAPSHOT).json(str(source))
+    query = start_history(stream, str(history), every=timedelta(milliseconds=50))
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+
+def _stored(spark: SparkSession, history: Path) -> list[tuple[int, int]]:
+    """Offset and day of each row."""
+    return sorted((row["offset"], row["day"].day) for row in rows(spark, Question(str(history))).collect())

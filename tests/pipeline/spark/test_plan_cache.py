@@ -1,0 +1,81 @@
+"""A plan that is made once and laid over each batch of a stream."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from quotahost.pipeline.spark.plan_cache import Prepared
+
+
+@pytest.fixture
+def numbers(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """A stream of three batches, of 1 and 2, of 3, and of 4."""
+    for index, batch in enumerate([[1, 2], [3], [4]]):
+        text = "\n".join(json.dumps({"word": f"w{each}", "number": each}) for each in batch)
+        file = tmp_path / f"{index}.json"
+        file.write_text(text)
+        os.utime(file, (index, index))  # the oldest first
+    stream = spark.readStream.schema("word STRING, number INT").option("maxFilesPerTrigger", "1")
+    return stream.json(str(tmp_path)).selectExpr("word", "number * 10 AS tens")
+
+
+class Counted:
+    """A query, and how often it was built."""
+
+    def __init__(self) -> None:
+        self.prepared = Prepared()
+        self.built = 0
+        self.told: list[list[tuple[object, ...]]] = []
+
+    def query(self, batch: DataFrame) -> DataFrame:
+        self.built += 1
+        text = "SELECT count(*), sum(tens), max(word) FROM {batch} WHERE tens > 10"
+        return batch.sparkSession.sql(text, batch=batch.coalesce(1))
+
+    def run(self, stream: DataFrame, *keys: str) -> None:
+        def done(batch: DataFrame, number: int) -> None:
+            found = self.prepared.over(batch, self.query, *keys[number : number + 1])
+            self.told.append([tuple(row) for row in found.collect()])
+
+        stream.writeStream.foreachBatch(done).trigger(availableNow=True).start().awaitTermination()
+
+
+TOLD = [[(1, 20, "w2")], [(1, 30, "w3")], [(1, 40, "w4")]]
+
+
+def test_it_is_built_once_and_tells_of_each_batchs_rows(numbers: DataFrame) -> None:
+    counted = Counted()
+    counted.run(numbers)
+    assert counted.told == TOLD
+    assert counted.built == 1
+
+
+def test_it_is_built_anew_when_what_it_depends_on_changes(numbers: DataFrame) -> None:
+    counted = Counted()
+    counted.run(numbers, "a", "b", "b")
+    assert counted.told == TOLD
+    assert counted.built == 2
+
+
+def test_another_stream_has_a_plan_of_its_own(numbers: DataFrame) -> None:
+    counted = Counted()
+    counted.run(numbers)
+    counted.run(numbers.selectExpr("word", "tens + 0 AS tens"))
+    assert counted.told == TOLD * 2
+    assert counted.built == 2
+
+
+def test_a_spark_with_other_plans_understands_each_batch(
+    numbers: DataFrame, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quotahost.pipeline.spark.plan_cache._ROWS", "SomethingElse")
+    counted = Counted()
+    with caplog.at_level("INFO"):
+        counted.run(numbers)
+    assert (counted.told, counted.built) == (TOLD, 3)
+    assert len([each for each in caplog.messages if "can't be used again" in each]) == 1

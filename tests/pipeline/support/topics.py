@@ -1,0 +1,85 @@
+"""The topics of a pipeline under test, as producers and readers see them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from quotahost.records.cluster_volumes import ClusterRecord, decode
+from tests.pipeline.support.records import snapshot
+
+SNAPSHOTS: Final = "__quotahost_snapshots"
+CLUSTER_VOLUMES: Final = "__quotahost_cluster_volumes"
+REFUSED: Final = "__quotahost_refused"
+
+
+class Snapshots:
+    """Publishes as brokers do."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+
+    def tell(self, broker: str, volumes: Sequence[dict[str, Any]], **more: Any) -> None:
+        self.write(broker, snapshot(broker, datetime.now(UTC), volumes, **more))
+
+    def remove(self, broker: str) -> None:
+        self.write(broker, None)
+
+    def write(self, key: str, value: bytes | None) -> None:
+        self._producer.produce(SNAPSHOTS, key=key, value=value)
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        assert self._producer.flush(30) == 0
+
+
+def read_all(bootstrap: str, topic: str, timeout: float = 30) -> list[Message]:
+    """Every record that is in a topic of one partition; none if there is no such topic."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[Message] = []
+    deadline = time.monotonic() + timeout
+    try:
+        while time.monotonic() < deadline:
+            message = consumer.poll(1)
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                found.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return found
+            elif error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                return []
+    finally:
+        consumer.close()
+    raise TimeoutError(f"the end of {topic} was not reached")
+
+
+def published(bootstrap: str) -> list[ClusterRecord]:
+    """All records of clusters, in the order of the topic."""
+    found = read_all(bootstrap, CLUSTER_VOLUMES)
+    return [decode(message.key(), message.value() or b"") for message in found]
+
+
+def newest(bootstrap: str) -> ClusterRecord | None:
+    """The record that a reader keeps."""
+    return max(published(bootstrap), key=lambda each: each.order, default=None)
+
+
+def _headers(message: Message) -> dict[str, bytes | None]:
+    told: Any = message.headers()  # its stubs allow more than there is
+    return dict(told or ())
+
+
+def letters(bootstrap: str) -> list[dict[str, str]]:
+    """The dead letters: key, value and headers as texts."""
+    return [
+        {"id": (message.key() or b"").decode(), "value": (message.value() or b"").decode(errors="replace")}
+        | {name: (value or b"").decode() for name, value in _headers(message).items()}
+        for message in read_all(bootstrap, REFUSED)
+    ]

@@ -1,0 +1,60 @@
+"""What the pipeline counts of Spark's progress, as Spark tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quotahost.pipeline.monitoring import Progress
+
+BEHIND = "quotahost_pipeline_records_behind"
+
+
+def progress(end: Any, latest: Any) -> dict[str, Any]:
+    source = {"endOffset": end, "latestOffset": latest}
+    return {
+        "batchId": 19,
+        "numInputRows": 3,
+        "durationMs": {"addBatch": 700, "triggerExecution": 900},
+        "sources": [source],
+        "stateOperators": [],
+        "observedMetrics": {},
+    }
+
+
+def test_what_is_not_read_yet_is_shown() -> None:
+    shown = Progress()
+    shown.batch("volumes", progress('{"t":{"0":7,"1":2}}', '{"t":{"0":10,"1":2}}'))
+    assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 3
+
+
+def test_a_batch_that_is_done_again_after_a_restart_has_no_latest_offsets_and_is_no_error() -> None:
+    shown = Progress()
+    for nothing in ("null", None):
+        shown.batch("volumes", progress('{"t":{"0":7}}', nothing))
+    assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 0
+
+
+def test_a_look_that_found_nothing_does_not_hide_the_batch_that_bears_its_number() -> None:
+    shown = Progress()
+    told = progress('{"t":{"0":7}}', '{"t":{"0":7}}')
+    shown.batch("refused", told | {"numInputRows": 0, "durationMs": {"latestOffset": 3}})
+    shown.batch("refused", told | {"observedMetrics": {"refused": {"refused": 2}}})
+    assert shown.registry.get_sample_value("quotahost_pipeline_refused_total") == 2
+
+
+def test_batches_between_two_looks_are_counted_and_none_twice() -> None:
+    shown = Progress()
+    told = [
+        progress('{"t":{"0":7}}', '{"t":{"0":7}}') | {"batchId": number, "numInputRows": 10**number}
+        for number in range(4)
+    ]
+    assert shown.follows("volumes", told[0])
+    shown.batch("volumes", told[0])
+    assert shown.follows("volumes", told[0])
+    assert shown.follows("volumes", told[1])
+    assert not shown.follows("volumes", told[3])
+    for each in told + told[1:3]:
+        shown.batch("volumes", each)
+    labels = {"query": "volumes"}
+    assert shown.registry.get_sample_value("quotahost_pipeline_rows_total", labels) == 1111
+    assert shown.registry.get_sample_value("quotahost_pipeline_batches_total", labels) == 4

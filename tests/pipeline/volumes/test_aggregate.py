@@ -1,0 +1,208 @@
+"""Spark's roll-up against the same in plain Python, and what it says of silent, removed and late brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
+
+from quotahost.model import LimitType
+from quotahost.pipeline.volumes import aggregate
+from quotahost.pipeline.volumes import parse as records
+from quotahost.pipeline.volumes.aggregate import Rules
+from quotahost.pipeline.volumes.record import record as from_row
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, decode, encode
+from tests.pipeline.support.records import NOW, NOW_MS, ago, frame, limit, record, snapshot, volume
+from tests.reference import volumes as model
+from tests.reference.volumes import Record
+
+RULES = Rules("home", timedelta(seconds=60), timedelta(seconds=600), ("1", "2", "9"))
+WINDOW = timedelta(seconds=20)
+RUN, SEQUENCE = 7, 8
+
+
+def in_spark(spark: SparkSession, given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:
+    parsed = records.parse(frame(spark, given))
+    brokers = aggregate.state(parsed.where("error IS NULL"), WINDOW).withColumn("now", lit(NOW))
+    rows = aggregate.rollup(brokers, rules).collect()
+    return {row["cluster"]: from_row(row, RUN, SEQUENCE) for row in rows}
+
+
+def in_python(given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:
+    found = model.rollup(model.state(given, WINDOW), rules, RUN, SEQUENCE, NOW_MS)
+    return {each.cluster: each for each in found}
+
+
+def rounded(each: ClusterRecord) -> ClusterRecord:
+    """Without the last digits of quotients."""
+
+    def some(fillings: tuple[Filling, ...]) -> tuple[Filling, ...]:
+        return tuple(replace(f, bytes_per_second=_sig(f.bytes_per_second), seconds_to_full=_sig(f.seconds_to_full))
+                     for f in fillings)  # fmt: skip
+
+    worst = {kind: some(found) for kind, found in each.worst.items()}
+    factor = each.smallest_factor
+    return replace(
+        each, fullest=some(each.fullest), worst=worst,
+        smallest_factor=None if factor is None else round(factor, 9),
+    )  # fmt: skip
+
+
+def _sig(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.9g}")
+
+
+LIMITS = st.one_of(
+    st.just({}),
+    st.builds(limit, st.sampled_from(["ConsumedBytes", "MinFreeBytes"]), st.integers(0, 120)),
+    st.builds(limit, st.just("MinFreePercentage"), st.integers(0, 100)),
+)
+SIZES = st.one_of(st.integers(0, 120), st.sampled_from([2**63 - 1, 10**18 + 1]))
+VOLUMES = st.lists(
+    st.builds(volume, st.sampled_from("abcd"), SIZES, SIZES), max_size=3, unique_by=lambda v: v["volumeName"]
+)
+LIMITED = st.lists(
+    st.builds(volume, st.sampled_from("ab"), SIZES, SIZES, softLimit=LIMITS, hardLimit=LIMITS), max_size=1
+)
+MORE = st.fixed_dictionaries(
+    {"softLimit": LIMITS, "hardLimit": LIMITS},
+    optional={
+        "clusterId": st.sampled_from(["home", "away", ""]),
+        "offlineLogDirs": st.lists(st.sampled_from(["/x", "/y"]), max_size=2),
+        "unknown": st.just({"a": [1]}),
+        "schemaVersion": st.just(1),
+    },
+)
+
+
+@st.composite
+def topics(draw: st.DrawFn) -> list[Record]:
+    """Snapshots, tombstones and nonsense, in any order of their times."""
+    made: list[Record] = []
+    for offset in range(draw(st.integers(0, 14))):
+        broker = draw(st.sampled_from("1234"))
+        written = ago(draw(st.integers(0, 700)))
+        what = draw(st.sampled_from(["snapshot"] * 8 + ["tombstone", "nonsense"]))
+        if what == "snapshot":
+            taken = written - timedelta(milliseconds=draw(st.integers(-2000, 30_000)))
+            volumes: list[dict[str, Any]] = draw(st.one_of(VOLUMES, LIMITED))
+            value = snapshot(broker, taken, volumes, **draw(MORE))
+            made.append(record(offset, broker, value, written))
+        else:
+            made.append(record(offset, broker, None if what == "tombstone" else b"{", written))
+    if draw(st.booleans()) and made:
+        made.append(replace(made[0], offset=99))  # a duplicate
+    return list(draw(st.permutations(made)))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(made=topics())
+def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(
+    spark: SparkSession, made: list[Record]
+) -> None:
+    told, expected = in_spark(spark, made), in_python(made)
+    assert {name: rounded(each) for name, each in told.items()} == {
+        name: rounded(each) for name, each in expected.items()
+    }
+    for each in told.values():
+        assert decode(each.cluster.encode(), encode(each)).order == (RUN, SEQUENCE)
+
+
+def test_a_silent_broker_is_stale_and_its_volumes_count_no_more(spark: SparkSession) -> None:
+    given = [
+        record(0, "1", snapshot("1", ago(10), [volume("a", 100, 40)]), ago(10)),
+        record(1, "2", snapshot("2", ago(61), [volume("a", 100, 99)]), ago(61)),
+    ]
+    told = in_spark(spark, given)["home"]
+    assert (told.reporting, told.stale, told.stale_brokers) == (1, 1, ("2",))
+    assert (told.missing, told.missing_brokers) == (1, ("9",))
+    assert (told.consumed, told.capacity) == (40, 100)
+
+
+def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(spark: SparkSession) -> None:
+    first = record(0, "1", snapshot("1", ago(30), [volume("a", 100, 10)]), ago(30))
+    gone = record(1, "1", None, ago(20))
+    again = record(2, "1", snapshot("1", ago(10), [volume("a", 100, 50)]), ago(10))
+    assert in_spark(spark, [first, gone]) == {}
+    assert in_spark(spark, [first, gone, again])["home"].fullest[0].bytes_per_second is None
+    assert in_spark(spark, [first, again])["home"].fullest[0].bytes_per_second == pytest.approx(2.0)
+
+
+def fill(spark: SparkSession, *told: tuple[float, int]) -> float | None:
+    """The fill rate of a volume that held so many bytes so many seconds ago; the window is 20 s."""
+    given = [
+        record(n, "1", snapshot("1", ago(seconds), [volume("a", 10_000, used)]), ago(seconds))
+        for n, (seconds, used) in enumerate(told)
+    ]
+    return in_spark(spark, given)["home"].fullest[0].bytes_per_second
+
+
+def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
+    assert NOW.second % 20 == 5  # so the period that runs began 5 s ago
+    assert fill(spark, (4, 500)) is None
+    assert fill(spark, (4, 500), (1, 800)) == pytest.approx(100)
+    assert fill(spark, (24, 100), (4, 500), (1, 790)) == pytest.approx(30)
+    assert fill(spark, (44, 900), (24, 100), (4, 500), (1, 790)) == pytest.approx(30)
+    assert fill(spark, (4010, 0), (1, 4009)) == pytest.approx(1)  # silent for long: what there is
+    assert fill(spark, (4000, 0), (1, 4009)) is None  # or not, when that was in a period of the same parity
+
+
+def test_a_volume_keeps_its_past_when_others_come_and_go(spark: SparkSession) -> None:
+    before = snapshot("1", ago(30), [volume("a", 100, 10), volume("b", 100, 20), volume("c", 100, 30)])
+    after = snapshot("1", ago(10), [volume("new", 100, 1), volume("c", 100, 50), volume("a", 100, 12)])
+    told = in_spark(spark, [record(0, "1", before, ago(30)), record(1, "1", after, ago(10))])["home"]
+    worst = told.worst[LimitType.CONSUMED_BYTES]
+    assert [(f.volume.name, f.bytes_per_second) for f in worst] == [("c", 1.0), ("a", 0.1), ("new", None)]
+
+
+def test_a_late_snapshot_changes_nothing(spark: SparkSession) -> None:
+    newest = record(0, "1", snapshot("1", ago(5), [volume("a", 100, 60)]), ago(5))
+    late = record(1, "1", snapshot("1", ago(50), [volume("a", 100, 10)]), ago(1))
+    told = in_spark(spark, [newest, late])["home"]
+    assert told.consumed == 60
+    assert told.newest_snapshot_at == ago(5)
+
+
+def test_a_clock_that_is_ahead_does_not_win_for_ever(spark: SparkSession) -> None:
+    ahead = record(0, "1", snapshot("1", NOW + timedelta(minutes=10), [volume("a", 100, 10)]), ago(20))
+    right = record(1, "1", snapshot("1", ago(5), [volume("a", 100, 60)]), ago(5))
+    assert in_spark(spark, [ahead, right])["home"].consumed == 60
+
+
+def test_the_smallest_factor_is_that_of_the_published_limits(spark: SparkSession) -> None:
+    soft, hard = limit("ConsumedBytes", 10), limit("MinFreePercentage", 85)
+    full = snapshot("1", ago(1), [volume("a", 100, 12)], softLimit=soft, hardLimit=hard)
+    told = in_spark(spark, [record(0, "1", full, ago(1))])["home"]
+    assert told.smallest_factor == pytest.approx(0.6)
+    free = snapshot("1", ago(1), [volume("a", 100, 12)])
+    assert in_spark(spark, [record(0, "1", free, ago(1))])["home"].smallest_factor is None
+
+
+def test_the_record_stays_small_whatever_the_cluster_and_its_names(spark: SparkSession) -> None:
+    long = "\0" * 1000
+    given = [
+        record(
+            n, str(n), snapshot(str(n), ago(1), [volume(f"{long}{v}", 1000 + 7 * n + v, n) for v in range(3)])
+        )
+        for n in range(100)
+    ]
+    told = in_spark(spark, given)["home"]
+    assert told.volume_count == 300
+    assert {len(told.worst[kind]) for kind in LimitType} == {16}
+    assert len(encode(told)) < 1_000_000
+
+
+def test_a_volume_that_is_the_fullest_of_its_kind_is_never_left_out(spark: SparkSession) -> None:
+    """So that any policy is exact: a small volume at its end hides behind many large ones otherwise."""
+    soft, hard = limit("ConsumedBytes", 80), limit("ConsumedBytes", 100)
+    large = [volume(f"l{n}", 1000, 90) for n in range(40)]
+    value = snapshot("1", ago(1), [*large, volume("small", 95, 88)], softLimit=soft, hardLimit=hard)
+    told = in_spark(spark, [record(0, "1", value, ago(1))])["home"]
+    assert any(volume.name == "small" for volume in told.volumes)

@@ -1,0 +1,103 @@
+"""What is refused of the snapshots topic, and why: as brokers would, by the same reasons."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from quotahost.pipeline.volumes import parse as records
+from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
+from tests.reference import volumes as model
+from tests.reference.volumes import Record
+
+GOOD = [volume("a", 100, 40)]
+REFUSED = {
+    "no JSON": (b"{nonsense", "json"),
+    "no text": (b"\xff\xfe", "json"),
+    "nothing": (b"", "json"),
+    "no object": (b"[1]", "schema"),
+    "no fields": (b"{}", "schema"),
+    "another version": (snapshot("1", NOW, GOOD, schemaVersion=2), "version"),
+    "another broker's key": (snapshot("2", NOW, GOOD), "key"),
+    "a broker without volumes": (snapshot("1", NOW, GOOD).replace(b"volumes", b"columns"), "schema"),
+    "no time": (snapshot("1", NOW, GOOD, snapshotAt="yesterday"), "schema"),
+    "a time without zone": (snapshot("1", NOW, GOOD, snapshotAt="2026-01-01T00:00:00"), "schema"),
+    "a time in seconds": (snapshot("1", NOW, GOOD, snapshotAt="1767225600"), "schema"),
+    "a negative size": (snapshot("1", NOW, [volume("a", -1, 0)]), "schema"),
+    "a size with a fraction": (
+        snapshot("1", NOW, GOOD).replace(b'"capacity": 100', b'"capacity": 1.5'),
+        "schema",
+    ),
+    "a size beyond a long": (snapshot("1", NOW, [volume("a", 2**63, 0)]), "schema"),
+    "a volume without a name": (snapshot("1", NOW, GOOD).replace(b"volumeName", b"name"), "schema"),
+    "a negative consumption": (snapshot("1", NOW, [*GOOD, volume("b", 1, -2)]), "schema"),
+    "a volume without a size": (snapshot("1", NOW, [*GOOD, {"volumeName": "b", "consumed": 1}]), "schema"),
+    "no volume at all": (snapshot("1", NOW, [*GOOD, None]), "schema"),
+    "no name beside an empty one": (
+        snapshot("1", NOW, [volume("", 1, 0), {"capacity": 1, "consumed": 0}]),
+        "schema",
+    ),
+    "a long name": (snapshot("1", NOW, [volume("n" * 1025, 1, 0)]), "schema"),
+    "half a volume's limit": (
+        snapshot("1", NOW, [*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]),
+        "limit",
+    ),
+    "one name twice": (snapshot("1", NOW, [*GOOD, *GOOD]), "volumes"),
+    "an unknown limit": (snapshot("1", NOW, GOOD, softLimit=limit("Most", 1)), "limit"),
+    "half a limit": (snapshot("1", NOW, GOOD, hardLimit={"type": "MinFreeBytes"}), "limit"),
+    "more than all": (snapshot("1", NOW, GOOD, hardLimit=limit("MinFreePercentage", 101)), "limit"),
+    "a volume's wrong limit": (snapshot("1", NOW, [volume("a", 1, 0, softLimit=limit("x", 1))]), "limit"),
+    "too large": (snapshot("1", NOW, GOOD, padding="x" * 300_000), "size"),
+    "two hours ahead": (snapshot("1", NOW + timedelta(hours=2), GOOD), "time"),
+}
+
+
+def test_what_is_refused_has_its_reason_and_so_has_it_with_the_brokers(spark: SparkSession) -> None:
+    given = [record(n, "1", value) for n, (value, _) in enumerate(REFUSED.values())]
+    told = {row["offset"]: row["error"] for row in records.parse(frame(spark, given)).collect()}
+    assert dict(zip(REFUSED, (told[n] for n in range(len(given))), strict=True)) == {
+        name: reason for name, (_, reason) in REFUSED.items()
+    }
+    assert {name: model.refusal(each) for name, each in zip(REFUSED, given, strict=True)} == {
+        name: reason for name, (_, reason) in REFUSED.items()
+    }
+
+
+def parsed(spark: SparkSession, given: Record) -> Row:
+    (row,) = records.parse(frame(spark, [given])).collect()
+    return row
+
+
+def test_a_number_for_a_broker_id_is_refused_and_not_taken_for_its_text(spark: SparkSession) -> None:
+    number = record(0, "1", snapshot("1", NOW, GOOD).replace(b'"brokerId": "1"', b'"brokerId": 1'))
+    assert parsed(spark, number)["error"] == "key"
+
+
+def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession) -> None:
+    given = [record(0, None, None), record(1, None, snapshot("1", NOW, GOOD))]
+    assert [row["error"] for row in records.parse(frame(spark, given)).collect()] == ["key", "key"]
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789Z", "2026-01-02 04:04:05+01:00"]
+)
+def test_all_forms_of_a_time_are_understood(spark: SparkSession, text: str) -> None:
+    row = parsed(spark, record(0, "1", snapshot("1", NOW, GOOD, snapshotAt=text)))
+    assert row["error"] is None
+    assert row["seen"].isoformat().startswith("2026-01-02T03:04:05")
+
+
+@pytest.mark.parametrize(
+    "volumes", [[], [volume("", 1, 0)], [volume("n" * 1024, 1, 0), *GOOD], [volume("a", 0, 0, softLimit={})]]
+)
+def test_what_is_rare_is_not_refused(spark: SparkSession, volumes: list[dict[str, object]]) -> None:
+    given = record(0, "1", snapshot("1", NOW, volumes))
+    assert model.refusal(given) is None
+    assert parsed(spark, given)["error"] is None
+
+
+def test_unknown_fields_are_harmless(spark: SparkSession) -> None:
+    given = record(0, "1", snapshot("1", ago(1), [volume("a", 1, 0, colour="red")], nested={"deep": [{}]}))
+    assert parsed(spark, given)["error"] is None

@@ -1,0 +1,208 @@
+"""The same aggregate in plain Python, small enough to be seen right: what ``aggregate`` must equal.
+
+Nothing but tests uses it. It reads records with :mod:`quotahost.records.codec`, as brokers do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from quotahost.model import LimitType, Volume
+from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
+from quotahost.pipeline.volumes.record import filling
+from quotahost.plugins.policies.bounds import bounds
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
+from quotahost.records.codec import Refused
+from quotahost.records.snapshot import Snapshot, decode
+
+_AHEAD: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of the snapshots topic; ``timestamp`` is Kafka's."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A snapshot, None for a tombstone, and where in its broker's history it stands."""
+
+    seen: datetime
+    offset: int
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Of a broker its newest snapshot, and what its fill rates look back to."""
+
+    newest: Sample
+    past: Sample | None
+
+
+Brokers = dict[tuple[str, str], Known]
+
+
+def refusal(record: Record) -> str | None:
+    """Why the record is refused, one of ``records.REFUSALS``; None if it counts."""
+    if record.key is None:
+        return "key"
+    if record.value is None:
+        return None
+    try:
+        at = decode(record.key, record.value).taken_at
+    except Refused as refused:
+        return refused.reason
+    return "time" if at > record.timestamp + _AHEAD else None
+
+
+def state(records: Iterable[Record], window: timedelta) -> Brokers:
+    """By topic and broker what is known; those that a tombstone removed are left out."""
+    brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    for record in records:
+        if refusal(record) is None:
+            brokers[record.topic, (record.key or b"").decode()].append(_sample(record))
+    known = {key: _known(samples, window) for key, samples in brokers.items()}
+    return {key: found for key, found in known.items() if found.newest.snapshot is not None}
+
+
+def _known(samples: Sequence[Sample], window: timedelta) -> Known:
+    """What came before a tombstone is no past: who comes back begins anew."""
+    gone = max((each.seen for each in samples if each.snapshot is None), default=None)
+    past = min(_firsts(samples, window), key=lambda each: each.seen, default=None)
+    alive = past is not None and (gone is None or gone < past.seen)
+    return Known(max(samples, key=_order), past if alive else None)
+
+
+def _order(sample: Sample) -> tuple[datetime, int]:
+    return sample.seen, sample.offset
+
+
+def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
+    """Of the last even and the last odd period (``window`` long) in which the broker told something, the first."""
+    periods: dict[int, list[Sample]] = defaultdict(list)
+    for each in samples:
+        if each.snapshot is not None:
+            periods[_ms(each.seen) // (window // timedelta(milliseconds=1))].append(each)
+    for parity in (0, 1):
+        alike = [period for period in periods if period % 2 == parity]
+        if alike:
+            yield min(periods[max(alike)], key=_order)
+
+
+def _sample(record: Record) -> Sample:
+    if record.value is None:
+        return Sample(record.timestamp, record.offset, None)
+    snapshot = decode(record.key, record.value)
+    return Sample(min(snapshot.taken_at, record.timestamp), record.offset, snapshot)
+
+
+def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) -> list[ClusterRecord]:
+    """The records of all clusters; ``now`` in ms since the epoch."""
+    clusters: dict[str, dict[str, Known]] = defaultdict(dict)
+    time = datetime.fromtimestamp(now / 1000, UTC)
+    for (_, broker), known in brokers.items():
+        if known.newest.seen >= time - rules.expiry:
+            assert known.newest.snapshot is not None
+            clusters[known.newest.snapshot.cluster or rules.cluster][broker[:MAX_NAME]] = known
+    return [_cluster(name, found, rules, run, sequence, time) for name, found in clusters.items()]
+
+
+def _cluster(
+    name: str, brokers: dict[str, Known], rules: Rules, run: int, sequence: int, time: datetime
+) -> ClusterRecord:
+    fresh = {broker: known for broker, known in brokers.items() if known.newest.seen >= time - rules.validity}
+    stale = sorted(brokers.keys() - fresh.keys())
+    missing = sorted(set(rules.registered) - brokers.keys()) if name == rules.cluster else []
+    offline = sorted(
+        (broker, directory[:MAX_NAME])
+        for broker, known in fresh.items()
+        for directory in (known.newest.snapshot.offline if known.newest.snapshot else ())
+    )
+    fillings = [each for broker, known in fresh.items() for each in _fillings(broker, known)]
+    volumes = [each.volume for each in fillings]
+    factors = [_factor(volume) for volume in volumes if volume.soft or volume.hard]
+    return ClusterRecord(
+        name,
+        run,
+        sequence,
+        time,
+        max(known.newest.seen for known in brokers.values()),
+        len(fresh),
+        len(stale),
+        len(missing),
+        tuple(stale[:MAX_LISTED]),
+        tuple(missing[:MAX_LISTED]),
+        len(offline),
+        tuple(OfflineDir(*each) for each in offline[:MAX_LISTED]),
+        len(volumes),
+        sum(volume.capacity for volume in volumes),
+        sum(volume.consumed for volume in volumes),
+        min(factors, default=None),
+        tuple(_fullest(fillings)),
+        {kind: tuple(_worst(fillings, kind)) for kind in LimitType},
+    )
+
+
+def _fillings(broker: str, told: Known) -> Iterable[Filling]:
+    newest, past = told.newest, told.past
+    assert newest.snapshot is not None
+    before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
+    passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
+    for volume in newest.snapshot.volumes:
+        known = passed > 0 and volume.name in before
+        rate = (float(volume.consumed) - float(before[volume.name])) / passed if known else None
+        name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
+        yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard), rate)
+
+
+def _ms(time: datetime) -> int:
+    return (time - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+
+
+def _factor(volume: Volume) -> float:
+    found = bounds(volume, volume.soft, volume.hard)
+    assert found is not None
+    return found.ramp(volume.consumed)
+
+
+def _free_share(volume: Volume) -> float:
+    free = float(volume.capacity) - float(volume.consumed)
+    return free / float(volume.capacity) if volume.capacity else 0.0
+
+
+_ORDERS: Final = {
+    LimitType.CONSUMED_BYTES: lambda volume: 0,
+    LimitType.MIN_FREE_BYTES: lambda volume: volume.capacity - volume.consumed,
+    LimitType.MIN_FREE_PERCENTAGE: _free_share,
+}
+
+
+def _worst(fillings: list[Filling], kind: LimitType) -> list[Filling]:
+    def order(each: Filling) -> tuple[float, int, str, str]:
+        volume = each.volume
+        return _ORDERS[kind](volume), -volume.consumed, volume.broker, volume.name
+
+    return sorted(fillings, key=order)[:MAX_WORST]
+
+
+def _fullest(fillings: list[Filling]) -> list[Filling]:
+    kinds: dict[object, Filling] = {}
+    for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
+        kinds.setdefault((each.volume.capacity, each.volume.soft, each.volume.hard), each)
+    least_share = sorted(
+        kinds.values(),
+        key=lambda e: (_free_share(e.volume), -e.volume.consumed, e.volume.broker, e.volume.name),
+    )
+    return least_share[:MAX_LISTED]

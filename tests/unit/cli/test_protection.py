@@ -1,0 +1,189 @@
+"""What doctor says of a broker whose PAUSE nothing holds, or whose limits don't fit its disks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quotahost.cli.broker_file import read_broker_file
+from quotahost.cli.doctor import protection as check_protection
+from quotahost.cli.doctor.protection import protection
+from quotahost.model import Volume
+from quotahost.plugins.disks.file_stores import Disks
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+
+FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def found(tmp_path: Path, *lines: str) -> list[tuple[str, str]]:
+    """Text and remedy of each weakness; lines that begin with a dot have the common prefix."""
+    path = tmp_path / "server.properties"
+    path.write_text("\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines))
+    file = read_broker_file(path)
+    return list(protection(Settings.from_properties(file.properties), file))
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "inner"),
+    [("", "not set", "none"), (f"authorizer.class.name={STANDARD}", STANDARD, STANDARD)],
+)
+def test_a_factor_source_without_the_fence_leaks_and_the_remedy_is_two_lines(
+    tmp_path: Path, line: str, before: str, inner: str
+) -> None:
+    ((text, remedy),) = found(tmp_path, ".factor.source=fixed", line)
+    assert f"authorizer.class.name is {before}, not the fence" in text
+    assert "floor.bytes (35,000 bytes/s), and who opens new connections gets around that" in text
+    assert "authorizer.class.name=org.quotahost.QuotaFence" in remedy
+    assert f"{PREFIX}fence.authorizer={inner}," in remedy
+
+
+@pytest.mark.parametrize("fence", ["QuotaFence", "MonitoredQuotaFence"])
+def test_with_the_fence_nothing_is_weak(tmp_path: Path, fence: str) -> None:
+    fence = f"authorizer.class.name=org.quotahost.{fence}"
+    assert found(tmp_path, fence, ".factor.source=fixed", "super.users=User:a") == []
+
+
+def test_without_a_factor_source_nothing_needs_a_fence(tmp_path: Path) -> None:
+    assert found(tmp_path, ".floor.bytes=1") == []
+
+
+def test_a_fence_without_a_factor_source_has_nothing_to_hold(tmp_path: Path) -> None:
+    ((text, remedy),) = found(tmp_path, FENCE)
+    assert "nothing that it could hold" in text
+    assert f"{PREFIX}factor.source" in remedy
+    assert found(tmp_path, FENCE, "process.roles=controller") == []
+
+
+@pytest.mark.parametrize(
+    ("second", "holds"),
+    [
+        ("none", "fallback.action holds"),
+        ("local", "no other broker's disk is seen"),
+        ("fixed", "nothing is known"),
+    ],
+)
+def test_a_second_source_that_sees_less_is_weak(tmp_path: Path, second: str, holds: str) -> None:
+    first = ".factor.source=cluster-volumes"
+    ((text, remedy),) = found(tmp_path, FENCE, first, f".factor.source.second={second}")
+    assert text.startswith(f"factor.source.second is {second}: while the pipeline is silent, {holds}")
+    assert remedy == f"{PREFIX}factor.source.second=snapshots"
+    assert found(tmp_path, FENCE, first) == []
+
+
+def test_a_second_source_that_nobody_asks_is_told(tmp_path: Path) -> None:
+    ((text, _),) = found(tmp_path, FENCE, ".factor.source=local", ".factor.source.second=snapshots")
+    assert "the factor source local has no second one" in text
+
+
+def test_records_of_the_cluster_need_snapshots_of_this_broker(tmp_path: Path) -> None:
+    ((text, _),) = found(tmp_path, FENCE, ".factor.source=cluster-volumes", ".tasks=none")
+    assert "publish-volumes is not named" in text
+
+
+@pytest.mark.parametrize("line", ["super.users=User:admin", "allow.everyone.if.no.acl.found=true"])
+def test_a_fence_in_front_of_nothing_where_acls_were_in_use_is_weak(tmp_path: Path, line: str) -> None:
+    ((text, remedy),) = found(tmp_path, FENCE, ".factor.source=fixed", ".fence.authorizer=none", line)
+    assert f"{line.partition('=')[0]} is set" in text
+    assert "nobody's rights are checked" in text
+    assert f"{PREFIX}fence.authorizer={STANDARD}" in remedy
+
+
+@pytest.mark.parametrize(
+    ("lines", "floor"),
+    [
+        ([".floor.bytes=35K", ".max.mute=30s"], None),
+        ([".floor.bytes=34K"], 34953),
+        ([".max.mute=10s"], 104859),
+        (["message.max.bytes=10485760"], 349526),
+        (["message.max.bytes=1000", ".floor.bytes=100"], None),
+    ],
+)
+def test_a_floor_at_which_one_batch_mutes_for_longer_than_max_mute_is_weak(
+    tmp_path: Path, lines: list[str], floor: int | None
+) -> None:
+    weak = found(tmp_path, FENCE, ".factor.source=fixed", *lines)
+    assert [remedy.partition(",")[0] for _, remedy in weak] == (
+        [f"{PREFIX}floor.bytes={floor}"] if floor else []
+    )
+    assert all("message.max.bytes" in text for text, _ in weak)
+
+
+def test_snapshots_without_the_task_that_publishes_them_are_weak(tmp_path: Path) -> None:
+    ((text, remedy),) = found(tmp_path, FENCE, ".factor.source=snapshots", ".tasks=")
+    assert "publish-volumes" in text
+    assert f"{PREFIX}tasks" in remedy
+    assert found(tmp_path, FENCE, ".factor.source=snapshots") == []
+
+
+# ---- the limits, on the disks of this machine ----
+
+
+@pytest.fixture
+def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A log directory's line; its volume is half full."""
+    (tmp_path / "logs").mkdir()
+    half = Disks((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
+    monkeypatch.setattr(check_protection, "read_disks", lambda *_: half)
+    return f"log.dirs={tmp_path / 'logs'},{tmp_path / 'not-here'}"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (".static.storage.hard.min-free-bytes=40", ""),
+        (".static.storage.soft.min-free-bytes=60", ""),
+        (
+            ".static.storage.hard.min-free-bytes=50",
+            "volume /dev/sda: 50 of 100 bytes are used, and its hard limit MinFreeBytes 50 bytes is reached at 50: the",
+        ),
+        (".static.storage.hard.min-free-percent=0.6", "MinFreePercentage 60 % is reached at 40"),
+        (".static.storage.hard.min-free-bytes=1G", "is reached at 0, so that it can't be kept however much"),
+        (
+            ".static.storage.overrides=/dev/sda hard=20",
+            "its hard limit ConsumedBytes 20 bytes is reached at 20",
+        ),
+        (
+            ".static.storage.overrides=/dev/sdx hard=20",
+            "/dev/sdx is no volume or log directory of this broker: it holds for nothing",
+        ),
+    ],
+)
+def test_limits_that_are_over_now_or_hold_for_nothing_are_told_with_numbers(
+    tmp_path: Path, volume: str, line: str, words: str
+) -> None:
+    weak = found(tmp_path, FENCE, volume, line)
+    assert [words in text for text, _ in weak] == ([True] if words else [])
+    assert all(remedy for _, remedy in weak)
+
+
+def test_an_override_can_take_a_volume_out_of_the_brokers_limit(tmp_path: Path, volume: str) -> None:
+    lines = [".static.storage.hard=20", ".static.storage.overrides=/dev/sda hard=80"]
+    assert found(tmp_path, FENCE, volume, *lines) == []
+
+
+def test_an_override_of_a_log_directory_that_is_not_here_is_not_judged(tmp_path: Path, volume: str) -> None:
+    assert found(tmp_path, FENCE, volume, f".static.storage.overrides={tmp_path / 'not-here'} hard=80") == []
+
+
+def test_where_no_log_directory_is_on_this_machine_its_disks_say_nothing(tmp_path: Path) -> None:
+    lines = [f"log.dirs={tmp_path / 'none'}", ".static.storage.hard=1", ".static.storage.overrides=/x hard=1"]
+    assert found(tmp_path, FENCE, *lines) == []
+
+
+def test_a_real_disk_over_its_limit_is_found(tmp_path: Path) -> None:
+    ((text, _),) = found(tmp_path, FENCE, f"log.dirs={tmp_path}", ".static.storage.hard.min-free-percent=1.0")
+    assert "MinFreePercentage 100 % is reached at 0" in text
+
+
+def test_overrides_with_a_source_that_does_not_look_at_the_disks_are_weak(tmp_path: Path) -> None:
+    lines = [
+        ".factor.source=log-dirs",
+        ".static.storage.overrides=/dev/sda hard=80",
+        f"log.dirs={tmp_path}/no",
+    ]
+    ((text, remedy),) = found(tmp_path, FENCE, *lines)
+    assert "they hold for no volume" in text
+    assert "local" in remedy

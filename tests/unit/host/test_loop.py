@@ -1,0 +1,340 @@
+"""The host between a scripted shim and real plugins: what ends in the table, and when."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quotahost.host.loop import RETRY, Host
+from quotahost.host.messages import EXEMPT, NEWCOMER, Batch
+from tests.fakes.packages import distribute
+from tests.fakes.shim import FakeShim
+
+PLUGINS = """
+    from datetime import timedelta
+    from quotahost.model import Factor, Quota, Scope, Volume, ClusterVolumes
+
+    STATE = {}
+
+    class Base:
+        def __init__(self, context):
+            self.context = context
+            STATE.setdefault("built", []).append(context.name)
+        def close(self):
+            STATE.setdefault("closed", []).append(self.context.name)
+
+    class Supplier(Base):
+        def quota(self, client, quota_type):
+            answer = STATE.get("answer", Quota(5.0))
+            return answer(client) if callable(answer) else answer
+
+    class Source(Base):
+        def read(self):
+            answer = STATE.get("factor")
+            return answer() if callable(answer) else answer
+
+    class Policy(Base):
+        def quota_factor(self, volume):
+            return 1 - volume.consumed / volume.capacity
+
+    class Task(Base):
+        period = timedelta(hours=1)
+        def run(self):
+            STATE["ran"].set()
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    groups = {
+        "quotahost.suppliers": {"mine": "mine:Supplier"},
+        "quotahost.factor_sources": {"mine": "mine:Source"},
+        "quotahost.policies": {"mine": "mine:Policy"},
+        "quotahost.tasks": {"mine": "mine:Task"},
+    }
+    distribute(tmp_path, "mine", groups, {"mine": PLUGINS})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(__import__("sys").modules, "mine", raising=False)
+    module = __import__("mine")
+    made: dict[str, Any] = module.STATE
+    return made
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
+    Host(shim, clock or Clock()).run()
+    return shim
+
+
+def test_the_first_supplier_that_answers_gives_the_quota() -> None:
+    shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
+    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
+    shim.ask(("alice", "a"), ("bob", "b"))
+    run(shim)
+    assert shim.rate("alice", "a") == 7e6
+    assert shim.rate("bob", "b") == 2e6
+    assert shim.rate("bob", "b", quota_type=1) is None
+
+
+def test_a_wrong_property_or_plugin_is_refused_and_nothing_serves() -> None:
+    for given in ({"static.produce": "fast"}, {"supplier": "nobody"}):
+        shim = FakeShim(given)
+        shim.ask(("alice", "a"))
+        run(shim)
+        assert shim.refused
+        assert shim.table == {}
+
+
+def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> None:
+    shim = FakeShim({"static.produce": "2M"})
+    shim.ask(("alice", "a"), ("bob", "b"))
+    shim.idle(2)
+    shim.script.append(shim.published.clear)
+    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
+    shim.idle()
+    run(shim)
+    assert [client.principal for client in shim.published] == ["alice"]
+    assert shim.rate("alice", "a") == 3e6
+
+
+def test_listed_principals_and_the_brokers_are_exempt() -> None:
+    node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
+    shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
+    shim.ask(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
+    shim.ask(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
+    run(shim)
+    exempt = {c for c in shim.table if shim.code(*c) == EXEMPT}
+    assert {c.client_id for c in exempt} == {"x", "y", "4", "quotahost-4"}
+    assert shim.code("alice", "4") != EXEMPT
+
+
+def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
+    shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
+    shim.ask(("ANONYMOUS", "5"))
+    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.idle()
+    run(shim)
+    assert shim.code("ANONYMOUS", "5") == EXEMPT
+
+
+def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
+    node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
+    shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
+    shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
+    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
+    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
+    run(shim)
+    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], True)
+    assert len(shim.exempted) == 3
+
+
+def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
+    assert shim.exempted[-1] == (["broker", "root"], client_ids, True)
+
+
+def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
+    shim = FakeShim({}, {"node.id": "4", "inter.broker.principals": "broker"})
+    shim.idle()
+    run(shim)
+    assert shim.exempted == [(["broker"], [], False)]
+
+
+def test_the_plugins_own_client_is_exempt_by_its_client_id_where_it_connects_anonymously() -> None:
+    given = {"kafka.bootstrap.servers": "localhost:9092"}
+    shim = FakeShim(given, {"node.id": "4", "inter.broker.principals": "broker"})
+    shim.ask(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
+    run(shim)
+    assert shim.exempted == [(["broker"], ["quotahost-4"], False)]
+    assert shim.code("ANONYMOUS", "quotahost-4") == EXEMPT
+    assert shim.code("ANONYMOUS", "4") != EXEMPT
+
+
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
+def test_a_failing_supplier_is_counted_and_asked_again_for_its_client(
+    state: dict[str, Any], error: type[BaseException]
+) -> None:
+    def fail(client: object) -> None:
+        raise error
+
+    clock = Clock()
+    state["answer"] = fail
+    shim = FakeShim({"supplier": "mine"})
+    shim.ask(("alice", "a"))
+
+    def heal() -> None:
+        assert shim.code("alice", "a") == NEWCOMER
+        assert shim.failed.count("mine") == 4
+        del state["answer"]
+        clock.now += RETRY
+
+    shim.script.append(heal)
+    shim.idle()
+    run(shim, clock)
+    assert shim.rate("alice", "a") == 5.0
+
+
+@pytest.mark.parametrize("answer", [float("nan"), 0, -1.0, "fast", True, object()])
+def test_an_answer_of_another_type_is_the_suppliers_failure(state: dict[str, Any], answer: object) -> None:
+    state["answer"] = answer
+    shim = FakeShim({"supplier": "mine"})
+    shim.ask(("alice", "a"))
+    run(shim)
+    assert shim.code("alice", "a") == NEWCOMER
+
+
+def test_live_properties_are_announced_and_taken_over(state: dict[str, Any]) -> None:
+    shim = FakeShim({"static.produce": "2M"})
+    shim.ask(("alice", "a"))
+    shim.reconfigure(**{"static.produce": "3M"})
+    shim.idle()
+    run(shim)
+    assert shim.rate("alice", "a") == 3e6
+    assert "client.quota.callback.static.produce" in shim.live
+    assert "client.quota.callback.clients.max" not in shim.live
+
+
+def test_a_swapped_supplier_is_built_before_the_old_one_is_closed_and_hears_all_client_quotas(
+    state: dict[str, Any],
+) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
+    shim.ask(("alice", "a"))
+    shim.reconfigure(supplier="client-quotas")
+    shim.idle()
+    run(shim)
+    assert shim.rate("alice", "a") == 9.0
+    assert state["closed"] == ["mine"]
+
+
+def test_a_refused_change_leaves_everything_as_it_was(state: dict[str, Any]) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.ask(("alice", "a"))
+    shim.validate("1", supplier="nobody")
+    shim.validate("2", supplier="static")
+    shim.reconfigure(supplier="nobody")
+    shim.idle()
+    run(shim)
+    assert "nobody" in str(shim.verdicts["1"])
+    assert shim.verdicts["2"] is None
+    assert shim.rate("alice", "a") == 5.0
+    assert state["closed"] == ["mine"], "closed once, at the end"
+
+
+def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
+    excluded = "static.excluded.principal.name.list"
+    given = {
+        "supplier": "mine,static",
+        "static.produce": "1M",
+        excluded: "User:root",
+        "kafka.sasl.username": "own",
+    }
+    shim = FakeShim(given, {"node.id": "1", "inter.broker.principals": "kafka"})
+    state["answer"] = None
+    shim.ask(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
+    run(shim)
+    sources = {client.principal: told for client, told in shim.sources.items()}
+    assert sources["root"] == ["excluded"] * 4
+    assert sources["kafka"] == ["broker"] * 4
+    assert sources["own"] == ["plugin"] * 4
+    assert sources["alice"] == sources["ANONYMOUS"] == ["static", "", "", ""]
+
+
+def test_the_factor_follows_the_source(state: dict[str, Any]) -> None:
+    clock = Clock()
+    shim = FakeShim({"supplier": "static", "factor.source": "mine", "policy": "mine"})
+    mine = __import__("mine")
+    volumes = (mine.Volume("1", "/a", 100, 40), mine.Volume("2", "/b", 100, 75))
+    state["factor"] = mine.ClusterVolumes(volumes)
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle()
+    shim.script.append(lambda: state.update(factor=mine.Factor(0.5)))
+    shim.idle()
+    shim.script.append(lambda: state.update(factor=mine.Factor(0.501)))
+    shim.idle()
+    run(shim, clock)
+    assert shim.factors == [0.25, 0.5], "the fullest volume; a change that isn't worth a step is none"
+
+
+@pytest.mark.parametrize(("action", "factor"), [("PAUSE", 0.0), ("OPEN", 1.0)])
+def test_a_source_that_fails_leads_to_the_fallback_after_validity(
+    state: dict[str, Any], action: str, factor: float
+) -> None:
+    clock = Clock()
+    given = {"supplier": "static", "factor.source": "mine", "fallback.action": action, "validity": "10s"}
+    shim = FakeShim(given)
+    mine = __import__("mine")
+    state["factor"] = mine.Factor(0.5)
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle(2)
+    shim.script.append(lambda: state.update(factor=lambda: 1 / 0))
+    shim.idle(9)
+    shim.script.append(lambda: state.update(at_nine=list(shim.factors)))
+    shim.idle(3)
+    run(shim, clock)
+    assert state["at_nine"] == [0.5]
+    assert shim.factors == [0.5, factor]
+
+
+def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: dict[str, Any]) -> None:
+    clock = Clock()
+    shim = FakeShim({"supplier": "static", "factor.source": "mine", "policy": "mine"})
+    mine = __import__("mine")
+    state["factor"] = mine.Factor(0.5, "one")
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle(2)
+    shim.script.append(lambda: state.update(factor=mine.Factor(0.5, "other")))
+    shim.idle(2)
+    run(shim, clock)
+    assert (shim.factors, shim.reasons) == ([0.5], ["one", "other"])
+
+
+@pytest.mark.parametrize(
+    ("given", "fenced", "times"),
+    [
+        ({"factor.source": "fixed"}, False, 1),
+        ({"factor.source": "fixed"}, True, 0),
+        ({"factor.source": "fixed", "mode": "shadow"}, False, 0),
+        ({}, False, 0),
+    ],
+)
+def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
+    caplog: pytest.LogCaptureFixture, given: dict[str, str], fenced: bool, times: int
+) -> None:
+    clock = Clock()
+    shim = FakeShim({"supplier": "static", **given})
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
+    shim.script.append(lambda: setattr(shim, "fenced", fenced))
+    shim.idle(20)
+    run(shim, clock)
+    assert sum("QuotaFence" in record.getMessage() for record in caplog.records) == times
+
+
+def test_a_task_runs_on_its_own_thread_and_is_closed_there(state: dict[str, Any]) -> None:
+    state["ran"] = threading.Event()
+    shim = FakeShim({"supplier": "static", "tasks": "mine"})
+    shim.script.append(lambda: state["ran"].wait(60) and None)
+    run(shim)
+    assert state["ran"].is_set()
+    assert state["closed"] == ["mine"]
+    assert not [t for t in threading.enumerate() if t.name.startswith("quotahost-task")]
+    assert timedelta(0) < __import__("mine").Task.period
+
+
+def test_an_empty_batch_changes_nothing() -> None:
+    shim = FakeShim()
+    shim.script.append(Batch([]))
+    assert run(shim).table == {}

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from quotahost.units import Bytes, Duration, shorthand, show_duration, show_limit, show_number
+from quotahost.units.parse import (
+    SCALES,
+    parse_count,
+    parse_duration,
+    parse_limit,
+    parse_percent,
+    parse_quantity,
+)
+
+MILLISECOND = timedelta(milliseconds=1)
+CENTURY = timedelta(days=36500)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("250", 250),
+        ("10M", 10_000_000),
+        ("512K", 512_000),
+        ("2Gi", 2 * 1024**3),
+        ("1.5Ki", 1536),
+        (" 10 M ", 10_000_000),
+        (".5", 0.5),
+        ("1e3", 1000),
+        ("0.1M", 100_000),
+        ("3T", 3 * 10**12),
+        ("1Ti", 2**40),
+    ],
+)
+def test_a_quantity_is_read_exactly(text: str, expected: float) -> None:
+    assert parse_quantity(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ten", "10MB", "10m", "10k", "1,000", "1_000", "nan", "inf", "10 M B", "0x10", "٣"]
+)
+def test_what_is_no_quantity_is_refused_with_the_way_to_write_it(text: str) -> None:
+    with pytest.raises(ValueError, match="Ki, Mi, Gi, Ti"):
+        parse_quantity(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "-10M", "1e999", "0K", "1e-999", "1e999999999999999999999"])
+def test_a_quantity_must_be_finite_and_above_0(text: str) -> None:
+    with pytest.raises(ValueError, match=r"finite and above 0|out of range"):
+        parse_quantity(text)
+
+
+def test_a_limit_can_be_unlimited_but_not_empty() -> None:
+    assert parse_limit("unlimited") is None
+    with pytest.raises(ValueError, match="unlimited"):
+        parse_limit(" ")
+
+
+def test_a_percentage_may_carry_its_sign() -> None:
+    assert parse_percent("200 %") == parse_percent("200") == 200
+
+
+@pytest.mark.parametrize("text", ["1.5", "0", "2147483648", "-3", "many"])
+def test_a_count_is_a_whole_number_that_java_can_hold(text: str) -> None:
+    with pytest.raises(ValueError, match="number"):
+        parse_count(text)
+
+
+def test_a_count_takes_units_too() -> None:
+    assert parse_count("50K") == 50_000
+    assert parse_count("2147483647") == 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PT5M", timedelta(minutes=5)),
+        ("pt0.5s", timedelta(milliseconds=500)),
+        ("P1DT2H", timedelta(hours=26)),
+        ("P2D", timedelta(days=2)),
+        ("30s", timedelta(seconds=30)),
+        ("500ms", timedelta(milliseconds=500)),
+        ("1ms", MILLISECOND),
+        ("1m", timedelta(minutes=1)),
+        ("1.5 h", timedelta(minutes=90)),
+        ("2d", timedelta(days=2)),
+        ("36500d", CENTURY),
+    ],
+)
+def test_a_duration_is_read_from_either_form(text: str, expected: timedelta) -> None:
+    assert parse_duration(text) == expected
+
+
+def test_a_bare_number_is_no_duration_and_the_error_says_how_to_write_it() -> None:
+    with pytest.raises(ValueError, match="write 30s for seconds or 30ms for milliseconds"):
+        parse_duration("30")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "P", "PT", "P1DT", "PT5", "P1Y", "P2W", "5 min", "1h30m", "-5s", "soon"]
+)
+def test_what_is_no_duration_is_refused_with_the_way_to_write_it(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write ISO 8601 such as PT5M, .* such as 30s"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["0s", "0.9ms", "36501d", "PT0S", "99999999999999999999d"])
+def test_a_duration_out_of_range_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="from 1ms to 36500d"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("value", [True, None, [1], object()])
+def test_only_texts_and_numbers_are_read(value: object) -> None:
+    with pytest.raises(ValueError, match="is a "):
+        parse_quantity(value)
+
+
+@given(st.integers(1, 10**12), st.sampled_from(sorted(SCALES)))
+def test_every_unit_multiplies(number: int, unit: str) -> None:
+    assert parse_quantity(f"{number}{unit}") == float(number * SCALES[unit])
+
+
+@given(st.floats(1e-9, 1e18, exclude_max=True))
+@example(1e-9)
+@example(0.1)
+def test_a_shown_number_reads_back_as_itself(value: float) -> None:
+    assert parse_quantity(show_number(value).replace(",", "")) == value
+
+
+@given(st.integers(1, 10**15), st.sampled_from(sorted(SCALES)))
+def test_a_shorthand_reads_back_as_itself(number: int, unit: str) -> None:
+    value = float(number * SCALES[unit])
+    assert shorthand(value) == "" or parse_quantity(shorthand(value)) == value
+
+
+@given(st.timedeltas(MILLISECOND, CENTURY))
+@example(timedelta(hours=1))
+def test_a_shown_duration_reads_back_as_itself(value: timedelta) -> None:
+    shown = show_duration(value).partition(" s")[0].replace(",", "")
+    assert parse_duration(f"{shown}s") == parse_duration(value) == value
+
+
+@given(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99), st.integers(1, 99))
+def test_iso_8601_adds_up(days: int, hours: int, minutes: int, seconds: int) -> None:
+    expected = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    assert parse_duration(f"P{days}DT{hours}H{minutes}M{seconds}S") == expected
+
+
+@given(st.text() | st.from_regex(r"[-+0-9.eEPTpt]{0,30}[ a-zA-Z%]{0,3}", fullmatch=True))
+def test_any_text_is_read_or_refused_as_a_value_error(text: str) -> None:
+    for parse in (parse_quantity, parse_limit, parse_percent, parse_count, parse_duration):
+        with contextlib.suppress(ValueError):
+            parse(text)
+
+
+def test_values_are_shown_in_full() -> None:
+    assert show_limit(10_000_000, "bytes/s") == "10,000,000 bytes/s (10M)"
+    assert show_limit(10 * 1024**2, "bytes") == "10,485,760 bytes (10Mi)"
+    assert show_limit(12_345, "bytes/s") == "12,345 bytes/s"
+    assert show_limit(0.05, "mutations/s") == "0.05 mutations/s"
+    assert show_limit(None, "bytes/s") == "unlimited"
+    assert show_duration(timedelta(minutes=1)) == "60 s"
+    assert show_duration(timedelta(milliseconds=500)) == "0.5 s"
+    assert show_duration(timedelta(hours=1)) == "3,600 s (1h)"
+    assert show_duration(timedelta(days=2)) == "172,800 s (2d)"
+
+
+class PluginModel(BaseModel):
+    size: Bytes
+    every: Duration
+
+
+def test_a_plugin_s_own_model_can_use_the_types() -> None:
+    model = PluginModel.model_validate({"size": "1Gi", "every": "PT1M"})
+    assert (model.size, model.every) == (2**30, timedelta(minutes=1))
+    with pytest.raises(ValidationError, match="has no unit"):
+        PluginModel.model_validate({"size": "1Gi", "every": "60"})

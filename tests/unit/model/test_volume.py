@@ -1,0 +1,121 @@
+"""Limits and volumes: what they accept, and the consumption at which a limit is reached."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quotahost.model import Limit, LimitType, Volume, contradict
+
+CONSUMED, FREE, PERCENT = LimitType
+SIZES = st.integers(0, 2**63 - 1)
+
+
+def test_limit_types_are_those_of_the_proposals_schema() -> None:
+    assert [str(kind) for kind in LimitType] == ["ConsumedBytes", "MinFreeBytes", "MinFreePercentage"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "capacity", "consumed"),
+    [
+        (Limit(CONSUMED, 700), 1000, 700),
+        (Limit(CONSUMED, 2000), 1000, 2000),
+        (Limit(FREE, 300), 1000, 700),
+        (Limit(FREE, 1001), 1000, 0),
+        (Limit(PERCENT, 5), 1000, 950),
+        (Limit(PERCENT, 5), 1001, 950),  # 50.05 bytes free are 51
+        (Limit(PERCENT, 0.1), 10**15, 10**15 - 10**12),
+        (Limit(PERCENT, 0), 1000, 1000),
+        (Limit(PERCENT, 100), 1000, 0),
+        (Limit(PERCENT, 5), 0, 0),
+        (Limit(PERCENT, 5), 2**63 - 1, 8762203435012037016),
+    ],
+)
+def test_a_limit_is_reached_at_this_consumption(limit: Limit, capacity: int, consumed: int) -> None:
+    assert limit.consumed_at(capacity) == consumed
+
+
+@settings(deadline=None)
+@given(st.floats(0, 100) | st.integers(0, 100), SIZES)
+def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: float, capacity: int) -> None:
+    free = capacity - Limit(PERCENT, level).consumed_at(capacity)
+    demanded = capacity * Fraction(str(level)) / 100
+    assert demanded <= free < demanded + 1
+
+
+@pytest.mark.parametrize("kind", LimitType)
+@pytest.mark.parametrize("level", [-1, -0.5, math.nan, math.inf, -math.inf, True, False, "5", None, 1j])
+def test_a_limit_refuses_impossible_levels(kind: LimitType, level: Any) -> None:
+    with pytest.raises(ValueError, match=f"the level of a {kind} limit must be"):
+        Limit(kind, level)
+
+
+def test_a_limit_refuses_more_than_100_percent_and_fractions_of_a_byte() -> None:
+    with pytest.raises(ValueError, match="at most 100 %"):
+        Limit(PERCENT, 100.5)
+    with pytest.raises(ValueError, match="whole bytes"):
+        Limit(FREE, 0.5)
+
+
+def test_a_limit_refuses_a_type_that_is_only_a_text() -> None:
+    kind: Any = "MinFreeBytes"
+    with pytest.raises(ValueError, match="must be a LimitType"):
+        Limit(kind, 5)
+
+
+def test_a_limit_tells_type_level_and_unit() -> None:
+    assert str(Limit(PERCENT, 2.5)) == "MinFreePercentage 2.5 %"
+    assert str(Limit(FREE, 1e6)) == "MinFreeBytes 1,000,000 bytes"
+
+
+@settings(deadline=None)
+@given(st.sampled_from(LimitType), st.integers(0, 100), st.integers(0, 100), st.integers(100, 10**15))
+def test_two_limits_contradict_if_the_hard_one_is_reached_first(
+    kind: LimitType, soft: int, hard: int, capacity: int
+) -> None:
+    pair = Limit(kind, soft), Limit(kind, hard)
+    at_soft, at_hard = (limit.consumed_at(capacity) for limit in pair)
+    assert (contradict(*pair) is not None) == (at_hard < at_soft)
+
+
+def test_limits_of_two_types_or_a_missing_one_do_not_contradict() -> None:
+    assert contradict(Limit(CONSUMED, 5), Limit(FREE, 0)) is None
+    assert contradict(None, Limit(FREE, 5)) is None
+    assert contradict(Limit(FREE, 5), None) is None
+
+
+def test_a_contradiction_names_both_limits() -> None:
+    told = contradict(Limit(PERCENT, 5), Limit(PERCENT, 10))
+    assert (
+        told == "the hard limit MinFreePercentage 10 % is reached before the soft limit MinFreePercentage 5 %"
+    )
+
+
+@pytest.mark.parametrize(("consumed", "free"), [(0, 100), (40, 60), (100, 0), (120, 0)])
+def test_a_volumes_free_space_is_never_negative(consumed: int, free: int) -> None:
+    assert Volume("1", "/data", 100, consumed).free == free
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"broker": 1},
+        {"name": None},
+        {"capacity": -1},
+        {"capacity": 1.0},
+        {"consumed": True},
+        {"consumed": "1"},
+        {"consumed": -1},
+        {"soft": 5},
+        {"hard": "5%"},
+    ],
+)
+def test_a_volume_refuses_what_is_no_text_size_or_limit(wrong: dict[str, Any]) -> None:
+    good: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1}
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Volume(**(good | wrong))

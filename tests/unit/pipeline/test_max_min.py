@@ -1,0 +1,183 @@
+"""A cluster-wide quota divided by demand: fair, floored, never more than the quota, the same every time."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from quotahost.model import QuotaType
+from quotahost.pipeline.max_min import FLOOR, Division, divide, shares
+from quotahost.records.clients import MAX_CLIENTS, ClientKey
+from quotahost.records.usage import Usage, Used
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
+CLOSE = 1e-6
+
+quotas = st.floats(1e-3, 1e15)
+# Demands in parts of the quota: none, small, about a fair part, all, too much.
+parts = st.none() | st.sampled_from([0.0, 0.01, 0.05, 0.25, 1 / 3, 0.5, 1.0, 7.0]) | st.floats(0, 2)
+demanded = st.lists(parts, min_size=1, max_size=12)
+counts = st.integers(0, 5)
+
+
+def of(quota: float, wanted: list[float | None]) -> Mapping[str, float | None]:
+    return {str(n): None if part is None else part * quota for n, part in enumerate(wanted)}
+
+
+def all_of(divided: Division, others: int, silent: int) -> list[float]:
+    return [*divided.asking.values(), *[divided.others] * others, *[divided.silent] * silent]
+
+
+@given(quotas, demanded, counts, counts)
+def test_the_sum_never_exceeds_the_quota_in_whatever_order_it_is_added_and_wastes_nothing(
+    quota: float, wanted: list[float | None], others: int, silent: int
+) -> None:
+    given = all_of(divide(quota, of(quota, wanted), others, silent), others, silent)
+    assert math.fsum(given) <= quota
+    for _ in range(5):
+        random.Random(1).shuffle(given)
+        assert sum(given) <= quota
+    assert math.fsum(given) == pytest.approx(quota, rel=CLOSE)
+
+
+@given(st.floats(1e-300, 1e308), st.lists(st.none() | st.floats(0, 1e308), min_size=1, max_size=9), counts)
+@example(1e308, [None] * 9, 5)
+def test_whatever_the_size_of_quota_and_demands_the_sum_holds(
+    quota: float, wanted: list[float | None], others: int
+) -> None:
+    demands = {str(n): demand for n, demand in enumerate(wanted)}
+    given = all_of(divide(quota, demands, others), others, 0)
+    assert math.fsum(given) <= quota
+    assert all(math.isfinite(share) and share >= 0 for share in given)
+
+
+@given(st.integers(1, 10_000), quotas)
+def test_it_holds_for_ten_thousand_brokers(brokers: int, quota: float) -> None:
+    divided = divide(quota, {str(n): None for n in range(brokers)})
+    assert sum(divided.asking.values()) <= quota
+
+
+@given(quotas, demanded, counts, counts)
+def test_every_broker_keeps_the_floor(
+    quota: float, wanted: list[float | None], others: int, silent: int
+) -> None:
+    given = all_of(divide(quota, of(quota, wanted), others, silent), others, silent)
+    floor = FLOOR * quota / len(given)
+    assert min(given) >= floor * (1 - CLOSE)
+
+
+@given(quotas, demanded, counts, counts)
+def test_it_is_max_min_fair(quota: float, wanted: list[float | None], others: int, silent: int) -> None:
+    """Whoever gets less than it demands gets as much as anybody does who got more than the floor."""
+    demands = of(quota, wanted)
+    divided = divide(quota, demands, others, silent)
+    floor = FLOOR * quota / (len(wanted) + others + silent)
+    most = max(divided.asking.values())
+    for broker, demand in demands.items():
+        share = divided.asking[broker]
+        if demand is None or share < min(demand, quota) * (1 - CLOSE):
+            assert share >= most * (1 - CLOSE)
+            assert divided.others <= floor * (1 + CLOSE), "nothing is left over while somebody lacks"
+
+
+@given(quotas, demanded, counts, counts)
+def test_where_all_is_met_the_rest_is_spread_equally_but_not_to_the_silent(
+    quota: float, wanted: list[float | None], others: int, silent: int
+) -> None:
+    demands = of(quota, wanted)
+    divided = divide(quota, demands, others, silent)
+    floor = FLOOR * quota / (len(wanted) + others + silent)
+    assert divided.silent == pytest.approx(floor, rel=CLOSE)
+    if all(d is not None and divided.asking[b] > d * (1 + CLOSE) + floor for b, d in demands.items()):
+        spare = divided.others - floor
+        for broker, demand in demands.items():
+            assert divided.asking[broker] - max(floor, demand or 0.0) == pytest.approx(
+                spare, rel=1e-3, abs=quota * CLOSE
+            )
+
+
+@given(quotas, demanded, counts, st.randoms())
+def test_it_depends_on_who_demands_what_and_not_on_the_order(
+    quota: float, wanted: list[float | None], others: int, chance: random.Random
+) -> None:
+    demands = list(of(quota, wanted).items())
+    first = divide(quota, dict(demands), others)
+    chance.shuffle(demands)
+    assert divide(quota, dict(demands), others) == first
+
+
+@given(quotas, demanded, counts, st.integers(0, 11), st.floats(1, 3))
+def test_who_demands_more_never_gets_less(
+    quota: float, wanted: list[float | None], others: int, at: int, times: float
+) -> None:
+    at %= len(wanted)
+    before = divide(quota, of(quota, wanted), others).asking[str(at)]
+    part = wanted[at]
+    more = None if part is None else max(part, 0.01) * times
+    after = divide(quota, of(quota, [*wanted[:at], more, *wanted[at + 1 :]]), others).asking[str(at)]
+    assert after >= before * (1 - CLOSE)
+
+
+def test_one_broker_that_wants_all_gets_all_but_the_floors_of_the_others() -> None:
+    divided = divide(3e6, {"1": None}, others=2)
+    assert divided.asking["1"] == pytest.approx(2.9e6)
+    assert divided.others == pytest.approx(50e3)
+
+
+def test_three_that_want_all_get_a_third_each() -> None:
+    assert list(divide(3e6, dict.fromkeys("123")).asking.values()) == pytest.approx([1e6] * 3)
+
+
+def test_a_small_demand_is_met_and_the_rest_goes_to_who_wants_all() -> None:
+    asking = divide(3e6, {"1": None, "2": 0.5e6, "3": 0.0}).asking
+    assert asking == pytest.approx({"1": 2.45e6, "2": 0.5e6, "3": 50e3})
+
+
+def test_without_any_demand_it_is_spread_equally() -> None:
+    divided = divide(3e6, {"1": 0.0}, others=1, silent=1)
+    assert divided.asking["1"] == divided.others == pytest.approx((3e6 - 50e3) / 2)
+    assert divided.silent == pytest.approx(50e3)
+
+
+def usage(broker: str, *rates: tuple[str, float, float | None]) -> Usage:
+    clients = (Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in rates)
+    return Usage(broker, NOW, tuple(clients))
+
+
+def test_every_broker_hears_of_every_client_the_busiest_in_the_cluster_first() -> None:
+    found = shares(
+        [usage("2", ("bob", 2e6, None)), usage("1", ("alice", 1e6, None), ("bob", 0, 0.0)), usage("3")]
+    )
+    assert {b: [s.key.user for s in row] for b, row in found.items()} == {b: ["bob", "alice"] for b in "123"}
+    assert [found[b][1].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
+    assert [found[b][0].share for b in "123"] == pytest.approx([50e3, 2.9e6, 50e3])
+
+
+def test_what_a_silent_broker_told_counts_no_more_but_it_keeps_the_floor() -> None:
+    told = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None), ("bob", 1, None)), usage("3")]
+    found = shares(told, silent={"2"})
+    assert [s.key.user for s in found["2"]] == ["alice"], "of bob nobody tells any more"
+    assert [found[b][0].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
+    assert shares(told, silent=set("123")) == {"1": (), "2": (), "3": ()}
+
+
+def test_of_two_quotas_for_one_client_the_smaller_holds() -> None:
+    key = ClientKey("alice", "app", QuotaType.FETCH)
+    told = [Usage(b, NOW, (Used(key, 1.0, None, quota),)) for b, quota in (("1", 3e6), ("2", 1e6))]
+    found = shares(told)
+    assert sum(row[0].share for row in found.values()) == pytest.approx(1e6)
+    assert {row[0].quota for row in found.values()} == {1e6}
+
+
+def test_no_more_clients_than_a_record_holds_and_the_same_ones_on_every_broker() -> None:
+    many = [(f"u{n:03}", float(n), None) for n in range(MAX_CLIENTS + 50)]
+    found = shares([usage("1", *many[:200]), usage("2", *many[200:])])
+    assert [s.key for s in found["1"]] == [s.key for s in found["2"]]
+    assert [s.key.user for s in found["1"]] == [f"u{n:03}" for n in range(MAX_CLIENTS + 49, 49, -1)]

@@ -1,0 +1,252 @@
+"""This broker's file stores: what is one volume, what is unknown, and a disk that hangs."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quotahost.model import Volume
+from quotahost.plugins.disks import file_stores as disks
+from quotahost.plugins.disks import monitor as diskwatch
+from quotahost.plugins.disks.file_stores import Disks, log_dirs, read_disks
+from quotahost.plugins.disks.monitor import DiskWatch
+from quotahost.plugins.factor_sources.local import Local
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, context, eventually
+
+
+@pytest.mark.parametrize(
+    ("given", "directories"),
+    [
+        ({"log.dirs": "/a, /b,"}, ("/a", "/b")),
+        ({"log.dir": "/c"}, ("/c",)),
+        ({"log.dirs": "/a", "log.dir": "/c"}, ("/a",)),
+        ({}, ("/tmp/kafka-logs",)),
+    ],
+)
+def test_log_directories_are_those_that_kafka_takes(
+    given: dict[str, str], directories: tuple[str, ...]
+) -> None:
+    assert log_dirs(given) == directories
+
+
+def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_numbers(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    told = read_disks("1", [str(tmp_path / "a"), str(tmp_path / "b")])
+    (volume,) = told.volumes
+    store = os.statvfs(tmp_path)
+    assert volume.capacity == store.f_blocks * store.f_frsize
+    assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "what Kafka may still use"
+    assert told.offline == ()
+
+
+def test_a_directory_that_is_missing_is_offline_and_the_others_count(tmp_path: Path) -> None:
+    told = read_disks("1", [str(tmp_path / "none"), str(tmp_path)])
+    assert len(told.volumes) == 1
+    assert told.offline == (f"{tmp_path / 'none'}: No such file or directory",)
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.ESTALE])
+def test_a_directory_that_can_not_be_listed_is_offline_though_stat_still_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(code, os.strerror(code), path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert read_disks("1", [str(tmp_path)]) == Disks((), (f"{tmp_path}: {os.strerror(code)}",))
+
+
+def test_a_file_store_that_does_not_tell_its_size_is_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(os, "statvfs", refuse)
+    assert read_disks("1", [str(tmp_path)]) == Disks((), (f"{tmp_path}: {os.strerror(errno.EIO)}",))
+
+
+def test_a_directory_that_kafka_gave_up_is_offline_though_it_can_be_read(tmp_path: Path) -> None:
+    told = read_disks("1", [str(tmp_path)], given_up=[str(tmp_path)])
+    assert told == Disks((), (f"{tmp_path}: taken offline by Kafka",))
+
+
+MOUNTS = """\
+21 1 8:1 / / rw - ext4 /dev/sda1 rw
+22 1 8:17 / /data\\0402 rw - xfs /dev/sdb1 rw
+23 1 0:40 / /data/3 rw - tmpfs tmpfs rw
+24 1 0:41 / /data/4 rw - zfs /dev/pool rw
+25 1 0:42 / /data/5 rw - zfs /dev/pool rw
+not a line of it
+"""
+
+
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **stores: int) -> dict[str, str]:
+    (tmp_path / "mountinfo").write_text(MOUNTS)
+    monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "mountinfo")
+    names = disks._names({device: directory for directory, device in stores.items()})
+    return {directory: names[device] for directory, device in stores.items()}
+
+
+def test_a_volume_has_its_devices_name_or_where_that_says_too_little_its_mount_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = {"a": (8, 1), "b": (8, 17), "c": (0, 40), "d": (0, 41), "e": (0, 42), "f": (9, 9)}
+    told = named(tmp_path, monkeypatch, **{name: os.makedev(*at) for name, at in devices.items()})
+    assert told == {
+        "a": "/dev/sda1", "b": "/dev/sdb1", "c": "/data/3", "d": "/data/4", "e": "/data/5", "f": "f",
+    }  # fmt: skip
+
+
+def test_where_mounts_are_not_told_a_volume_has_its_directorys_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "none")
+    assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)]
+
+
+# ---- the watch, and the source that reports it ----
+
+
+class Disk:
+    """Stands for the disks: what a look answers, and how often they were looked at."""
+
+    def __init__(self) -> None:
+        self.answer: Disks | Exception = Disks((Volume("1", "/d", 100, 10),))
+        self.looks = 0
+        self.hangs = False
+        self.free = threading.Event()
+        self.free.set()
+
+    def __call__(self, broker: str, directories: Any, given_up: Any = ()) -> Disks:
+        self.hangs = not self.free.is_set()
+        self.free.wait()
+        self.looks += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def looked_again(self) -> None:
+        """Whatever was set before is seen now."""
+        seen = self.looks
+        eventually(lambda: self.looks >= seen + 2)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    made = Disk()
+    monkeypatch.setattr(diskwatch, "read_disks", made)
+    monkeypatch.setattr(diskwatch, "_FIRST_LOOK_WITHIN", 0.05)
+    yield made
+    made.free.set()
+
+
+Make = Callable[..., Local]
+
+
+@pytest.fixture
+def local(disk: Disk) -> Iterator[Make]:
+    made: list[Local] = []
+
+    def make(broker: FakeBroker | None = None, clock: Clock | None = None, looks: bool = True) -> Local:
+        given = context(broker, volumes__period="2ms", validity="60s")
+        made.append(Local(given, clock or Clock()))
+        if looks:
+            disk.looked_again()
+        return made[-1]
+
+    yield make
+    disk.free.set()
+    for each in made:
+        each.close()
+
+
+def test_local_reports_the_disks_and_the_same_object_while_nothing_changes(disk: Disk, local: Make) -> None:
+    source = local()
+    told = source.read()
+    assert told.volumes == (Volume("1", "/d", 100, 10),)
+    assert source.read() is told
+    disk.answer = Disks((Volume("1", "/d", 100, 11),))
+    disk.looked_again()
+    assert source.read().volumes[0].consumed == 11
+
+
+def test_offline_directories_are_unknown(disk: Disk, local: Make) -> None:
+    disk.answer = Disks((), ("/d: Input/output error",))
+    assert local().read().unknown == ("broker 1, log dir /d: Input/output error",)
+
+
+def test_a_disk_that_hangs_holds_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
+    clock = Clock()
+    source = local(clock=clock)
+    disk.free.clear()
+    clock.now += 60
+    assert source.read().unknown == ()
+    clock.now += 1
+    told = source.read()
+    assert told.unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
+    assert told.volumes == (Volume("1", "/d", 100, 10),), "what was full counts on"
+    disk.free.set()
+    eventually(lambda: source.read().unknown == ())
+
+
+def test_a_disk_that_hangs_at_the_start_holds_nobody_and_is_waited_for(disk: Disk, local: Make) -> None:
+    disk.free.clear()
+    source = local(looks=False)
+    assert source.read().waiting == "broker 1: its disks have not answered yet"
+    disk.free.set()
+    eventually(lambda: source.read().volumes and not source.read().waiting)
+
+
+def test_a_thread_in_a_disk_that_hangs_does_not_hold_the_close(disk: Disk, local: Make) -> None:
+    source = local()
+    disk.free.clear()
+    eventually(lambda: disk.hangs)
+    source.close()
+    assert any(thread.name == "quotahost-mine-disks" for thread in threading.enumerate()), "it is left behind"
+
+
+def test_a_failure_that_nobody_thought_of_is_logged_once_and_the_watch_goes_on(
+    disk: Disk, local: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = local()
+    disk.answer = RuntimeError("odd")
+    disk.looked_again()
+    disk.answer = Disks((Volume("1", "/d", 100, 12),))
+    disk.looked_again()
+    assert source.read().volumes[0].consumed == 12
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(
+    disk: Disk, local: Make
+) -> None:
+    broker = FakeBroker()
+    local(broker)
+    assert broker.number("Volume", "Capacity", "/d") == 100
+    assert broker.number("Volume", "Consumed", "/d") == 10
+    assert broker.number("LogDirs", "Offline") == 0
+    disk.answer = Disks((), ("/d: gone",))
+    disk.looked_again()
+    assert broker.number("Volume", "Capacity", "/d") is None
+    assert broker.number("LogDirs", "Offline") == 1
+
+
+def test_the_watch_asks_for_what_kafka_gave_up_at_each_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = FakeBroker({"log.dirs": str(tmp_path)})
+    watch = DiskWatch(context(broker, volumes__period="2ms"))
+    assert len(watch.known().volumes) == 1
+    broker.given_up = (str(tmp_path),)
+    eventually(lambda: watch.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",))
+    watch.close()

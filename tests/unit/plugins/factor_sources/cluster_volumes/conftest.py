@@ -1,0 +1,45 @@
+"""The source with a world around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from quotahost.plugins.disks import monitor as diskwatch
+from quotahost.plugins.disks.file_stores import Disks
+from quotahost.plugins.factor_sources.cluster_volumes import reader as clusterreader
+from quotahost.plugins.factor_sources.cluster_volumes import source as module
+from tests.unit.plugins.factor_sources.cluster_volumes.world import FULL, OWN, Topic, World
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+    monkeypatch.setattr(clusterreader, "Follower", Topic)
+    monkeypatch.setattr(module, "Members", Topic)
+    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: Disks((OWN,)))
+    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "c-1")
+    made: list[World] = []
+
+    def new(**more: str) -> World:
+        made.append(World(**more))
+        return made[-1]
+
+    yield new
+    for each in made:
+        each.may_build.set()
+        each.source.close()
+
+
+@pytest.fixture
+def world(make: Callable[..., World]) -> World:
+    return make()
+
+
+@pytest.fixture
+def begun(world: World) -> World:
+    """A full volume has been told a moment ago."""
+    world.started()
+    world.publishes(FULL)
+    assert world.read().volumes == (OWN, FULL)
+    return world

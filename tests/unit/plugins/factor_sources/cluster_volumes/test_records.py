@@ -1,0 +1,129 @@
+"""What records of the cluster tell counts, and nothing else that stands in the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from quotahost.model import ClusterVolumes
+from quotahost.plugins.disks import monitor as diskwatch
+from quotahost.records.cluster_volumes import ClusterRecord, encode
+from tests.unit.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, OWN, World
+
+
+def test_the_own_disks_count_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
+    assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
+    world.publishes(FULL, live=False)
+    world.source._reader.caught_up()
+    assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not told its brokers yet")
+    world.knows("1", "2")
+    assert world.read() == ClusterVolumes((OWN, FULL))
+    assert not world.built
+
+
+def test_nothing_is_read_before_the_cluster_is_known(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "")
+    world = make()
+    assert world.read().waiting == "the log directories have not told the cluster's id yet"
+    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "c-1")
+    world.source._watch._look()
+    assert world.read().waiting == "topic __quotahost_cluster_volumes is not read yet"
+
+
+def test_records_of_other_clusters_and_what_is_no_record_change_nothing(begun: World) -> None:
+    before = begun.read()
+    take = begun.source._reader.record
+    take(b"c-2", encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), True)
+    take(b"c-2", b"{", True)
+    take(None, None, True)
+    assert not [key for key in begun.broker.shown if key[0] == "Refused"]
+    for value in (b"{", b'{"version": 1}', b'{"version": 2}'):
+        take(b"c-1", value, True)
+    assert begun.read() is before
+    counted = {key[1]: n for key, n in begun.broker.shown.items() if key[0] == "Refused"}
+    assert counted == {"json": 1, "schema": 1, "version": 1}
+
+
+def test_a_refused_record_is_told_once_for_each_reason(
+    begun: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        begun.source._reader.record(b"c-1", b'{"version": 2}', True)
+    (line,) = [r.getMessage() for r in caplog.records if "refused" in r.getMessage()]
+    assert "version: Input should be less than or equal to 1, not 2" in line
+
+
+def test_two_runs_at_once_are_counted_and_said_once(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+    begun.publishes(FULL, run=2)
+    for _ in range(3):
+        begun.publishes(EMPTY, run=1)
+    assert FULL in begun.read().volumes
+    assert begun.broker.number("Refused", "Records", "rival") == 3
+    assert caplog.text.count("two pipelines run for this cluster: records of run 1 are passed over") == 1
+
+
+def test_what_a_pipeline_tells_that_reads_old_snapshots_again_does_not_count(
+    begun: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=begun.wall.now)
+    for _ in range(3):
+        begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=61))
+    assert FULL in begun.read().volumes
+    assert begun.broker.number("Refused", "Records", "behind") == 3
+    assert caplog.text.count("the pipeline is behind: its records tell of a time before validity (60 s)") == 1
+    stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
+    begun.publishes(run=2, newest_snapshot_at=now - timedelta(seconds=61), **stale)
+    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), (
+        "unless nobody reports any more"
+    )
+    begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=59))
+    assert begun.read() == ClusterVolumes((OWN, EMPTY))
+
+
+def test_a_late_record_changes_nothing(begun: World) -> None:
+    begun.publishes(EMPTY)
+    begun.sequence -= 2
+    begun.publishes(FULL)
+    assert begun.read().volumes == (OWN, EMPTY)
+    assert begun.broker.number("Refused", "Records", "late") == 1
+
+
+def test_it_is_the_same_object_as_long_as_nothing_changes(begun: World) -> None:
+    before = begun.read()
+    begun.publishes(FULL)
+    assert begun.read() is before
+    begun.publishes(EMPTY)
+    assert begun.read() is not before
+
+
+def test_what_is_unknown_in_the_cluster_is_told(begun: World) -> None:
+    begun.publishes(reporting=1, stale=1, stale_brokers=("2",))
+    assert begun.read() == ClusterVolumes((OWN,), ("broker 2: its newest snapshot is stale",))
+
+
+def test_a_record_of_a_pipeline_that_has_not_heard_of_all_brokers_lets_nothing_through(begun: World) -> None:
+    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    assert begun.read() == ClusterVolumes((OWN, FULL)), "what was known of it counts on"
+    begun.publishes(EMPTY, run=2)
+    assert begun.read() == ClusterVolumes((OWN, EMPTY))
+    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    for _ in range(33):
+        begun.passes(1)
+        begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    assert begun.read() == ClusterVolumes((OWN,), ("broker 2: no snapshot",))
+
+
+def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
+    begun.publishes(EMPTY, run=7, stale=1, stale_brokers=("2",))
+    begun.passes(5)
+    number = begun.broker.number
+    assert [number("ClusterRecord", name) for name in ("Age", "Run", "Sequence")] == [5, 7, 2]
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 0)
+    begun.source._reader.record(b"c-1", None, True)
+    begun.passes(1)
+    assert number("ClusterRecord", "Age") is None

@@ -1,0 +1,123 @@
+"""A broker with the factor source ``cluster-volumes``: its clock, its topic, its second source."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quotahost.api import Broker, Context
+from quotahost.model import ClusterVolumes, Volume
+from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, context, eventually
+
+WALL = 1_700_000_000.0
+OWN = Volume("1", "/own", 100, 10)
+FULL, EMPTY = Volume("2", "/d", 100, 99), Volume("2", "/d", 100, 1)
+READS = ClusterVolumes((), waiting="it reads")
+GIVEN = {
+    "factor__source": "cluster-volumes", "validity": "60s", "startup__grace": "30s", "volumes__period": "1h",
+}  # fmt: skip
+
+
+class Topic:
+    """Stands for the follower of the topic and for the members of the cluster."""
+
+    def __init__(self, context: Any, *given: Any) -> None:
+        self.topic = self.tell = given[0]
+        self.ever = False
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class SecondSource:
+    """What the second source answers or raises; its builder can be held or fail."""
+
+    context: Context
+    broker: Broker
+    answer: Any = READS
+    closed: bool = False
+
+    @property
+    def plugin(self) -> SecondSource:
+        return self
+
+    def read(self) -> Any:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class World:
+    def __init__(self, **more: str) -> None:
+        self.clock, self.wall, self.broker = Clock(), Clock(WALL), FakeBroker()
+        self.built: list[SecondSource] = []
+        self.may_build = threading.Event()
+        self.may_build.set()
+        self.trouble: BaseException | None = None
+        self.context = context(self.broker, "cluster-volumes", **(GIVEN | more))
+        self.context.factor_source = self.build
+        self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
+        self.sequence = 0
+
+    def build(self, name: str, broker: Broker) -> SecondSource:
+        assert self.may_build.wait(10)
+        if self.trouble:
+            raise self.trouble
+        self.built.append(SecondSource(context(name=name), broker))
+        return self.built[-1]
+
+    @property
+    def second(self) -> SecondSource:
+        """The second source, once it is built."""
+        wanted = len(self.built) if self.built and not self.built[-1].closed else len(self.built) + 1
+        eventually(lambda: len(self.built) == wanted)
+        return self.built[-1]
+
+    def started(self) -> None:
+        """The topic is read, and the cluster consists of two."""
+        self.knows("1", "2")
+        self.source._reader.caught_up()
+
+    def knows(self, *brokers: str) -> None:
+        members: Any = self.source._members
+        tell: Callable[[Mapping[str, bool]], None] = members.tell
+        tell(dict.fromkeys(brokers, False))
+        members.ever = True
+
+    def publishes(
+        self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any
+    ) -> None:
+        self.sequence += 1
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now + at)
+        told: dict[str, Any] = {
+            "reporting": 2,
+            "volume_count": len(volumes),
+            "fullest": tuple(map(Filling, volumes)),
+        } | fields
+        record = ClusterRecord("c-1", run, self.sequence, when, **told)
+        self.source._reader.record(b"c-1", encode(record), live)
+
+    def passes(self, seconds: float) -> None:
+        """In steps in which it is read, while this broker's own disks answer."""
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            step = min(1.0, end - self.clock.now)
+            self.clock.now += step
+            self.wall.now += step
+            self.source._watch._look()
+            self.source.read()
+
+    def read(self) -> Any:
+        return self.source.read()
+
+    def number(self, attribute: str, name: str = "cluster-volumes") -> float | None:
+        return self.broker.number("FactorSource", attribute, name)

@@ -1,0 +1,115 @@
+"""The brokers asked for their log directories: what counts, and what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from quotahost.model import LogDir, Volume
+from quotahost.plugins.factor_sources.log_dirs import LogDirs
+from quotahost.testing.broker import FakeBroker
+from quotahost.testing.checks import check_factor_source
+from tests.fakes.plugin_context import Clock, context, eventually, settings
+
+DIR_1 = LogDir(1, "/d", 100, 40, "")
+DIR_2 = LogDir(2, "/d", 100, 0, "")
+Make = Callable[..., LogDirs]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[LogDirs] = []
+
+    def source(broker: FakeBroker, clock: Clock | None = None, **given: str) -> LogDirs:
+        own = LogDirs.Settings(interval="5ms")  # as in a properties file
+        made.append(LogDirs(context(broker, "log-dirs", own, **given), clock or Clock()))
+        return made[-1]
+
+    yield source
+    for each in made:
+        each.close()
+
+
+def test_it_keeps_the_contract() -> None:
+    check_factor_source(LogDirs, {"plugin.log-dirs.interval": "1s"}, name="log-dirs")
+
+
+def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
+    broker = FakeBroker()
+    source = make(broker)
+    assert source.read() is None
+    broker.brokers, broker.directories = {1: False, 2: False}, [DIR_1, DIR_2]
+    eventually(source.read)
+    told = source.read()
+    assert told is not None
+    assert told.volumes == (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
+    assert told.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("directory", "words"),
+    [
+        (LogDir(2, "/d", None, None, "KAFKA_STORAGE_ERROR"), "broker 2, log dir /d: KAFKA_STORAGE_ERROR"),
+        (LogDir(2, "", None, None, "TIMED_OUT"), "broker 2, log dir ?: TIMED_OUT"),
+        (LogDir(2, "", None, None, ""), "broker 2, log dir ?: no answer"),
+        (LogDir(2, "/d", None, 5, ""), "broker 2, log dir /d: the broker doesn't tell its capacity"),
+        (None, "broker 2 doesn't tell its log dirs"),
+    ],
+)
+def test_what_a_broker_does_not_tell_is_unknown_and_the_rest_counts(
+    make: Make, directory: LogDir | None, words: str
+) -> None:
+    directories = [DIR_1, directory] if directory else [DIR_1]
+    source = make(FakeBroker(brokers={1: False, 2: False}, directories=directories))
+    eventually(source.read)
+    told = source.read()
+    assert told is not None
+    assert told.unknown == (words,)
+    assert [volume.broker for volume in told.volumes] == ["1"]
+
+
+def test_a_stopped_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
+    broker = FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1])
+    source = make(broker)
+    eventually(source.read)
+    assert source.read().unknown == ("broker 2 is stopped",)  # type: ignore[union-attr]  # it is known
+    broker.brokers = {1: False}
+    eventually(lambda: source.read().unknown == ())  # type: ignore[union-attr]  # it is known
+
+
+def test_a_silent_cluster_is_unknown_after_validity_and_logged_once(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, broker = Clock(), FakeBroker(brokers={1: False}, directories=[DIR_1])
+    source = make(broker, clock, validity="10s")
+    eventually(source.read)
+    broker.brokers = TimeoutError("no answer")
+    eventually(lambda: caplog.records)
+    clock.now += 10
+    assert source.read().unknown == ()  # type: ignore[union-attr]  # it is known
+    clock.now += 1
+    told = source.read()
+    assert told is not None
+    assert told.unknown == (
+        "the cluster has not told its log dirs for more than validity + interval (10.005 s)",
+    )
+    assert told.volumes == (Volume("1", "/d", 100, 60),), "what was full counts on"
+    assert len(caplog.records) == 1
+
+
+def test_that_it_never_answered_is_logged_after_startup_grace(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    make(FakeBroker(), clock, startup__grace="30s")
+    assert caplog.records == []
+    clock.now += 30
+    eventually(lambda: caplog.records)
+
+
+def test_another_interval_holds_without_a_restart(make: Make) -> None:
+    source = make(FakeBroker(brokers={1: False}, directories=[DIR_1]))
+    hour = settings(factor__source="log-dirs", **{"plugin__log_dirs__interval": "1h"})
+    source.reconfigure(LogDirs.Settings(**hour.plugin["log-dirs"]))  # texts
+    assert source._interval == 3600

@@ -1,0 +1,257 @@
+"""What is known of each broker, whatever order, delay or clock its snapshots come with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.model import Volume
+from quotahost.plugins.factor_sources import roster as module
+from quotahost.plugins.factor_sources.roster import Known, Roster
+from quotahost.records.snapshot import Snapshot
+from tests.fakes.plugin_context import Clock
+
+VALIDITY, GRACE, EXPIRY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
+WALL = 1_700_000_000.0
+
+
+def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=taken)
+    return Snapshot(broker, at, (Volume(broker, "/d", 10**9, consumed),))
+
+
+class World:
+    """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
+
+    def __init__(self, *registered: str) -> None:
+        self.clock, self.wall = Clock(), Clock(WALL)
+        self.roster = Roster(self.clock, self.wall)
+        if registered:
+            self.register(*registered)
+
+    def register(self, *brokers: str, stopped: str = "") -> None:
+        self.roster.register({broker: broker == stopped for broker in brokers})
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall.now += seconds
+
+    def publishes(self, broker: str, consumed: int = 0, ahead: float = 0.0, live: bool = True) -> str:
+        """A snapshot of this moment, by the publisher's clock that is ``ahead`` of the true time."""
+        true = WALL + self.clock.now - 1000.0
+        return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
+
+    def known(self) -> dict[str, Known]:
+        return {each.broker: each for each in self.roster.known(VALIDITY, GRACE, EXPIRY)}
+
+    def of(self, broker: str) -> Known:
+        return self.known()[broker]
+
+    def consumed(self, broker: str) -> int | None:
+        kept = self.of(broker).snapshot
+        return None if kept is None else kept.volumes[0].consumed
+
+
+def test_a_snapshot_counts_until_it_is_older_than_validity() -> None:
+    world = World("1")
+    assert world.publishes("1", 7) == ""
+    world.passes(VALIDITY)
+    assert world.consumed("1") == 7
+    assert world.of("1").age == VALIDITY
+    world.passes(1)
+    assert world.of("1").snapshot is None
+    assert world.of("1").problem == "broker 1: its newest snapshot is older than validity (60 s)"
+    assert not world.of("1").patient
+
+
+def test_the_sentence_of_a_stale_broker_stays_the_same_as_time_goes_by() -> None:
+    world = World("1")
+    world.publishes("1")
+    world.passes(VALIDITY + 1)
+    before = world.of("1").problem
+    world.passes(100)
+    assert world.of("1").problem == before
+
+
+def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
+    world = World("1")
+    assert world.of("1") == Known("1", None, None, "broker 1: no snapshot", patient=True)
+    world.passes(GRACE + 1)
+    assert not world.of("1").patient
+
+
+def test_a_broker_that_joins_later_is_waited_for_from_then_on() -> None:
+    world = World("1")
+    world.passes(GRACE + 1)
+    world.register("1", "2")
+    assert not world.of("1").patient
+    assert world.of("2").patient
+
+
+def test_a_broker_with_a_tombstone_is_missing_while_it_is_registered() -> None:
+    world = World("1")
+    world.publishes("1")
+    world.passes(GRACE + 1)
+    world.roster.remove("1")
+    assert world.of("1").problem == "broker 1: no snapshot"
+    assert not world.of("1").patient
+    world.roster.remove("nobody")
+
+
+def test_an_unregistered_broker_is_missed_no_more_and_a_stranger_never_counts() -> None:
+    world = World("1", "2")
+    for broker in ("1", "2", "stranger"):
+        world.publishes(broker)
+    assert set(world.known()) == {"1", "2"}
+    world.register("1")
+    assert set(world.known()) == {"1"}
+
+
+def test_until_the_brokers_are_known_all_that_speak_count() -> None:
+    world = World()
+    world.publishes("1")
+    assert set(world.known()) == {"1"}
+
+
+def test_a_stopped_broker_is_missed_until_it_has_been_silent_for_expiry() -> None:
+    world = World("1")
+    world.publishes("1")
+    world.register("1", stopped="1")
+    world.passes(EXPIRY)
+    assert world.of("1").problem
+    world.passes(1)
+    assert world.known() == {}
+    world.register("1")
+    assert world.of("1").problem, "one that runs is missed however long it is silent"
+
+
+def test_a_stopped_broker_counts_as_it_was_while_its_snapshot_is_fresh() -> None:
+    world = World("1")
+    world.publishes("1", 7)
+    world.register("1", stopped="1")
+    assert world.consumed("1") == 7
+
+
+def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> None:
+    world = World("1")
+    old, new = snapshot("1", WALL - 5, 1), snapshot("1", WALL, 2)
+    assert world.roster.take(new, True, VALIDITY) == ""
+    world.passes(VALIDITY - 1)
+    assert world.roster.take(new, True, VALIDITY) == "late"
+    assert world.roster.take(old, True, VALIDITY) == "late"
+    assert world.consumed("1") == 2
+    world.passes(2)
+    assert world.of("1").snapshot is None
+
+
+def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says() -> None:
+    world = World("1", "2")
+    world.roster.take(snapshot("1", WALL - 50), False, VALIDITY)
+    world.roster.take(snapshot("2", WALL - HOUR), False, VALIDITY)
+    assert world.of("1").age == 50
+    assert world.of("2").snapshot is None
+
+
+def test_a_snapshot_from_the_future_in_the_topic_is_replaced_by_the_next_that_arrives() -> None:
+    world = World("1")
+    world.roster.take(snapshot("1", WALL + HOUR, 1), False, VALIDITY)
+    assert world.publishes("1", 2) == ""
+    assert world.consumed("1") == 2
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
+def test_a_jump_of_this_brokers_clock_makes_nothing_stale_or_healthy(jump: float) -> None:
+    world = World("1", "2")
+    world.publishes("1")
+    world.publishes("2")
+    world.wall.now += jump
+    for second in range(0, 120, 5):
+        world.passes(5)
+        assert world.publishes("1", second) == "", "each of them counts at once"
+        assert world.consumed("1") == second
+    assert world.of("2").snapshot is None, "it was silent for longer than validity"
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
+def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapshots_count(jump: float) -> None:
+    world = World("1")
+    counted: dict[int, int | None] = {}
+    for second in range(0, 360, 5):
+        world.publishes("1", second, ahead=jump if 120 <= second < 240 else 0.0)
+        assert world.of("1").snapshot is not None, second
+        counted[second] = world.consumed("1")
+        world.passes(5)
+    for second, consumed in counted.items():
+        assert consumed is not None
+        assert second - consumed < VALIDITY, "nothing older than validity is taken for the state of now"
+    assert [counted[s] for s in (235, 355)] == [235, 355]
+
+
+def test_what_is_read_again_after_a_jump_of_this_clock_is_as_fresh_as_what_it_follows() -> None:
+    world = World("1")
+    world.publishes("1", 1)
+    world.wall.now += HOUR
+    world.passes(5)
+    assert world.publishes("1", 2, live=False) == ""
+    assert world.consumed("1") == 2
+
+
+def test_strangers_in_a_flood_are_forgotten_and_the_clusters_brokers_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_BROKERS", 10)
+    world = World("1", "2")
+    world.publishes("1", 7)
+    for number in range(1000):
+        assert world.publishes(f"ghost-{number}") == ""
+    assert len(world.roster._entries) == 10
+    assert world.publishes("2") == ""
+    assert world.consumed("1") == 7
+    assert set(world.known()) == {"1", "2"}
+
+
+def test_more_registered_brokers_than_there_is_room_for_are_refused_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_BROKERS", 1)
+    world = World("1", "2")
+    world.publishes("1", 7)
+    assert world.publishes("2") == "many"
+    assert world.consumed("1") == 7
+
+
+BROKERS = st.sampled_from(["1", "2", "3"])
+
+
+@given(st.lists(st.tuples(BROKERS, st.integers(0, 29), st.integers(0, 5)), max_size=30), st.data())
+def test_any_order_of_any_snapshots_ends_with_the_newest_of_each_broker(
+    told: list[tuple[str, int, int]], data: st.DataObject
+) -> None:
+    # One time has one content, as the model couldn't tell which of two is meant.
+    unique = [(broker, second, second * 7) for broker, second, _ in told]
+    order = data.draw(st.permutations(unique))
+    world = World("1", "2", "3")
+    for broker, second, consumed in order:
+        world.roster.take(snapshot(broker, WALL + second, consumed), data.draw(st.booleans()), VALIDITY)
+    newest: dict[str, tuple[int, int]] = {}
+    for broker, second, consumed in unique:
+        newest[broker] = max(newest.get(broker, (-1, -1)), (second, consumed))
+    for broker in ("1", "2", "3"):
+        assert world.consumed(broker) == (newest[broker][1] if broker in newest else None)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(-2 * HOUR, 2 * HOUR), st.booleans()), max_size=40))
+def test_whatever_the_clocks_do_a_broker_counts_only_within_validity_of_a_word_from_it(
+    steps: list[tuple[float, float, bool]],
+) -> None:
+    world, heard = World("1"), -1e9
+    for pause, ahead, speaks in steps:
+        world.passes(pause)
+        if speaks:
+            world.publishes("1", ahead=ahead)
+            heard = world.clock.now
+        if world.clock.now - heard > VALIDITY:
+            assert world.of("1").snapshot is None

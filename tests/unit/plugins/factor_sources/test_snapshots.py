@@ -1,0 +1,206 @@
+"""The source ``snapshots``: records of all brokers and this broker's own disks, as one state of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
+from quotahost.plugins.disks import monitor as diskwatch
+from quotahost.plugins.disks.file_stores import Disks
+from quotahost.plugins.factor_sources import snapshots as module
+from quotahost.plugins.factor_sources.snapshots import Snapshots
+from quotahost.records.snapshot import Snapshot, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, context
+
+WALL = 1_700_000_000.0
+OWN = Volume("1", "/own", 100, 10)
+HARD = Limit(LimitType.CONSUMED_BYTES, 90)
+
+
+class Topic:
+    """Stands for the follower of the topic and for the members of the cluster."""
+
+    def __init__(self, context: Any, *given: Any) -> None:
+        self.tell: Callable[[Mapping[str, bool]], None] = given[0]
+        self.ever = False
+
+    def close(self) -> None: ...
+
+
+class World:
+    def __init__(self, disks: Disks) -> None:
+        self.clock, self.wall, self.broker, self.disks = Clock(), Clock(WALL), FakeBroker(), disks
+        given = context(self.broker, validity="60s", startup__grace="30s", volumes__period="1h")
+        self.source = Snapshots(given, self.wall, self.clock)
+
+    def knows(self, *brokers: str) -> None:
+        """The topic is read, and the cluster consists of these."""
+        self.source.caught_up()
+        members: Any = self.source._members
+        members.tell(dict.fromkeys(brokers, False))
+        members.ever = True
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall.now += seconds
+
+    def publishes(self, broker: str, consumed: int = 10, live: bool = True, **more: Any) -> None:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now)
+        volume = Volume(broker, "/d", 100, consumed)
+        self.record(broker.encode(), encode(Snapshot(broker, at, (volume,), **more)), live)
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool = True) -> None:
+        self.source.record(key, value, live)
+
+    def read(self) -> ClusterVolumes:
+        """Once a second, so that the numbers are shown anew, too."""
+        self.passes(1)
+        return self.source.read()
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    own = Disks((OWN,))
+    monkeypatch.setattr(module, "Follower", Topic)
+    monkeypatch.setattr(module, "Members", Topic)
+    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: own)
+    made = World(own)
+    yield made
+    made.source.close()
+
+
+def test_the_own_disks_count_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
+    told = world.read()
+    assert told.volumes == (OWN,)
+    assert told.waiting == "topic __quotahost_snapshots is not read yet"
+    world.source.caught_up()
+    assert world.read().waiting == "the cluster has not told its brokers yet"
+    world.knows("1")
+    assert world.read() == ClusterVolumes((OWN,))
+
+
+def test_the_volumes_of_all_brokers_are_one_state_with_the_limits_published_with_them(world: World) -> None:
+    world.knows("1", "2", "3")
+    world.publishes("2", 20, hard=HARD)
+    world.publishes("3", 30)
+    told = world.read()
+    assert set(told.volumes) == {OWN, Volume("2", "/d", 100, 20, hard=HARD), Volume("3", "/d", 100, 30)}
+    assert told.unknown == ()
+
+
+def test_it_is_the_same_object_as_long_as_nothing_changes_also_while_a_broker_is_missing(
+    world: World,
+) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    world.passes(100)
+    told = world.read()
+    assert told.unknown
+    assert world.read() is told
+    world.publishes("2")
+    assert world.read() is not told
+
+
+def test_the_own_disks_are_looked_at_and_not_read_from_the_topic(world: World) -> None:
+    world.knows("1")
+    world.publishes("1", 99)
+    assert world.read().volumes == (OWN,)
+    world.passes(59)
+    world.record(b"1", None)
+    assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
+
+
+def test_a_stale_or_missing_broker_is_unknown_once_it_is_missed(world: World) -> None:
+    world.knows("1", "2", "3")
+    world.publishes("2")
+    assert world.read().unknown == (), "3 is waited for"
+    world.source._watch._look()
+    world.passes(35)
+    assert world.read().unknown == ("broker 3: no snapshot",)
+    world.source._watch._look()
+    world.passes(30)
+    assert world.read().unknown == (
+        "broker 2: its newest snapshot is older than validity (60 s)", "broker 3: no snapshot",
+    )  # fmt: skip
+
+
+def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_count(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
+    told = world.read()
+    assert Volume("2", "/d", 100, 10) in told.volumes
+    assert told.unknown == (
+        "broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'",
+    )  # fmt: skip
+
+
+def test_a_tombstone_removes_what_is_known_of_a_broker(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    world.record(b"2", None)
+    world.record(None, None)
+    world.record(b"\xff", None)
+    assert world.read().volumes == (OWN,)
+
+
+def test_records_that_are_no_snapshots_are_counted_by_reason_and_change_nothing(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 20)
+    before = world.read()
+    for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"9", b"x" * 300_000)]:
+        world.record(key, value)
+    world.wall.now -= 5
+    world.publishes("2", 99)
+    assert world.read() is before
+    counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
+    assert counted == {"json": 2, "schema": 1, "size": 1, "late": 1}
+
+
+def test_strangers_do_not_count_and_are_no_numbers(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    for number in range(100):
+        world.publishes(f"ghost-{number}", 100)
+    assert {volume.broker for volume in world.read().volumes} == {"1", "2"}
+    assert {key[1] for key in world.broker.shown if key[0] == "Snapshot"} == {"2"}
+
+
+def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
+    world.knows("1", "2", "3", "4")
+    world.publishes("2")
+    world.passes(70)
+    world.publishes("3")
+    world.read()
+    number = world.broker.number
+    assert (number("Snapshot", "Age", "2"), number("Snapshot", "Age", "3")) == (71, 1)
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 1)
+    world.knows("1", "3")
+    world.read()
+    assert number("Snapshot", "Age", "2") is None
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
+
+
+@pytest.mark.parametrize("jump", [3600, -3600])
+def test_a_jump_of_this_brokers_clock_changes_nothing(world: World, jump: float) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    before = world.read()
+    world.wall.now += jump
+    world.passes(50)
+    world.source._watch._look()
+    assert world.read() is before
+    world.passes(20)
+    world.source._watch._look()
+    assert world.read().unknown, "nor does it make a silent broker healthy"
+
+
+def test_a_snapshot_without_limits_leaves_them_to_the_reader(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    assert replace(OWN, broker="2", name="/d") in world.read().volumes

@@ -1,0 +1,189 @@
+"""The JSON of usage and of shares: their schemas, what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from importlib.resources import files
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+
+from quotahost.model import QuotaType
+from quotahost.records import shares as wire_shares
+from quotahost.records import usage as wire_usage
+from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, ClientKey
+from quotahost.records.codec import Refused
+from quotahost.records.shares import Share, Shares
+from quotahost.records.usage import Usage, Used
+
+NOW = datetime(2026, 11, 21, 21, 30, 0, 123000, UTC)
+USAGE, SHARES = (
+    Draft7Validator(json.loads(files("quotahost.records").joinpath(f"schemas/{name}.json").read_text()))
+    for name in ("usage", "shares")
+)
+BOTH = pytest.mark.parametrize(("wire", "schema"), [(wire_usage, USAGE), (wire_shares, SHARES)])
+
+names = st.text(st.characters(codec="utf-8"), max_size=20)
+rates = st.floats(0, allow_infinity=False)
+quotas = st.floats(0, exclude_min=True, allow_infinity=False)
+keys = st.builds(ClientKey, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]))
+used = st.builds(Used, keys, rates, st.none() | rates, quotas)
+share = st.builds(Share, keys, rates, quotas)
+times = st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC)).map(
+    lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)
+)
+numbers = st.integers(0, 2**63 - 1)
+
+
+def several(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(each, max_size=4, unique_by=lambda one: one.key).map(tuple)
+
+
+usages = st.builds(Usage, names, times, several(used), names)
+several_shares = st.builds(Shares, names, numbers, numbers, times, several(share), names)
+
+
+@given(usages)
+def test_usage_keeps_its_schema_and_comes_back(usage: Usage) -> None:
+    value = wire_usage.encode(usage)
+    USAGE.validate(json.loads(value))
+    assert wire_usage.decode(usage.broker.encode(), value) == usage
+
+
+@given(several_shares)
+def test_shares_keep_their_schema_and_come_back(shares: Shares) -> None:
+    value = wire_shares.encode(shares)
+    SHARES.validate(json.loads(value))
+    assert wire_shares.decode(shares.broker.encode(), value) == shares
+
+
+def example(schema: Draft7Validator, **fields: Any) -> dict[str, Any]:
+    form: Any = schema.schema
+    told = json.loads(json.dumps(form["examples"][0]))
+    for name, value in fields.items():
+        target = told["clients"][0] if name in told["clients"][0] else told
+        target[name] = value
+    return {name: value for name, value in told.items() if value is not ...}
+
+
+@BOTH
+def test_the_examples_of_the_schemas_are_read(wire: ModuleType, schema: Draft7Validator) -> None:
+    told = wire.decode(b"1", json.dumps(example(schema)).encode())
+    assert (told.broker, told.cluster) == ("1", "4L6g3nShT-eMCtK--X86sw")
+    assert told.clients[0].key == ("alice", "app", QuotaType.PRODUCE)
+    assert told.clients[0].quota == 3e6
+
+
+@BOTH
+def test_unknown_fields_and_an_unknown_cluster_are_no_reason_to_refuse(
+    wire: ModuleType, schema: Draft7Validator
+) -> None:
+    for cluster in (None, ...):
+        record = example(schema, clusterId=cluster) | {"more": [1]}
+        record["clients"][0]["more"] = {}
+        assert wire.decode(b"1", json.dumps(record).encode()).cluster == ""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"version": 2, "clients": "other"}, "version"),
+        ({"version": ...}, "version"),
+        ({"version": True}, "version"),
+        ({"brokerId": 1}, "schema"),
+        ({"brokerId": "2"}, "key"),
+        ({"clients": ...}, "schema"),
+        ({"clients": None}, "schema"),
+        ({"quota": 0}, "schema"),
+        ({"quota": -1}, "schema"),
+        ({"quota": "3M"}, "schema"),
+        ({"quota": float("nan")}, "schema"),
+        ({"quota": 1e400}, "schema"),
+        ({"quotaType": "REQUEST"}, "schema"),
+        ({"quotaType": None}, "schema"),
+        ({"user": None}, "schema"),
+        ({"clientId": 7}, "schema"),
+        ({"user": "u" * MAX_NAMES}, "size"),
+    ],
+)
+def test_what_is_no_record_of_its_kind_is_refused_with_its_reason(
+    wire: ModuleType, schema: Draft7Validator, fields: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        wire.decode(b"1", json.dumps(example(schema, **fields)).encode())
+    assert refused.value.reason == reason
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "fields", [{"rate": -1}, {"demand": -0.1}, {"demand": "all"}, {"usageAt": "1649336400"}, {"usageAt": 5}]
+)
+def test_usage_with_a_wrong_number_or_time_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=next(iter(fields))):
+        wire_usage.decode(b"1", json.dumps(example(USAGE, **fields)).encode())
+
+
+@pytest.mark.parametrize(
+    "fields", [{"share": -1}, {"share": None}, {"run": -1}, {"sequence": 1.5}, {"run": "7"}]
+)
+def test_shares_with_a_wrong_number_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=next(iter(fields))):
+        wire_shares.decode(b"1", json.dumps(example(SHARES, **fields)).encode())
+
+
+@BOTH
+def test_a_client_twice_too_many_clients_and_too_many_bytes_are_refused(
+    wire: ModuleType, schema: Draft7Validator
+) -> None:
+    record = example(schema)
+    (one,) = record["clients"]
+    for clients, reason in (
+        ([one, one], "schema"),
+        ([one | {"user": f"u{n}"} for n in range(MAX_CLIENTS + 1)], "schema"),
+    ):
+        with pytest.raises(Refused) as refused:
+            wire.decode(b"1", json.dumps(record | {"clients": clients}).encode())
+        assert refused.value.reason == reason
+    with pytest.raises(Refused, match="bytes"):
+        wire.decode(b"1", b" " * (MAX_BYTES + 1))
+
+
+@BOTH
+@given(
+    value=st.binary(max_size=200) | st.text(max_size=50).map(str.encode),
+    key=st.none() | st.binary(max_size=3),
+)
+def test_whatever_the_bytes_nothing_but_refused_is_raised(
+    wire: ModuleType, schema: Draft7Validator, value: bytes, key: bytes | None
+) -> None:
+    with pytest.raises(Refused):
+        wire.decode(key, value)
+
+
+def test_of_more_clients_than_a_record_holds_the_first_are_written() -> None:
+    many = tuple(
+        Used(ClientKey(f"u{n}", "app", QuotaType.FETCH), 1.0, None, 2.0) for n in range(MAX_CLIENTS + 5)
+    )
+    assert wire_usage.decode(b"1", wire_usage.encode(Usage("1", NOW, many))).clients == many[:MAX_CLIENTS]
+    long = tuple(
+        Used(ClientKey(f"{n}" + "\0" * (MAX_NAMES // 3), "", QuotaType.FETCH), 1.0, None, 2.0)
+        for n in range(9)
+    )
+    value = wire_usage.encode(Usage("1", NOW, long))
+    assert len(value) < MAX_BYTES
+    assert wire_usage.decode(b"1", value).clients == long[:2]
+
+
+def test_what_could_not_be_read_is_not_written() -> None:
+    for used in (
+        Used(ClientKey("\ud800", "", QuotaType.FETCH), 1.0, None, 2.0),
+        Used(ClientKey("u", "", QuotaType.FETCH), float("nan"), None, 2.0),
+    ):
+        with pytest.raises(Refused):
+            wire_usage.encode(Usage("1", NOW, (used,)))

@@ -1,0 +1,249 @@
+"""The JSON of a cluster's record: its schema, what comes back, what the pipeline may leave out, what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.records.cluster_volumes import (
+    MAX_BYTES,
+    MAX_LISTED,
+    MAX_WORST,
+    ClusterRecord,
+    Filling,
+    OfflineDir,
+    decode,
+    encode,
+)
+from quotahost.records.codec import Refused
+from tests.unit.records.test_snapshot import QUICK
+
+LONG = 2**63 - 1
+FORM: dict[str, Any] = json.loads(
+    files("quotahost.records").joinpath("schemas/cluster-volumes.json").read_text()
+)
+SCHEMA = Draft7Validator(FORM)
+NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
+HARD = Limit(LimitType.MIN_FREE_BYTES, 5)
+DISK = Volume("2", "/d", 100, 97, hard=HARD)
+RECORD = ClusterRecord("c", 7, 42, NOW, reporting=1, volume_count=1, fullest=(Filling(DISK, -12.5, None),))
+
+longs = st.integers(0, LONG)
+names = st.text(st.characters(codec="utf-8"), max_size=20)
+limits = st.builds(Limit, st.sampled_from([LimitType.CONSUMED_BYTES, LimitType.MIN_FREE_BYTES]), longs)
+limits |= st.builds(Limit, st.just(LimitType.MIN_FREE_PERCENTAGE), st.integers(0, 100))
+volumes = st.builds(Volume, names, names, longs, longs, st.none() | limits, st.none() | limits)
+numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+fillings = st.builds(Filling, volumes, numbers, numbers)
+times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
+
+
+def some(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(items, max_size=3).map(tuple)
+
+
+clusters = st.builds(
+    ClusterRecord,
+    names.filter(bool),
+    longs,
+    longs,
+    times,
+    st.none() | times,
+    longs,
+    longs,
+    longs,
+    some(names),
+    some(names),
+    longs,
+    some(st.builds(OfflineDir, names, names)),
+    longs,
+    st.integers(0, 10**30),
+    st.integers(0, 10**30),
+    st.none() | st.floats(0, 1),
+    some(fillings),
+    st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}),
+)
+
+
+def told(**fields: Any) -> dict[str, Any]:
+    return {**json.loads(encode(RECORD)), **fields}
+
+
+def volume(**fields: Any) -> dict[str, Any]:
+    return {"brokerId": "2", "volumeName": "/d", "capacity": 100, "consumed": 97, **fields}
+
+
+def read(value: dict[str, Any]) -> ClusterRecord:
+    return decode(b"c", json.dumps(value).encode())
+
+
+def refusal(value: object, key: bytes | None = b"c") -> Refused:
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    with pytest.raises(Refused) as caught:
+        decode(key, raw)
+    return caught.value
+
+
+# ---- what is written -------------------------------------------------------------------------------
+
+
+@QUICK
+@given(clusters)
+def test_what_is_written_keeps_the_schema_and_comes_back(record: ClusterRecord) -> None:
+    value = encode(record)
+    SCHEMA.validate(json.loads(value))
+    assert decode(record.cluster.encode(), value) == record
+
+
+def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
+    full = replace(
+        RECORD, newest_snapshot_at=NOW, stale=1, missing=1, stale_brokers=("4",), missing_brokers=("5",),
+        offline=1, offline_dirs=(OfflineDir("2", "/e"),), capacity=100, consumed=97, smallest_factor=0.5,
+        worst={LimitType.MIN_FREE_BYTES: (Filling(DISK),)},
+    )  # fmt: skip
+    limited = volume(softLimit={}, hardLimit={"type": "MinFreeBytes", "level": 5})
+    assert json.loads(encode(full)) == {
+        "version": 1, "clusterId": "c", "run": 7, "sequence": 42,
+        "computedAt": "2026-11-21T21:30:00Z", "newestSnapshotAt": "2026-11-21T21:30:00Z",
+        "reporting": 1, "stale": 1, "missing": 1, "staleBrokers": ["4"], "missingBrokers": ["5"],
+        "offline": 1, "offlineLogDirs": [{"brokerId": "2", "logDir": "/e"}],
+        "volumeCount": 1, "capacity": 100, "consumed": 97, "smallestFactor": 0.5,
+        "fullest": [{**limited, "bytesPerSecond": -12.5, "secondsToFull": None}],
+        "worst": {
+            "ConsumedBytes": [],
+            "MinFreeBytes": [{**limited, "bytesPerSecond": None, "secondsToFull": None}],
+            "MinFreePercentage": [],
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"cluster": ""}, "schema"),
+        ({"cluster": "\udcff"}, "json"),
+        ({"run": -1}, "schema"),
+        ({"stale_brokers": tuple(map(str, range(MAX_LISTED + 1)))}, "schema"),
+        ({"fullest": (Filling(DISK),) * (MAX_LISTED + 1)}, "schema"),
+        ({"worst": {LimitType.MIN_FREE_BYTES: (Filling(DISK),) * (MAX_WORST + 1)}}, "schema"),
+        ({"fullest": (Filling(DISK, float("nan")),)}, "schema"),
+        ({"fullest": (Filling(replace(DISK, capacity=LONG + 1)),)}, "schema"),
+    ],
+)
+def test_what_no_reader_would_take_is_not_written(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Refused) as caught:
+        encode(replace(RECORD, **changes))
+    assert caught.value.reason == reason
+
+
+# ---- what is read ----------------------------------------------------------------------------------
+
+
+def test_what_has_no_value_may_be_null_or_left_out() -> None:
+    needed = set(FORM["required"])
+    bare = {name: value for name, value in told().items() if name in needed}
+    nulls = dict.fromkeys(name for name in told() if name not in needed)
+    assert read(bare) == read(bare | nulls)
+    assert read(bare).volumes == (DISK,)
+    for value in (bare, bare | nulls):
+        SCHEMA.validate(value)
+
+
+@pytest.mark.parametrize("none", [None, {}, {"type": None, "level": None}, {"x": 1}])
+def test_a_limit_that_is_not_there_has_any_form_that_spark_gives_it(none: object) -> None:
+    value = told(fullest=[volume(softLimit=none, hardLimit=none)])
+    SCHEMA.validate(value)
+    assert read(value).volumes == (replace(DISK, hard=None),)
+
+
+def test_a_whole_number_is_a_rate_too_and_sums_have_any_size() -> None:
+    (filling,) = read(told(fullest=[volume(bytesPerSecond=5, secondsToFull=600)])).fullest
+    assert (filling.bytes_per_second, filling.seconds_to_full) == (5.0, 600.0)
+    assert read(told(smallestFactor=1)).smallest_factor == 1.0
+    assert read(told(capacity=10**30)).capacity == 10**30
+
+
+def test_unknown_fields_are_harmless_everywhere() -> None:
+    worst = {"ConsumedBytes": [volume(x=1)], "MinFreeTea": [5]}
+    record = read(
+        told(x=[1], worst=worst, fullest=[volume(hardLimit={"type": "MinFreeBytes", "level": 5, "x": 1})])
+    )
+    assert record.fullest == (Filling(DISK),)
+    assert record.worst[LimitType.CONSUMED_BYTES] == (Filling(replace(DISK, hard=None)),)
+
+
+def test_a_cluster_of_which_nothing_reports_has_no_sums() -> None:
+    record = read(told(reporting=0, volumeCount=None, offline=None, capacity=None, consumed=None, fullest=[]))
+    assert (record.volume_count, record.offline, record.capacity, record.consumed) == (0, 0, 0, 0)
+
+
+def test_each_volume_is_told_once_however_often_it_is_listed() -> None:
+    other = Volume("3", "/d", 10, 9)
+    worst = {kind: (Filling(DISK), Filling(other, 1.0)) for kind in LimitType}
+    assert replace(RECORD, worst=worst).volumes == (DISK, other)
+
+
+def test_times_are_kept_in_utc_and_need_a_time_zone() -> None:
+    later = read(told(computedAt="2026-11-21T23:30:00.123+02:00")).computed_at
+    assert (later, later.tzinfo) == (NOW + timedelta(milliseconds=123), UTC)
+    with pytest.raises(ValueError, match="time zone"):
+        replace(RECORD, computed_at=NOW.replace(tzinfo=None))
+
+
+# ---- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"", "json"),
+        (b"\xff", "json"),
+        (b"[" * 200_000, "json"),
+        (b" " * (MAX_BYTES + 1), "size"),
+        ([told()], "schema"),
+        (told(version=2), "version"),
+        (told(version=2, clusterId=5, fullest="elsewhere"), "version"),
+        (told(version=None), "version"),
+        (told(version="1"), "version"),
+        (told(clusterId=""), "schema"),
+        (told(run="7"), "schema"),
+        (told(run=7.5), "schema"),
+        (told(sequence=-1), "schema"),
+        (told(stale=None), "schema"),
+        (told(computedAt=None), "schema"),
+        (told(computedAt="2026-11-21T21:30:00"), "schema"),
+        (told(newestSnapshotAt=5), "schema"),
+        (told(staleBrokers=[4]), "schema"),
+        (told(missingBrokers=["4"] * 65), "schema"),
+        (told(offlineLogDirs=[{"brokerId": "4"}]), "schema"),
+        (told(smallestFactor=1.1), "schema"),
+        (told(fullest=None), "schema"),
+        (told(fullest=[volume(capacity="100")]), "schema"),
+        (told(fullest=[volume(capacity=-1)]), "schema"),
+        (told(fullest=[volume(bytesPerSecond="NaN")]), "schema"),
+        (told(fullest=[volume(hardLimit={"type": "MinFreeBytes"})]), "limit"),
+        (told(fullest=[volume(hardLimit={"type": "MinFreePercentage", "level": 101})]), "limit"),
+        (told(worst={"MinFreeBytes": [volume(softLimit={"type": "x", "level": 1})]}), "limit"),
+        (told(worst=[]), "schema"),
+    ],
+)
+def test_what_breaks_the_form_is_refused_with_its_reason(value: object, reason: str) -> None:
+    assert refusal(value).reason == reason
+
+
+def test_a_version_that_is_not_known_is_told_clearly() -> None:
+    assert str(refusal(told(version=2))) == "version: Input should be less than or equal to 1, not 2"
+
+
+@pytest.mark.parametrize("key", [None, b"", b"d", b"\xff"])
+def test_a_key_that_is_not_the_cluster_id_is_refused(key: bytes | None) -> None:
+    assert refusal(told(), key).reason == "key"

@@ -1,0 +1,119 @@
+"""Whatever stands in a topic: a record is read, or refused with a reason in words; nothing else is raised."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+
+from quotahost.records import cluster_volumes as wire_cluster
+from quotahost.records import shares as wire_shares
+from quotahost.records import snapshot as wire
+from quotahost.records import usage as wire_usage
+from quotahost.records.codec import REASONS, Refused
+from tests.unit.records.test_clients import several_shares, usages
+from tests.unit.records.test_cluster_volumes import clusters
+from tests.unit.records.test_snapshot import QUICK, snapshots
+
+#: By the name of its form: who reads and writes it, records of the kind, and what of one is its key.
+KINDS: dict[str, tuple[ModuleType, st.SearchStrategy[Any], str]] = {
+    "snapshot": (wire, snapshots(), "broker"),
+    "cluster-volumes": (wire_cluster, clusters, "cluster"),
+    "usage": (wire_usage, usages, "broker"),
+    "shares": (wire_shares, several_shares, "broker"),
+}
+ALL = pytest.mark.parametrize("kind", KINDS)
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+overwritten = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), min_size=1, max_size=4)
+
+
+def good(data: st.DataObject, kind: str) -> tuple[bytes, bytes]:
+    """A record's key and value: any, or the example, which leaves nothing out."""
+    of, records, key = KINDS[kind]
+    if data.draw(st.booleans()):
+        return example(kind)
+    record = data.draw(records)
+    return getattr(record, key).encode(), of.encode(record)
+
+
+def form(kind: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(files("quotahost.records").joinpath(f"schemas/{kind}.json").read_text())
+    return told
+
+
+def example(kind: str) -> tuple[bytes, bytes]:
+    """The key and the value of that in the form."""
+    told = form(kind)["examples"][0]
+    key: str = told["clusterId" if kind == "cluster-volumes" else "brokerId"]
+    return key.encode(), json.dumps(told).encode()
+
+
+def survives(kind: str, key: bytes | None, value: bytes) -> None:
+    try:
+        KINDS[kind][0].decode(key, value)
+        return
+    except Refused as error:
+        refused = error
+    assert refused.reason in REASONS
+    assert str(refused).isprintable()
+    assert len(str(refused)) < 500
+
+
+@ALL
+def test_the_example_of_the_form_is_read(kind: str) -> None:
+    Draft7Validator(form(kind)).validate(form(kind)["examples"][0])
+    KINDS[kind][0].decode(*example(kind))
+
+
+@ALL
+@QUICK
+@given(st.none() | st.binary(max_size=5), st.binary())
+def test_any_bytes(kind: str, key: bytes | None, value: bytes) -> None:
+    survives(kind, key, value)
+
+
+@ALL
+@QUICK
+@given(anything)
+def test_any_json(kind: str, told: Any) -> None:
+    survives(kind, b"0", json.dumps(told).encode())
+
+
+@ALL
+@settings(QUICK, max_examples=300)
+@given(st.data())
+def test_a_record_with_anything_put_anywhere(kind: str, data: st.DataObject) -> None:
+    key, value = good(data, kind)
+    told = place = json.loads(value)
+    while isinstance(place, (dict, list)) and place:
+        outer = place
+        at = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))
+        place = place[at]
+        if data.draw(st.booleans()):
+            break
+    outer[at] = data.draw(anything)
+    survives(kind, key, json.dumps(told).encode())
+
+
+@ALL
+@QUICK
+@given(st.data(), overwritten)
+def test_a_record_with_bytes_overwritten(
+    kind: str, data: st.DataObject, changes: list[tuple[int, int]]
+) -> None:
+    key, good_value = good(data, kind)
+    value = bytearray(good_value)
+    for at, byte in changes:
+        value[at % len(value)] = byte
+    survives(kind, key, bytes(value))

@@ -1,0 +1,290 @@
+"""The JSON of a snapshot: the proposal's schema, what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.records.codec import MAX_NAME, Refused, rounded
+from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES, Snapshot, decode, encode
+
+LONG = 2**63 - 1
+FORM: dict[str, Any] = json.loads(files("quotahost.records").joinpath("schemas/snapshot.json").read_text())
+SCHEMA = Draft7Validator(FORM)
+NOW = datetime(2022, 4, 7, 13, 0, tzinfo=UTC)
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+sizes = st.integers(0, LONG)
+names = st.text(st.characters(codec="utf-8"), max_size=20)
+limits = st.builds(Limit, st.sampled_from([LimitType.CONSUMED_BYTES, LimitType.MIN_FREE_BYTES]), sizes)
+limits |= st.builds(Limit, st.just(LimitType.MIN_FREE_PERCENTAGE), st.floats(0, 100) | st.integers(0, 100))
+maybe = st.none() | limits
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    broker = draw(names)
+    own = st.builds(Volume, st.just(broker), names, sizes, sizes, maybe, maybe)
+    volumes = draw(st.lists(own, max_size=4, unique_by=lambda volume: volume.name))
+    times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
+    offline = draw(st.lists(names, max_size=3))
+    limited = (draw(maybe), draw(maybe), tuple(offline))
+    return Snapshot(broker, draw(times), tuple(volumes), *limited, draw(names))
+
+
+def written(snapshot: Snapshot) -> Snapshot:
+    """The snapshot after the rounding that the wire makes."""
+
+    def of(limit: Limit | None) -> Limit | None:
+        return limit and rounded(limit)
+
+    volumes = tuple(replace(v, soft=of(v.soft), hard=of(v.hard)) for v in snapshot.volumes)
+    return replace(snapshot, volumes=volumes, soft=of(snapshot.soft), hard=of(snapshot.hard))
+
+
+def record(**fields: Any) -> dict[str, Any]:
+    """The example of the proposal's schema, with fields replaced; None leaves one out."""
+    told = dict(FORM["examples"][0]) | fields
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def volume(**fields: Any) -> dict[str, Any]:
+    return {"volumeName": "/dev/sdd", "capacity": 100, "consumed": 10} | fields
+
+
+def refusal(value: object, key: bytes | None = b"0") -> Refused:
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    with pytest.raises(Refused) as caught:
+        decode(key, raw)
+    return caught.value
+
+
+# ---- what is written -------------------------------------------------------------------------------
+
+
+@QUICK
+@given(snapshots())
+def test_what_is_written_keeps_the_proposals_schema_and_comes_back(snapshot: Snapshot) -> None:
+    value = encode(snapshot)
+
+    SCHEMA.validate(json.loads(value))
+    assert decode(snapshot.broker.encode(), value) == written(snapshot)
+
+
+@QUICK
+@given(limits, sizes)
+def test_rounding_for_the_wire_never_lets_a_volume_fill_further(limit: Limit, capacity: int) -> None:
+    assert isinstance(rounded(limit).level, int)
+    assert rounded(limit).consumed_at(capacity) <= limit.consumed_at(capacity)
+
+
+def test_the_record_reads_as_in_the_proposal() -> None:
+    percent, free = Limit(LimitType.MIN_FREE_PERCENTAGE, 4.5), Limit(LimitType.MIN_FREE_BYTES, 1_000_000)
+    disk = Volume("0", "/dev/sdd", 107374182400, 10737418240)
+    other = Volume("0", "/dev/sde", 10, 1, soft=Limit(LimitType.CONSUMED_BYTES, 7))
+
+    told = json.loads(encode(Snapshot("0", NOW, (disk, other), percent, free, ("/data/3",))))
+
+    assert told == {
+        "schemaVersion": 1,
+        "brokerId": "0",
+        "snapshotAt": "2022-04-07T13:00:00Z",
+        "hardLimit": {"type": "MinFreeBytes", "level": 1_000_000},
+        "softLimit": {"type": "MinFreePercentage", "level": 5},
+        "volumes": [
+            {"volumeName": "/dev/sdd", "capacity": 107374182400, "consumed": 10737418240},
+            {
+                "volumeName": "/dev/sde",
+                "capacity": 10,
+                "consumed": 1,
+                "softLimit": {"type": "ConsumedBytes", "level": 7},
+            },
+        ],
+        "offlineLogDirs": ["/data/3"],
+    }
+
+
+def test_the_cluster_is_told_once_it_is_known() -> None:
+    told = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1")))
+    assert told["clusterId"] == "c-1"
+    assert "clusterId" not in json.loads(encode(Snapshot("0", NOW, ())))
+
+
+def test_without_limits_the_record_says_so_by_empty_ones() -> None:
+    told = json.loads(encode(Snapshot("0", NOW, ())))
+    assert (told["softLimit"], told["hardLimit"]) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("volumes", "offline", "reason"),
+    [
+        ([Volume("0", "a" * (MAX_NAME + 1), 1, 1)], (), "schema"),
+        ([Volume("0", "\udcff", 1, 1)], (), "json"),
+        ([Volume("0", "a", LONG + 1, 1)], (), "schema"),
+        ([Volume("0", "a", 1, 1, soft=Limit(LimitType.MIN_FREE_BYTES, LONG + 1))], (), "limit"),
+        ([Volume("0", "a", 1, 1), Volume("0", "a", 2, 2)], (), "volumes"),
+        ([Volume("0", str(n), 1, 1) for n in range(MAX_VOLUMES + 1)], (), "volumes"),
+        ([Volume("0", f"{n:1024}", 1, 1) for n in range(300)], (), "size"),
+        ([], ("a" * (MAX_NAME + 1),), "schema"),
+    ],
+)
+def test_what_no_reader_would_take_is_not_written(
+    volumes: list[Volume], offline: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(Refused) as caught:
+        encode(Snapshot("0", NOW, tuple(volumes), offline=offline))
+    assert caught.value.reason == reason
+
+
+# ---- what is read ----------------------------------------------------------------------------------
+
+
+def test_the_proposals_example_is_read() -> None:
+    free, percent = Limit(LimitType.MIN_FREE_BYTES, 1_000_000), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
+    disk = Volume("0", "/dev/sdd", 107374182400, 10737418240, soft=percent, hard=free)
+    assert decode(b"0", json.dumps(record()).encode()) == Snapshot("0", NOW, (disk,), percent, free)
+
+
+def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -> None:
+    own = {"type": "ConsumedBytes", "level": 7}
+    told = record(volumes=[volume(hardLimit=own, softLimit={})])
+
+    (disk,) = decode(b"0", json.dumps(told).encode()).volumes
+
+    assert disk.hard == Limit(LimitType.CONSUMED_BYTES, 7)
+    assert disk.soft == Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
+
+
+def test_unknown_fields_are_harmless_everywhere() -> None:
+    limit = {"type": "MinFreeBytes", "level": 1, "x": None}
+    told = record(x=[1], softLimit=limit, hardLimit={"x": 5}, volumes=[volume(x={}, softLimit={"x": 1})])
+
+    plain = record(softLimit={"type": "MinFreeBytes", "level": 1}, hardLimit={}, volumes=[volume()])
+    assert decode(b"0", json.dumps(told).encode()) == decode(b"0", json.dumps(plain).encode())
+
+
+def test_odd_numbers_and_names_twice_in_unknown_places_are_harmless() -> None:
+    raw = json.dumps(record()).replace('"brokerId"', '"x": NaN, "x": -Infinity, "y": 1e999, "brokerId"')
+    assert decode(b"0", raw.encode()).broker == "0"
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2022-04-07T13:00:00Z", NOW),
+        ("2022-04-07T13:00Z", NOW),
+        ("2022-04-07T15:30:00+02:30", NOW),
+        ("2022-04-07T13:00:00.123456789Z", NOW + timedelta(microseconds=123456)),
+    ],
+)
+def test_times_are_read_with_any_offset_and_precision(text: str, time: datetime) -> None:
+    assert decode(b"0", json.dumps(record(snapshotAt=text)).encode()).taken_at == time
+
+
+def test_the_largest_record_allowed_is_read() -> None:
+    raw = json.dumps(record(volumes=[volume(volumeName=str(n)) for n in range(MAX_VOLUMES)])).encode()
+    assert len(decode(b"0", raw.ljust(MAX_BYTES)).volumes) == MAX_VOLUMES
+    assert refusal(raw.ljust(MAX_BYTES + 1)).reason == "size"
+
+
+# ---- what is refused -------------------------------------------------------------------------------
+
+PERCENT = "MinFreePercentage"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"", "json"),
+        (b"\xff", "json"),
+        (b"{", "json"),
+        (b"[" * 200_000, "json"),
+        (b'{"brokerId": "0", "x": ' + b"9" * 5000 + b"}", "json"),
+        (5, "schema"),
+        ([record()], "schema"),
+        (record(brokerId=0), "schema"),
+        (record(brokerId=None), "schema"),
+        (record(brokerId="0" * 1025), "schema"),
+        (record(snapshotAt=None), "schema"),
+        (record(hardLimit=None), "schema"),
+        (record(softLimit=None), "schema"),
+        (record(volumes=None), "schema"),
+        (record(volumes={}), "schema"),
+        (record(volumes=[5]), "schema"),
+        (record(softLimit=[]), "schema"),
+        (record(offlineLogDirs=[1]), "schema"),
+        (record(volumes=[volume(capacity=100.0)]), "schema"),
+        (record(volumes=[volume(capacity=True)]), "schema"),
+        (record(volumes=[volume(capacity="100")]), "schema"),
+        (record(volumes=[volume(capacity=-1)]), "schema"),
+        (record(volumes=[volume(capacity=LONG + 1)]), "schema"),
+        (record(volumes=[volume(consumed=int("9" * 4300))]), "schema"),
+        (record(volumes=[volume(consumed=float("nan"))]), "schema"),
+        (record(volumes=[volume(volumeName=5)]), "schema"),
+        (record(volumes=[volume(), volume()]), "volumes"),
+        (record(volumes=[volume(volumeName=str(n)) for n in range(1025)]), "volumes"),
+        (record(schemaVersion=2), "version"),
+        (record(schemaVersion=1.0), "version"),
+        (record(schemaVersion=True), "version"),
+        (record(schemaVersion="1"), "version"),
+        (record(schemaVersion=2, volumes="elsewhere", brokerId=0), "version"),
+        (record(softLimit={"type": "MinFreeSpace", "level": 1}), "limit"),
+        (record(softLimit={"type": None, "level": None}), "limit"),
+        (record(softLimit={"type": "MinFreeBytes"}), "limit"),
+        (record(hardLimit={"level": 5}), "limit"),
+        (record(hardLimit={"type": "MinFreeBytes", "level": -1}), "limit"),
+        (record(hardLimit={"type": "MinFreeBytes", "level": LONG + 1}), "limit"),
+        (record(hardLimit={"type": "MinFreeBytes", "level": "1"}), "limit"),
+        (record(hardLimit={"type": PERCENT, "level": 101}), "limit"),
+        (record(hardLimit={"type": PERCENT, "level": 5.0}), "limit"),
+        (record(volumes=[volume(softLimit={"type": PERCENT, "level": 101})]), "limit"),
+        (record(volumes=[volume(hardLimit={"type": "x", "level": 1})]), "limit"),
+    ],
+)
+def test_what_breaks_the_form_is_refused_with_its_reason(value: object, reason: str) -> None:
+    assert refusal(value).reason == reason
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["now", "1649336400", 1649336400, "2022-04-07", "2022-04-07T13:00:00", "2022-13-07T13:00:00Z",
+     "0001-01-01T00:00:00+05:00", "2022-04-07T13:00:00Z\n", "\u0662022-04-07T13:00:00Z"],
+)  # fmt: skip
+def test_a_time_that_is_no_date_time_with_an_offset_is_refused(time: object) -> None:
+    assert refusal(record(snapshotAt=time)).reason == "schema"
+
+
+@pytest.mark.parametrize("key", [None, b"", b"1", b"00", b"\xff", b"0\0"])
+def test_a_key_that_is_not_the_broker_id_is_refused(key: bytes | None) -> None:
+    assert refusal(record(), key).reason == "key"
+
+
+def test_a_refusal_names_the_place_and_shows_little_of_what_was_given() -> None:
+    text = str(refusal(record(volumes=[volume(), volume(volumeName="b", capacity="x\n\x1b" * 10_000)])))
+    assert text.startswith("volumes.1.capacity: ")
+    assert r"not 'x\n\x1b" in text
+    assert text.isprintable()
+    assert len(text) < 200
+
+
+# ---- the value -------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_kept_in_utc_and_needs_a_time_zone() -> None:
+    assert Snapshot("0", NOW.astimezone(timezone(timedelta(hours=2))), ()).taken_at.tzinfo is UTC
+    with pytest.raises(ValueError, match="time zone"):
+        Snapshot("0", NOW.replace(tzinfo=None), ())
+
+
+def test_a_snapshot_holds_volumes_of_its_own_broker_only() -> None:
+    with pytest.raises(ValueError, match="volumes of"):
+        Snapshot("0", NOW, (Volume("1", "/data", 1, 1),))

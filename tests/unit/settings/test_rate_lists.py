@@ -1,0 +1,82 @@
+"""``clientA:4M,clientB:10M``, the form of KIP-13's overrides."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.settings.rate_lists import parse_rates
+
+NAMES = st.text(min_size=1).filter(lambda name: name.strip())
+RATES = st.floats(min_value=1e-3, max_value=1e15)
+
+
+def escaped(name: str) -> str:
+    """Every character behind a backslash: whatever it is, it is part of the name."""
+    return "".join(f"\\{char}" for char in name)
+
+
+def test_the_example_of_kip_13_is_understood_with_its_quotation_marks_and_without() -> None:
+    expected = {"clientA": 4e6, "clientB": 10e6}
+    assert parse_rates("clientA:4M,clientB:10M") == expected
+    assert parse_rates('"clientA:4M,clientB:10M"') == expected
+
+
+def test_blanks_around_names_rates_and_entries_do_not_count() -> None:
+    assert parse_rates(" a b : 4M ,\tc:1Ki ") == {"a b": 4e6, "c": 1024}
+
+
+@pytest.mark.parametrize("text", ["", "  ", '""'])
+def test_an_empty_list_is_nobody(text: str) -> None:
+    assert parse_rates(text) == {}
+
+
+def test_a_backslash_makes_colons_commas_blanks_and_itself_part_of_a_name() -> None:
+    text = r"ns\:app:4M,CN=a\,O=b:2M,back\\slash:1M,\ x\ :3M"
+    assert parse_rates(text) == {"ns:app": 4e6, "CN=a,O=b": 2e6, "back\\slash": 1e6, " x ": 3e6}
+
+
+def test_unlimited_is_none() -> None:
+    assert parse_rates("a:unlimited") == {"a": None}
+
+
+@given(st.dictionaries(NAMES, RATES, max_size=5))
+def test_whatever_the_names_an_escaped_list_reads_back(rates: dict[str, float]) -> None:
+    assert parse_rates(",".join(f"{escaped(name)}:{rate!r}" for name, rate in rates.items())) == rates
+
+
+@given(st.text(alphabet=':,\\" ab1M.-\n', max_size=20))
+def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
+    try:
+        read, told = parse_rates(text), ""
+    except ValueError as wrong:
+        read, told = {}, str(wrong)
+    assert not told or re.search(r"write|remove", told)
+    assert all(name and (rate is None or rate > 0) for name, rate in read.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "remedy"),
+    [
+        ("a:4M,clientB", "'clientB'", "without a rate; write NAME:RATE"),
+        ("a:4M,b:fast", "'b:fast'", "whose rate is not a number; write"),
+        ("a:0", "'a:0'", "whose rate must be finite and above 0"),
+        ("a:-4M", "'a:-4M'", "whose rate must be finite and above 0"),
+        ("a:4X", "'a:4X'", "unknown unit 'X'"),
+        ("a:", "'a:'", "whose rate is empty"),
+        ("ns:app:4M", "'ns:app:4M'", r"more than one colon; write \: for a colon in a name"),
+        ("a:4M b:5M", "'a:4M b:5M'", "a comma between entries"),
+        (":4M", "':4M'", "without a name"),
+        ("a:4M,,b:5M", "an empty entry", "one comma each"),
+        ("a:4M,", "an empty entry", "one comma each"),
+        ("a:4M,a:5M", "'a' twice", "remove one"),
+        ("a\\:4M", r"'a\\:4M'", "without a rate"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_entry_and_the_remedy(text: str, entry: str, remedy: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(entry)) as refused:
+        parse_rates(text)
+    assert remedy in str(refused.value)

@@ -1,0 +1,73 @@
+"""``topics.*``: what is understood, and what an operator is told of what isn't."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quotahost.settings.broker import Settings, describe
+from quotahost.settings.declaration import PREFIX, SettingsError
+
+TOTAL = "topics.total.bytes.in.per.sec.threshold"
+OWN = "topics.bytes.in.per.sec.threshold"
+ERROR = "topics.reject.error"
+
+
+def read(**given: str) -> Settings:
+    names = {"total": TOTAL, "own": OWN, "error": ERROR}
+    return Settings.from_properties({PREFIX + names[key]: text for key, text in given.items()})
+
+
+def refused(**given: str) -> str:
+    with pytest.raises(SettingsError) as error:
+        read(**given)
+    return str(error.value)
+
+
+def test_without_a_total_there_are_no_topic_quotas() -> None:
+    topics = read().topics
+    assert (topics.total, topics.own, topics.reject_error) == (None, (), "NOT_ENOUGH_REPLICAS")
+    assert read(total="unlimited").topics.total is None
+
+
+def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() -> None:
+    settings = read(total="100M", own=" important.v1 : 50M , other_2-x:5Ki", error="policy-violation")
+    assert settings.topics.total == 100_000_000
+    assert settings.topics.own == (("important.v1", 50_000_000), ("other_2-x", 5120))
+    assert settings.topics.reject_error == "POLICY_VIOLATION"
+    shown = {row.property: row.value for row in describe(settings)}
+    assert shown[PREFIX + OWN] == "important.v1: 50,000,000 bytes/s, other_2-x: 5,120 bytes/s"
+
+
+def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> None:
+    parts = [f"t{n}:{n}.1" for n in range(1, 100)]
+    total = sum(range(1, 100)) + 9.9
+    for seed in range(5):
+        random.Random(seed).shuffle(parts)
+        assert len(read(total=repr(total), own=",".join(parts)).topics.own) == 99
+        assert "together, above the" in refused(total=repr(total - 1), own=",".join(parts))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"total": "10M", "own": "a:6M,b:5M"}, ["11,000,000", "10,000,000", TOTAL, "lower them"]),
+        ({"own": "a:6M"}, [f"set {TOTAL}"]),
+        ({"total": "10M", "own": "a"}, ["'a'", "important:50M"]),
+        ({"total": "10M", "own": "a:"}, ["'a:'", "important:50M"]),
+        ({"total": "10M", "own": "a:1M,,b:1M"}, ["''", "important:50M"]),
+        ({"total": "10M", "own": "a:1M,a:2M"}, ["'a' twice"]),
+        ({"total": "10M", "own": "a b:1M"}, ["'a b'", "no topic's name"]),
+        ({"total": "10M", "own": "a:1X"}, ["'1X' for a", "unknown unit 'X'"]),
+        ({"total": "10M", "own": "a:0"}, ["above 0"]),
+        ({"total": "10M", "own": "__consumer_offsets:1M"}, ["internal topic __consumer_offsets", "remove"]),
+        ({"total": "-1"}, [TOTAL, "above 0"]),
+        ({"error": "CORRUPT_MESSAGE"}, [ERROR, "NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED, POLICY"]),
+        ({"error": "POLICY_VIOLATE"}, ["did you mean POLICY_VIOLATION?"]),
+    ],
+)
+def test_what_is_wrong_is_told_by_property_value_and_remedy(given: dict[str, str], words: list[str]) -> None:
+    said = refused(**given)
+    assert said.startswith(PREFIX + "topics.")
+    assert [word for word in words if word not in said] == []

@@ -1,0 +1,194 @@
+"""Limits of single volumes: as written, as refused, and as every source and the task see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.plugins.disks import monitor as diskwatch
+from quotahost.plugins.disks.file_stores import Disks
+from quotahost.plugins.disks.monitor import DiskWatch
+from quotahost.plugins.factor_sources.local import Local
+from quotahost.plugins.policies.limits import Limits
+from quotahost.settings.broker import Settings, describe
+from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.volume_overrides import Override, match
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import context, eventually, settings
+
+NAME = PREFIX + "static.storage.overrides"
+
+
+def bytes_used(level: int) -> Limit:
+    return Limit(LimitType.CONSUMED_BYTES, level)
+
+
+def bytes_free(level: int) -> Limit:
+    return Limit(LimitType.MIN_FREE_BYTES, level)
+
+
+def percent_free(level: float) -> Limit:
+    return Limit(LimitType.MIN_FREE_PERCENTAGE, level)
+
+
+def parsed(text: str) -> tuple[Override, ...]:
+    return Settings.from_properties({NAME: text}).static.storage.overrides
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides"),
+    [
+        (
+            "/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T",
+            (
+                Override("/dev/sdb", percent_free(10), bytes_free(10**10)),
+                Override("/data/2", hard=bytes_used(5 * 10**12)),
+            ),
+        ),
+        (" /a  soft=1Ki ;; ", (Override("/a", soft=bytes_used(1024)),)),
+        ("/my disk/x hard=5", (Override("/my disk/x", hard=bytes_used(5)),)),
+        ("/a hard.min-free-percent=5%", (Override("/a", hard=percent_free(5)),)),
+        ("", ()),
+    ],
+)
+def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Override, ...]) -> None:
+    assert parsed(text) == overrides
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/a", "has the entry '/a' without a limit; write /dev/sdb"),
+        ("hard=5", "has the entry 'hard=5' without a volume; write /dev/sdb"),
+        ("/a hrad=5", "has 'hrad=5' in the entry '/a hrad=5', which is no limit; did you mean hard?"),
+        ("/a x=5", "which is no limit; write one of soft, soft.min-free-bytes"),
+        ("/a hard=5 more", "has 'more' in the entry"),
+        ("/a hard = 5", "has '=' in the entry"),
+        ("/a hard=fast", "has 'hard=fast' in the entry '/a hard=fast': 'fast' is not a number; write"),
+        ("/a hard=", "'' is not a number"),
+        ("/a soft.min-free-percent=10", "must be above 0 and at most 1; write 0.05 or 5%"),
+        ("/a hard=none", "a limit can't be taken away, only changed"),
+        ("/a hard=5 hard.min-free-bytes=5", "has two hard limits in the entry '/a hard=5 hard"),
+        ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),
+        (
+            "/a soft=9 hard=5",
+            "has the entry '/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached",
+        ),
+        (
+            "/a soft.min-free-bytes=5 hard.min-free-bytes=9",
+            "let the hard limit be reached after the soft one",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_property_the_entry_and_the_remedy(text: str, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parsed(text)
+    (problem,) = caught.value.problems
+    assert problem.property == NAME
+    assert words in str(problem)
+
+
+def test_doctor_shows_them_in_full() -> None:
+    rows = describe(Settings.from_properties({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"}))
+    (told,) = (row.value for row in rows if row.property == NAME)
+    assert told == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
+
+
+def test_an_override_alone_makes_the_broker_guard_its_disks() -> None:
+    given = Settings.from_properties({NAME: "/a hard=5T"})
+    assert (given.factor_source, given.policy) == ("local", "limits")
+
+
+# ---- which volume is meant ----
+
+
+def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
+    one, two, three = (Override(name, hard=bytes_used(5)) for name in ("/dev/sda", "/data/2/", "/data/3"))
+    told = match([one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"})
+    assert told.limits == {"/dev/sda": (None, bytes_used(5)), "/dev/sdb": (None, bytes_used(5))}
+    assert told.strangers == ("/data/3",)
+
+
+def test_two_entries_for_one_volume_are_joined_and_of_a_side_set_twice_the_first_holds() -> None:
+    one = Override("/dev/sda", hard=bytes_used(5))
+    two = Override("/data/1", soft=bytes_used(3), hard=bytes_used(9))
+    told = match([one, two], ["/dev/sda"], {"/data/1": "/dev/sda"})
+    assert told.limits == {"/dev/sda": (bytes_used(3), bytes_used(5))}
+    assert told.twice == (
+        "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes",
+    )
+
+
+def test_a_log_directory_whose_volume_is_not_known_now_is_no_stranger() -> None:
+    told = match([Override("/data/1", hard=bytes_used(5))], [], {"/data/1": ""})
+    assert (told.limits, told.strangers) == ({}, ())
+
+
+# ---- what the sources see ----
+
+DISKS = Disks(
+    (Volume("1", "/dev/sda", 100, 50), Volume("1", "/dev/sdb", 100, 50)),
+    places=(("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb")),
+)
+GIVEN = {"volumes__period": "2ms", "static__storage__hard": "90"}
+
+
+@pytest.fixture
+def disks(monkeypatch: pytest.MonkeyPatch) -> list[Disks]:
+    now = [DISKS]
+    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: now[0])
+    return now
+
+
+def broker() -> FakeBroker:
+    return FakeBroker({"log.dirs": "/data/1,/data/2"})
+
+
+def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks: list[Disks]) -> None:
+    given = context(broker(), **GIVEN, static__storage__overrides="/data/2 hard=50")
+    source, policy = Local(given), Limits(given)
+    one, two = source.read().volumes
+    assert (one.hard, two.hard) == (None, bytes_used(50))
+    assert [policy.quota_factor(volume) for volume in (one, two)] == [1.0, 0.0]
+    given.host = settings(**GIVEN, static__storage__overrides="/dev/sda soft=10")
+    eventually(lambda: source.read().volumes[0].soft == bytes_used(10))
+    one, two = source.read().volumes
+    assert two.hard is None
+    assert policy.quota_factor(one) == 0.5, "its own soft limit, and the broker's hard one"
+    source.close()
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_name_without_a_volume_is_logged_once_by_one_of_the_watches(
+    disks: list[Disks], caplog: pytest.LogCaptureFixture, tells: bool
+) -> None:
+    given = context(broker(), volumes__period="1h", static__storage__overrides="/data/7 hard=5")
+    watch = DiskWatch(given, tells=tells)
+    watch._look()
+    watch.close()
+    assert [r.getMessage() for r in caplog.records] == [
+        "static.storage.overrides: /data/7 is no volume or log directory"
+    ] * tells
+
+
+def test_a_name_may_be_a_volume_that_is_hidden_while_a_directory_is_offline(
+    disks: list[Disks], caplog: pytest.LogCaptureFixture
+) -> None:
+    disks[0] = Disks(DISKS.volumes[:1], ("/data/2: gone",), DISKS.places[:1])
+    given = context(
+        broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4"
+    )
+    DiskWatch(given).close()
+    assert caplog.records == []
+
+
+def test_two_real_directories_on_one_store_are_found(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    real = FakeBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"})
+    watch = DiskWatch(context(real, static__storage__overrides=f"{tmp_path / 'b'}/ hard=5"))
+    (volume,) = watch.known().volumes
+    watch.close()
+    assert volume.hard == bytes_used(5)

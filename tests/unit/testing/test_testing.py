@@ -1,0 +1,373 @@
+"""The kit for plugin authors: good plugins pass, and each way to break the contract is caught."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from quotahost.api import Context
+from quotahost.model import Client, ClientQuotaChange, ClusterVolumes, Factor, Quota, QuotaType, Scope, Volume
+from quotahost.plugins.factor_sources.fixed import Fixed
+from quotahost.plugins.suppliers.client_quotas import ClientQuotas
+from quotahost.plugins.suppliers.static import Static
+from quotahost.settings.declaration import SettingsError
+from quotahost.testing.checks import check_factor_source, check_policy, check_supplier, check_task
+from quotahost.testing.host import FakeHost
+from quotahost.testing.samples import CLIENT_QUOTAS
+
+Asked = Callable[[Any, Client, QuotaType], Any]
+
+
+def supplier(quota: Asked, **more: Any) -> type:
+    """A supplier's class of a function of (the plugin, client, quota type)."""
+
+    def init(self: Any, context: Context) -> None:
+        self.context, self.calls = context, 0
+
+    return type("Bad", (), {"__init__": init, "quota": quota, **more})
+
+
+def source(read: Callable[[Any], Any]) -> type:
+    return type("Bad", (), {"__init__": lambda self, context: None, "read": read})
+
+
+def policy(factor: Callable[[Volume], Any]) -> type:
+    return type(
+        "Bad",
+        (),
+        {"__init__": lambda self, context: None, "quota_factor": lambda self, volume: factor(volume)},
+    )
+
+
+def task(run: Callable[[Any], Any], period: Any = timedelta(seconds=1), **more: Any) -> type:
+    return type("Bad", (), {"__init__": lambda self, context: None, "run": run, "period": period, **more})
+
+
+def nothing(*_: Any) -> None:
+    return None
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def function(*_: Any) -> Any:
+        raise error
+
+    return function
+
+
+def counting(plugin: Any, *_: Any) -> Quota:
+    plugin.calls += 1
+    return Quota(plugin.calls)
+
+
+def by_name(plugin: Any, client: Client, quota_type: QuotaType) -> Quota:
+    return Quota(1000.0, Scope.group(client.client_id))
+
+
+# ---- good ones -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Static,
+        "static",
+        EntryPoint("static", "quotahost.plugins.suppliers.static:Static", "quotahost.suppliers"),
+    ],
+)
+def test_a_good_supplier_passes_by_class_name_or_entry_point(entry: Any) -> None:
+    given = {"static.produce": "1M", "static.scope": "user"}
+    check_supplier(entry, given, reconfigured={"static.produce": "2M"})
+
+
+def test_a_supplier_that_announces_what_client_quotas_change_passes() -> None:
+    check_supplier(ClientQuotas, name="client-quotas")
+
+
+def test_a_good_factor_source_passes() -> None:
+    check_factor_source(
+        Fixed, {"plugin.fixed.factor": "0.5"}, reconfigured={"client.quota.callback.plugin.fixed.factor": "0"}
+    )
+
+
+def test_a_good_policy_passes() -> None:
+    check_policy(policy(lambda v: min(1.0, max(0.0, 1 - v.consumed / v.capacity))))
+
+
+def test_a_good_task_passes_and_runs_on_one_thread_of_its_own() -> None:
+    ran: list[threading.Thread] = []
+
+    def noting(*_: Any) -> None:
+        ran.append(threading.current_thread())
+
+    check_task(task(noting, close=noting))
+    assert len(ran) == 4  # run three times, closed once
+    assert len(set(ran)) == 1
+    assert ran[0] is not threading.current_thread()
+
+
+# ---- what a broker's start would refuse ----------------------------------------------------------
+
+
+class Demanding:
+    """Needs a property."""
+
+    class Settings(BaseModel):
+        rate: float
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        return Quota(self.context.settings.rate)
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({}, "plugin.demanding.rate"),
+        ({"plugin.demanding.rate": "fast"}, "plugin.demanding.rate=fast"),
+        ({"plugin.demanding.rate": "1", "plugin.demanding.rat": "1"}, "unknown property"),
+    ],
+)
+def test_properties_are_validated_as_at_a_brokers_start(properties: dict[str, str], told: str) -> None:
+    with pytest.raises(AssertionError, match=r"would not start.*contract 1 of") as failure:
+        check_supplier(Demanding, properties)
+    assert told in str(failure.value)
+    with pytest.raises(SettingsError, match="demanding"):
+        FakeHost("supplier", Demanding, properties)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        raising(RuntimeError("no such file")),
+        raising(SystemExit(3)),
+        type("Lacking", (), {"__init__": nothing}),
+        "no-such-plugin",
+    ],
+)
+def test_what_cannot_be_built_is_caught(entry: Any) -> None:
+    with pytest.raises(AssertionError, match=r"would not start: supplier .*contract 1 of"):
+        check_supplier(entry)
+
+
+# ---- suppliers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("quota", "told", "number"),
+    [
+        (raising(KeyError("alice")), "raised KeyError", 5),
+        (raising(SystemExit(1)), "raised SystemExit", 5),
+        (raising(TimeoutError("late")), "raised TimeoutError", 5),
+        (lambda *_: 1000.0, "a supplier answers a Quota or None", 6),
+        (lambda *_: "1M", "a supplier answers a Quota or None", 6),
+        (lambda *_: False, "a supplier answers a Quota or None", 6),
+        (lambda *_: Quota(float("nan")), "raised ValueError", 5),
+        (lambda *_: Quota(-1.0), "raised ValueError", 5),
+        (lambda *_: time.sleep(0.02), "must answer from memory", 3),
+        (counting, "without a call of answers_changed", 10),
+        (by_name, "a group scope, and only that, needs a non-empty name", 5),
+        (lambda p, c, t: Quota(float(c.client_id)) if ":" in c.client_id else None, "raised ValueError", 5),
+    ],
+)
+def test_a_bad_answer_is_caught(quota: Asked, told: str, number: int) -> None:
+    with pytest.raises(AssertionError, match=rf"(?s){told}.*\(contract {number} of quotahost.api.roles\)"):
+        check_supplier(supplier(quota))
+
+
+def test_a_supplier_that_hangs_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quotahost.testing.host.HANGS", 1.0)
+    with pytest.raises(
+        AssertionError, match=r"quota\(\) for principal 'alice'.* did not return within 1 s \(contract 3"
+    ):
+        check_supplier(supplier(lambda *_: threading.Event().wait()))
+
+
+def test_an_answer_that_is_bad_for_one_client_only_is_caught() -> None:
+    def quota(plugin: Any, client: Client, quota_type: QuotaType) -> Any:
+        return 0 if client == Client("carol", "batch") else None
+
+    check_supplier(supplier(quota))
+    with pytest.raises(AssertionError, match=r"principal 'carol', client-id 'batch', PRODUCE.*contract 6"):
+        check_supplier(supplier(quota), clients=[Client("carol", "batch")])
+
+
+class Listening:
+    """Gives alice what her client quota says; ``announces`` is whether, and for whom, it tells."""
+
+    announces: tuple[str | None, ...] | None = ()
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.rate = context, 1.0
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        return Quota(self.rate) if client.principal == "alice" else None
+
+    def client_quota_changed(self, change: ClientQuotaChange) -> None:
+        self.rate += 1
+        if self.announces is not None:
+            self.context.answers_changed(*self.announces)
+
+
+@pytest.mark.parametrize("announces", [(), ("alice",), ("alice", None)])
+def test_a_change_that_is_announced_for_those_concerned_passes(
+    monkeypatch: pytest.MonkeyPatch, announces: tuple[str | None, ...]
+) -> None:
+    monkeypatch.setattr(Listening, "announces", announces)
+    check_supplier(Listening)
+
+
+@pytest.mark.parametrize("announces", [None, ("bob",), ("alice", "other")])
+def test_a_change_that_is_not_announced_for_those_concerned_is_caught(
+    monkeypatch: pytest.MonkeyPatch, announces: tuple[str | None, ...] | None
+) -> None:
+    monkeypatch.setattr(Listening, "announces", announces)
+    with pytest.raises(AssertionError, match=r"after client_quota_changed\(\).*contract 10"):
+        check_supplier(Listening)
+
+
+def test_an_announcement_of_something_else_than_names_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Listening, "announces", (Client("alice", "app"),))
+    with pytest.raises(AssertionError, match=r"takes names or None.*contract 9"):
+        check_supplier(Listening)
+
+
+@pytest.mark.parametrize("method", ["client_quota_changed", "cluster_changed", "tick", "reconfigure"])
+def test_a_listener_that_raises_is_caught(method: str) -> None:
+    bad = supplier(nothing, **{method: raising(LookupError("gone"))})
+    with pytest.raises(AssertionError, match=rf"{method}\(\) raised LookupError: gone \(contract 5"):
+        check_supplier(bad)
+
+
+def test_a_change_by_the_time_alone_must_be_announced() -> None:
+    def tick(plugin: Any) -> None:
+        plugin.calls += 1
+
+    with pytest.raises(AssertionError, match=r"after tick\(\).*contract 10"):
+        check_supplier(supplier(lambda plugin, *_: Quota(1.0 + plugin.calls), tick=tick))
+
+
+# ---- the end -------------------------------------------------------------------------------------
+
+
+def test_a_close_that_fails_is_caught() -> None:
+    with pytest.raises(AssertionError, match=r"close\(\) raised OSError.*contract 7"):
+        check_supplier(supplier(nothing, close=raising(OSError("busy"))))
+
+
+def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quotahost.testing.host.HANGS", 1.0)
+    stop = threading.Event()
+
+    def init(self: Any, context: Context) -> None:
+        threading.Thread(target=stop.wait, name="forgotten", daemon=True).start()
+
+    try:
+        with pytest.raises(AssertionError, match=r"the thread 'forgotten' still runs \(contract 7"):
+            check_supplier(supplier(nothing, __init__=init))
+    finally:
+        stop.set()
+
+
+def test_a_plugin_that_ends_its_thread_in_close_passes() -> None:
+    def init(self: Any, context: Context) -> None:
+        self.stop = threading.Event()
+        threading.Thread(target=self.stop.wait, daemon=True).start()
+
+    check_supplier(supplier(nothing, __init__=init, close=lambda self: self.stop.set()))
+
+
+# ---- factor sources, policies, tasks -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("read", "told", "number"),
+    [
+        (lambda self: 0.5, "a factor source answers", 6),
+        (lambda self: Factor(1.5), "raised ValueError", 5),
+        (lambda self: ClusterVolumes(("data",)), "that are none", 6),  # type: ignore[arg-type]
+        (lambda self: ClusterVolumes((), (1,)), "that are none", 6),  # type: ignore[arg-type]
+        (raising(ConnectionError("refused")), "raised ConnectionError", 5),
+    ],
+)
+def test_a_bad_factor_source_is_caught(read: Callable[[Any], Any], told: str, number: int) -> None:
+    with pytest.raises(AssertionError, match=rf"{told}.*contract {number}"):
+        check_factor_source(source(read))
+
+
+@pytest.mark.parametrize(
+    "told", [None, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
+)
+def test_all_that_a_factor_source_may_tell_passes(told: Any) -> None:
+    check_factor_source(source(lambda self: told))
+
+
+@pytest.mark.parametrize(
+    ("factor", "told", "number"),
+    [
+        (lambda v: 1 - v.consumed / v.capacity, "must be a number from 0.0 to 1.0", 6),  # overfull: below 0
+        (lambda v: None, "must be a number", 6),
+        (lambda v: v.consumed / max(v.capacity, v.consumed), "for the emptier", 6),
+        (lambda v: 1 / 0, "raised ZeroDivisionError", 5),
+    ],
+)
+def test_a_bad_policy_is_caught(factor: Callable[[Volume], Any], told: str, number: int) -> None:
+    with pytest.raises(AssertionError, match=rf"{told}.*contract {number}"):
+        check_policy(policy(factor))
+
+
+def test_a_policy_is_asked_for_the_volumes_given() -> None:
+    special = Volume("9", "/special", 10, 5)
+    asked: list[Volume] = []
+    check_policy(policy(lambda v: asked.append(v) or 1.0), volumes=[special])
+    assert special in asked
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (task(raising(OSError("full"))), r"run\(\) raised OSError: full \(contract 5"),
+        (task(nothing, period=timedelta()), r"its period is .*contract 1"),
+        (task(nothing, period=5), r"its period is 5.*contract 1"),
+        (task(lambda self: threading.Event().wait()), r"run\(\) did not return within 1 s \(contract 4"),
+    ],
+)
+def test_a_bad_task_is_caught(bad: type, told: str) -> None:
+    with pytest.raises(AssertionError, match=told):
+        check_task(bad, within=1.0)
+
+
+# ---- the fake host -------------------------------------------------------------------------------
+
+
+def test_the_fake_host_tells_and_remembers() -> None:
+    with FakeHost("supplier", ClientQuotas, node_id=7) as host:
+        assert host.context.node_id == 7
+        assert host.quota("alice", "app", QuotaType.PRODUCE) is None
+        host.client_quota(CLIENT_QUOTAS[0])
+        assert host.quota("alice", "app", QuotaType.PRODUCE) == Quota(1_000_000.0)
+        assert host.announced == [("alice", "app")]
+
+
+def test_a_live_change_goes_to_reconfigure_or_builds_the_plugin_anew() -> None:
+    with FakeHost("supplier", Demanding, {"plugin.demanding.rate": "1"}) as host:
+        first = host.plugin
+        host.reconfigure({"plugin.demanding.rate": "2"})
+        assert host.plugin is not first
+        assert host.quota("a", "b", QuotaType.FETCH) == Quota(2.0)
+        with pytest.raises(SettingsError):
+            host.reconfigure({"plugin.demanding.rate": "fast"})
+        assert host.quota("a", "b", QuotaType.FETCH) == Quota(2.0)
+    with FakeHost("factor_source", Fixed) as host:
+        first = host.plugin
+        host.reconfigure({"plugin.fixed.factor": "0.25"})
+        assert host.plugin is first
+        assert host.plugin.read().value == 0.25
