@@ -1,4 +1,4 @@
-"""The SQL and configuration files of this package."""
+"""The SQL and configuration files of the pipeline."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def sql(name: str, **fields: object) -> str:
 
 
 def path(name: str) -> Path:
-    """Where a file of this package lies."""
-    return Path(str(files(__package__).joinpath(name)))
+    """Where a file of the package ``quotahost.pipeline`` lies."""
+    return Path(str(files("quotahost.pipeline").joinpath(name)))
 
 
 @cache

@@ -24,13 +24,13 @@ from quotahost.pipeline.spark.resources import path
 #
 
 
-DEFAULTS = "spark-defaults.conf"
+DEFAULTS = "spark/conf/spark-defaults.conf"
 
 
-LOG4J = "log4j2.properties"
+LOG4J = "spark/conf/log4j2.properties"
 
 
-POOLS = "fairscheduler.xml"
+POOLS = "spark/conf/fairscheduler.xml"
 
 
 def session(
