@@ -26,7 +26,7 @@ Hour = Annotated[time, BeforeValidator(lambda text: datetime.strptime(text, "%H:
 class OffPeak:
     """Doubles ``produce`` from ``from`` to ``to``."""
 
-    class Settings(BaseModel):
+    class Section(BaseModel):
         """The properties under ``plugin.off-peak.``."""
 
         produce: BytesPerSecond = Field(description="produce rate of each client, in bytes/s, such as 1M")
@@ -50,7 +50,7 @@ class OffPeak:
 
     def rate(self) -> Quota:
         """What holds at this time of day."""
-        own, hour = self.context.settings, self.clock().time()
+        own, hour = self.context.section, self.clock().time()
         past_midnight = own.to < own.from_
         off_peak = hour >= own.from_ or hour < own.to if past_midnight else own.from_ <= hour < own.to
         return Quota(own.produce * (2 if off_peak else 1))

@@ -83,7 +83,7 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
     named = [[replace(u, cluster=f"c{n}") for u in usages] for n, usages in enumerate(clusters)]
     found = all_computed(spark, [usage for usages in named for usage in usages])
     for usages in named:
-        silent = {u.broker for u in usages if u.taken_at < NOW - timedelta(milliseconds=VALIDITY)}
+        silent = {u.broker for u in usages if u.captured_at < NOW - timedelta(milliseconds=VALIDITY)}
         for broker, expected in plain.shares(usages, silent).items():
             got = found.pop((usages[0].cluster, broker)).clients
             assert [(s.key, s.quota) for s in got] == [(s.key, s.quota) for s in expected]

@@ -61,7 +61,7 @@ def refusal(record: Record) -> str | None:
     if record.value is None:
         return None
     try:
-        at = decode(record.key, record.value).taken_at
+        at = decode(record.key, record.value).captured_at
     except Refused as refused:
         return refused.reason
     return "time" if at > record.timestamp + _AHEAD else None
@@ -105,7 +105,7 @@ def _sample(record: Record) -> Sample:
     if record.value is None:
         return Sample(record.timestamp, record.offset, None)
     snapshot = decode(record.key, record.value)
-    return Sample(min(snapshot.taken_at, record.timestamp), record.offset, snapshot)
+    return Sample(min(snapshot.captured_at, record.timestamp), record.offset, snapshot)
 
 
 def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) -> list[ClusterRecord]:

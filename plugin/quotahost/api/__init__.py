@@ -8,7 +8,7 @@ Lifecycle, the same for every role:
     error. A plugin that is not configured is never imported and can break nothing.
  2. It is called with one argument, a :class:`Context`, and returns the plugin: a class whose
     ``__init__`` takes the context, or a factory function. No I/O that may block belongs here.
-    ``context.settings`` is the validated pydantic model named by the ``Settings`` attribute of
+    ``context.section`` is the validated pydantic model named by the ``Section`` attribute of
     the entry point (class or function), filled from ``plugin.NAME.*``; None if it has none.
  3. Suppliers, the factor source and the policy are called on one thread, the host thread, one
     after the other: they need no locks. They must answer from memory: what waits belongs in a
@@ -25,9 +25,9 @@ Lifecycle, the same for every role:
  7. ``close()``, where there is one, is called once, on the host thread (a task's on its own thread),
     within the 5 s that the broker's shutdown grants in all; nothing is called after it. A plugin ends the
     threads that it started.
- 8. Live changes of a plugin's own ``plugin.NAME.*`` properties arrive in ``reconfigure(settings)``,
-    validated, on the host thread; ``context.settings`` is the new one by then. A plugin without it is closed
-    and built anew instead. Live changes of other properties are seen in ``context.host``. After either all
+ 8. Live changes of a plugin's own ``plugin.NAME.*`` properties arrive in ``reconfigure(section)``,
+    validated, on the host thread; ``context.section`` is the new one by then. A plugin without it is closed
+    and built anew instead. Live changes of other properties are seen in ``context.settings``. After either all
     known clients are asked for again.
  9. Any thread may log through ``context.log`` and call ``context.answers_changed``; neither waits.
 10. A supplier's answer is kept until the supplier says by ``answers_changed`` that it would be another.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from quotahost.api.broker import Broker, NoBroker
+from quotahost.settings.broker import Settings
 
 
 def _nothing_changed(principal: str | None = None, client_id: str | None = None) -> None:
@@ -40,9 +41,9 @@ class Context:
 
     Attributes:
         name: its entry point name.
-        settings: its validated ``plugin.NAME.*``, or None if it declares no ``Settings``.
-        host: the broker-wide ``quotahost.settings.broker.Settings`` in force (typed Any to keep this module a
-            leaf). Replaced when they change live: read it when it is needed, keep no part of it.
+        section: its validated ``plugin.NAME.*``, or None if it declares no ``Section``.
+        settings: the broker-wide settings in force. The host replaces them when they change live, so read them
+            when they are needed and keep no part of them.
         node_id: ``node.id`` of this broker.
         log: a logger that ends in the broker's own log.
         broker: what a plugin may ask of the broker that it lives in, and show there.
@@ -55,8 +56,8 @@ class Context:
     """
 
     name: str
-    settings: Any
-    host: Any
+    section: Any
+    settings: Settings
     node_id: int
     log: logging.Logger
     answers_changed: Callable[..., None] = _nothing_changed

@@ -151,7 +151,7 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
     Raises:
         TypeError: the attribute is something else.
     """
-    model = getattr(entry, "Settings", None)
+    model = getattr(entry, "Section", None)
     if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
         return model
     raise TypeError(f"its attribute Settings is {model!r}; make it a subclass of pydantic.BaseModel")

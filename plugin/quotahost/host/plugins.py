@@ -110,13 +110,13 @@ def has_disks(broker: Broker) -> bool:
 def adopt(lineup: Lineup, settings: Settings, guard: Guard) -> None:
     """Give every member the settings in force; those whose own properties changed are reconfigured."""
     for member in lineup:
-        member.context.host = settings
+        member.context.settings = settings
         own = settings.plugin.get(member.name, {})
         if own == member.own:
             continue
         member.own = own
-        member.context.settings = discovery.plugin_settings(member.role, member.name, settings)
-        change = partial(member.plugin.reconfigure, member.context.settings)
+        member.context.section = discovery.plugin_settings(member.role, member.name, settings)
+        change = partial(member.plugin.reconfigure, member.context.section)
         guard.call(member.name, "reconfigure()", "it goes on as it was", change)
 
 
@@ -145,7 +145,7 @@ def _new(
     built = discovery.build(role, name, settings, node, answers_changed, broker)
 
     def another(name: str, broker: Broker) -> discovery.Built:
-        return discovery.build(FACTOR_SOURCE, name, built.context.host, node, broker=broker)
+        return discovery.build(FACTOR_SOURCE, name, built.context.settings, node, broker=broker)
 
     built.context.factor_source = another
     return Member(role, name, built.plugin, built.context, settings.plugin.get(name, {}))

@@ -37,7 +37,7 @@ class Snapshot:
 
     Attributes:
         broker: its id.
-        taken_at: when the volumes were looked at; kept in UTC.
+        captured_at: when the volumes were looked at; kept in UTC.
         volumes: its volumes.
         soft: from where producers are throttled, for all its volumes; None if it sets no such limit.
         hard: where producers are paused; None if it sets no such limit.
@@ -45,11 +45,11 @@ class Snapshot:
         cluster: the id of its cluster; "" while it is unknown.
 
     Raises:
-        ValueError: ``taken_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
+        ValueError: ``captured_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
     """
 
     broker: str
-    taken_at: datetime
+    captured_at: datetime
     volumes: tuple[Volume, ...]
     soft: Limit | None = None
     hard: Limit | None = None
@@ -57,11 +57,11 @@ class Snapshot:
     cluster: str = ""
 
     def __post_init__(self) -> None:
-        if self.taken_at.tzinfo is None:
-            raise ValueError(f"the time of a snapshot needs a time zone: {self.taken_at}")
+        if self.captured_at.tzinfo is None:
+            raise ValueError(f"the time of a snapshot needs a time zone: {self.captured_at}")
         if others := {volume.broker for volume in self.volumes} - {self.broker}:
             raise ValueError(f"a snapshot of broker {self.broker!r} holds volumes of {sorted(others)}")
-        object.__setattr__(self, "taken_at", in_utc(self.taken_at))
+        object.__setattr__(self, "captured_at", in_utc(self.captured_at))
         object.__setattr__(self, "volumes", tuple(self._with_limits(volume) for volume in self.volumes))
 
     def _with_limits(self, volume: Volume) -> Volume:
@@ -122,7 +122,7 @@ def encode(snapshot: Snapshot) -> bytes:
     told: dict[str, Any] = {
         "schemaVersion": 1,
         "brokerId": snapshot.broker,
-        "snapshotAt": snapshot.taken_at.isoformat().replace("+00:00", "Z"),
+        "snapshotAt": snapshot.captured_at.isoformat().replace("+00:00", "Z"),
         "hardLimit": limit_json(snapshot.hard),
         "softLimit": limit_json(snapshot.soft),
         "volumes": [_volume_json(volume, snapshot) for volume in snapshot.volumes],

@@ -50,10 +50,10 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one broker tells of its busiest clients; ``taken_at`` in UTC, ``cluster`` "" while unknown."""
+    """What one broker tells of its busiest clients; ``captured_at`` in UTC, ``cluster`` "" while unknown."""
 
     broker: str
-    taken_at: datetime
+    captured_at: datetime
     clients: tuple[Used, ...]
     cluster: str = ""
 
@@ -88,7 +88,7 @@ def encode(usage: Usage) -> bytes:
     """
     told = {
         "brokerId": usage.broker,
-        "usageAt": time_json(usage.taken_at),
+        "usageAt": time_json(usage.captured_at),
         "clients": [_used_json(each) for each in fitting(usage.clients)],
     }
     value = written(told, usage.cluster)

@@ -133,11 +133,11 @@ def _hosted(role: str, entry: Any, properties: Properties | None, name: str | No
 
 def _changed(host: FakeHost, properties: Properties | None, other: Properties | None) -> Iterator[None]:
     """Change settings live: the broker's to equal ones, then the plugin's own, and back."""
-    host.context.host = host.context.host.model_copy()
+    host.context.settings = host.context.settings.model_copy()
     yield
     change: Callable[[Any], None] | None = getattr(host.plugin, "reconfigure", None)
     if callable(change):
-        host.call("reconfigure()", lambda: change(host.context.settings))
+        host.call("reconfigure()", lambda: change(host.context.section))
         yield
     for given in (other, properties or {}) if other is not None else ():
         try:

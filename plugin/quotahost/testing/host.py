@@ -120,11 +120,11 @@ class FakeHost:
             PluginError, SettingsError: the new properties are refused; nothing has changed.
         """
         settings, plugin = self._settings(properties), self.plugin
-        if settings.plugin.get(self.name, {}) == self.context.host.plugin.get(self.name, {}):
-            self.context.host = settings
+        if settings.plugin.get(self.name, {}) == self.context.settings.plugin.get(self.name, {}):
+            self.context.settings = settings
         elif callable(getattr(plugin, "reconfigure", None)):
             own = discovery.own_settings(self.role, self.name, settings, self._entry)
-            self.context.host, self.context.settings = settings, own
+            self.context.settings, self.context.section = settings, own
             self.call("reconfigure()", lambda: plugin.reconfigure(own))
         else:
             context, new = self._build(settings)

@@ -71,7 +71,7 @@ class Pipeline(Background):
 
     def _publish(self, producer: Producer, sequence: int) -> None:
         now = datetime.now(UTC)
-        silent = {each.broker for each in self._newest.values() if now - each.taken_at > VALIDITY}
+        silent = {each.broker for each in self._newest.values() if now - each.captured_at > VALIDITY}
         for broker, row in shares(self._newest.values(), silent).items():
             told = Shares(broker, self._run_ms, sequence, now, row)
             producer.produce(SHARES, key=broker, value=wire_shares.encode(told))

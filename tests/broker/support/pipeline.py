@@ -67,7 +67,7 @@ class StandIn(Background):
             self._run_id,
             self.sequence,
             datetime.now(UTC),
-            max(snapshot.taken_at for _, snapshot in self._newest.values()),
+            max(snapshot.captured_at for _, snapshot in self._newest.values()),
             reporting=len(fresh),
             stale=len(stale),
             stale_brokers=stale,

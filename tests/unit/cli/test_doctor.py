@@ -88,7 +88,7 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
     code = """
         import pydantic
         class plugin:
-            class Settings(pydantic.BaseModel):
+            class Section(pydantic.BaseModel):
                 open_sesame: pydantic.SecretStr
                 hour: int = 0
     """

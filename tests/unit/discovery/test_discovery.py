@@ -21,7 +21,7 @@ GOOD = """
     from quotahost.units import Duration
 
     class Good:
-        class Settings(BaseModel):
+        class Section(BaseModel):
             off_peak_factor: float = Field(default=2.0, gt=0, description="How much more at night.")
             every: Duration = "1m"
             open_sesame: SecretStr = SecretStr("")
@@ -134,8 +134,8 @@ def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None
 
     context = built.plugin.context
     assert context is built.context
-    assert (context.name, context.node_id, context.host) == ("good", 7, broker)
-    assert (context.settings.off_peak_factor, context.settings.every.total_seconds()) == (3, 300)
+    assert (context.name, context.node_id, context.settings) == ("good", 7, broker)
+    assert (context.section.off_peak_factor, context.section.every.total_seconds()) == (3, 300)
     assert context.log.name == "quotahost.plugin.good"
     context.answers_changed()
     assert told == [1]
@@ -145,7 +145,7 @@ def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     supplier(
         site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context"
     )
-    assert build("supplier", "plain", settings({"supplier": "plain"}), 1).context.settings is None
+    assert build("supplier", "plain", settings({"supplier": "plain"}), 1).context.section is None
     with pytest.raises(SettingsError, match="has no settings of its own; remove it") as error:
         build("supplier", "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}), 1)
     assert f"{PREFIX}plugin.plain.x" in str(error.value)
@@ -174,7 +174,7 @@ def test_unknown_and_wrong_properties_of_a_plugin_are_told_by_their_full_names(s
 
 
 def test_a_required_property_that_is_missing_is_told_with_the_line_to_add(site: Path) -> None:
-    code = "import pydantic\nclass plugin:\n    class Settings(pydantic.BaseModel):\n        base_rate: int"
+    code = "import pydantic\nclass plugin:\n    class Section(pydantic.BaseModel):\n        base_rate: int"
     supplier(site, "strict", code)
     with pytest.raises(SettingsError, match=rf"add a line {PREFIX}plugin.strict.base-rate="):
         plugin_settings("supplier", "strict", settings({"supplier": "strict"}))
@@ -184,7 +184,7 @@ def test_a_model_with_aliases_is_still_set_by_its_field_names(site: Path) -> Non
     code = """
         import pydantic
         class plugin:
-            class Settings(pydantic.BaseModel):
+            class Section(pydantic.BaseModel):
                 base_rate: int = pydantic.Field(alias="baseRate")
     """
     supplier(site, "aliased", code)
@@ -200,10 +200,10 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
     code = """
         import pydantic
         class plugin:
-            class Settings(pydantic.BaseModel):
+            class Section(pydantic.BaseModel):
                 api_token: str = ""
             def __init__(self, context):
-                raise RuntimeError(f"cannot log in with {context.settings.api_token}")
+                raise RuntimeError(f"cannot log in with {context.section.api_token}")
     """
     good(site)
     supplier(site, "telltale", code, distribution="other")
@@ -226,7 +226,7 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
         ("def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
         ("class plugin:\n    quota = 5\n    def __init__(self, context): pass", "plugin has no method quota"),
         (
-            "class plugin:\n    Settings = dict",
+            "class plugin:\n    Section = dict",
             "its attribute Settings is <class 'dict'>; make it a subclass",
         ),
     ],
@@ -305,5 +305,5 @@ def test_a_model_is_what_the_entry_declares() -> None:
         """A function can carry one too."""
 
     assert settings_model(factory) is None
-    factory.Settings = Model  # type: ignore[attr-defined]
+    factory.Section = Model  # type: ignore[attr-defined]
     assert settings_model(factory) is Model

@@ -33,7 +33,7 @@ CODE = """
             return Factor(1.0)
 
     class Choosy(Source):
-        class Settings(BaseModel):
+        class Section(BaseModel):
             share: float = 0.5
 """
 
@@ -129,12 +129,17 @@ def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_broker_th
 ) -> None:
     line_up()
     (first,) = built
-    first.host = settings(
+    first.settings = settings(
         {"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.2"}
     )
     broker: Broker = FakeBroker()
     other: Any = first.factor_source("other", broker).context
-    assert (other.name, other.settings.share, other.broker, other.host) == ("other", 0.2, broker, first.host)
+    assert (other.name, other.section.share, other.broker, other.settings) == (
+        "other",
+        0.2,
+        broker,
+        first.settings,
+    )
 
 
 def test_without_a_host_there_is_none_to_be_built() -> None:

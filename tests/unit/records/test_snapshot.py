@@ -187,7 +187,7 @@ def test_odd_numbers_and_names_twice_in_unknown_places_are_harmless() -> None:
     ],
 )
 def test_times_are_read_with_any_offset_and_precision(text: str, time: datetime) -> None:
-    assert decode(b"0", json.dumps(record(snapshotAt=text)).encode()).taken_at == time
+    assert decode(b"0", json.dumps(record(snapshotAt=text)).encode()).captured_at == time
 
 
 def test_the_largest_record_allowed_is_read() -> None:
@@ -280,7 +280,7 @@ def test_a_refusal_names_the_place_and_shows_little_of_what_was_given() -> None:
 
 
 def test_a_snapshot_is_kept_in_utc_and_needs_a_time_zone() -> None:
-    assert Snapshot("0", NOW.astimezone(timezone(timedelta(hours=2))), ()).taken_at.tzinfo is UTC
+    assert Snapshot("0", NOW.astimezone(timezone(timedelta(hours=2))), ()).captured_at.tzinfo is UTC
     with pytest.raises(ValueError, match="time zone"):
         Snapshot("0", NOW.replace(tzinfo=None), ())
 

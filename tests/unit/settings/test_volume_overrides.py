@@ -152,7 +152,7 @@ def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks:
     one, two = source.read().volumes
     assert (one.hard, two.hard) == (None, bytes_used(50))
     assert [policy.quota_factor(volume) for volume in (one, two)] == [1.0, 0.0]
-    given.host = settings(**GIVEN, static__storage__overrides="/dev/sda soft=10")
+    given.settings = settings(**GIVEN, static__storage__overrides="/dev/sda soft=10")
     eventually(lambda: source.read().volumes[0].soft == bytes_used(10))
     one, two = source.read().volumes
     assert two.hard is None

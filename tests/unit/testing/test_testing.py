@@ -118,14 +118,14 @@ def test_a_good_task_passes_and_runs_on_one_thread_of_its_own() -> None:
 class Demanding:
     """Needs a property."""
 
-    class Settings(BaseModel):
+    class Section(BaseModel):
         rate: float
 
     def __init__(self, context: Context) -> None:
         self.context = context
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        return Quota(self.context.settings.rate)
+        return Quota(self.context.section.rate)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class DiskWatch:
         if disks is None:
             return ClusterVolumes((), waiting=f"broker {self._broker}: its disks have not answered yet")
         unknown = tuple(f"broker {self._broker}, log dir {each}" for each in disks.offline)
-        validity = self._context.host.validity
+        validity = self._context.settings.validity
         if age > validity.total_seconds():
             # No age in it: who compares sentences would see a new one every second.
             silent = f"its disks have not answered for more than validity ({validity.total_seconds():g} s)"
@@ -74,7 +74,7 @@ class DiskWatch:
     def _run(self) -> None:
         while not self._stop.is_set():
             self._try()
-            self._stop.wait(self._context.host.volumes_period.total_seconds())
+            self._stop.wait(self._context.settings.volumes_period.total_seconds())
 
     def _try(self) -> None:
         """A failure that nobody thought of must not end the thread: the disks would stay unknown for good."""
@@ -100,7 +100,7 @@ class DiskWatch:
             self._show(disks, before.volumes if before else ())
 
     def _with_limits(self, disks: Disks) -> Disks:
-        overrides = self._context.host.static.storage.overrides
+        overrides = self._context.settings.static.storage.overrides
         if not overrides:
             return disks
         # An offline directory may be what an override names, or hide the volume that has this name.

@@ -15,7 +15,7 @@ class Fixed:
     it; the property can be changed live. It knows nothing of volumes and protects no disk.
     """
 
-    class Settings(BaseModel):
+    class Section(BaseModel):
         """The properties under ``plugin.fixed.``."""
 
         model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,12 +29,12 @@ class Fixed:
         )
 
     def __init__(self, context: Context) -> None:
-        """Take the factor of ``context.settings``."""
-        self.reconfigure(context.settings)
+        """Take the factor of ``context.section``."""
+        self.reconfigure(context.section)
 
-    def reconfigure(self, settings: Settings) -> None:
+    def reconfigure(self, section: Section) -> None:
         """Report the new factor from the next read on."""
-        self._factor = Factor(settings.factor, f"fixed by plugin.fixed.factor={settings.factor:g}")
+        self._factor = Factor(section.factor, f"fixed by plugin.fixed.factor={section.factor:g}")
 
     def read(self) -> Factor:
         """The factor set, with the property as its reason."""

@@ -19,7 +19,7 @@ class Local:
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to look at the disks; ``clock`` in seconds, monotonic."""
-        self._watch = DiskWatch(context, clock, tells=context.name != context.host.factor_source_second)
+        self._watch = DiskWatch(context, clock, tells=context.name != context.settings.factor_source_second)
         self._told: ClusterVolumes | None = None
 
     def read(self) -> ClusterVolumes:

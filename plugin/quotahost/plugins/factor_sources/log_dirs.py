@@ -25,7 +25,7 @@ class LogDirs:
     as unknown until it is unregistered.
     """
 
-    class Settings(BaseModel):
+    class Section(BaseModel):
         """The properties under ``plugin.log-dirs.``."""
 
         model_config = ConfigDict(extra="forbid", frozen=True)
@@ -38,22 +38,22 @@ class LogDirs:
         """Begin to ask; waits for nothing. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self._started = clock()
-        self._interval = context.settings.interval.total_seconds()
+        self._interval = context.section.interval.total_seconds()
         self._stop = threading.Event()
         self._answer: tuple[float, ClusterVolumes] | None = None
         self._told_failure = False
         self._thread = context.start_thread(context.name, self._run)
 
-    def reconfigure(self, settings: Settings) -> None:
+    def reconfigure(self, section: Section) -> None:
         """Ask at the new interval."""
-        self._interval = settings.interval.total_seconds()
+        self._interval = section.interval.total_seconds()
 
     def read(self) -> ClusterVolumes | None:
         """The last answer; the last volumes, but unknown, once it is older than ``validity``; None before the first."""
         if self._answer is None:
             return None
         answered_at, told = self._answer
-        longest = self._context.host.validity.total_seconds() + self._interval
+        longest = self._context.settings.validity.total_seconds() + self._interval
         if self._clock() - answered_at > longest:
             # No age in it: who compares sentences would see a new one every second.
             silent = (
@@ -88,7 +88,7 @@ class LogDirs:
 
     def _failed(self, problem: Exception) -> None:
         """Told once; not while the broker's own listener may not be open yet."""
-        starting = self._clock() - self._started < self._context.host.startup_grace.total_seconds()
+        starting = self._clock() - self._started < self._context.settings.startup_grace.total_seconds()
         if (self._answer or not starting) and not self._told_failure:
             self._context.log.warning("the cluster doesn't tell its log dirs: %s", problem)
             self._told_failure = True

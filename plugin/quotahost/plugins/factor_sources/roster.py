@@ -53,7 +53,7 @@ class Roster:
 
     def take(self, snapshot: Snapshot, live: bool, validity: float) -> str:
         """A snapshot was read; "" if it is the broker's newest now, else why not: ``late`` or ``many``."""
-        now, wall, taken = self._clock(), self._wall(), snapshot.taken_at.timestamp()
+        now, wall, taken = self._clock(), self._wall(), snapshot.captured_at.timestamp()
         with self._lock:
             kept = self._entries.get(snapshot.broker)
             if kept and taken <= kept.taken and not (live and _overtaken(kept, taken, now, validity)):

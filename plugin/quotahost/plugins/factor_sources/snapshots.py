@@ -36,10 +36,10 @@ class Snapshots:
         self._told: ClusterVolumes | None = None
         self._shown: set[str] = set()
         self._show_at = 0.0
-        self._watch = DiskWatch(context, clock, tells=context.name != context.host.factor_source_second)
+        self._watch = DiskWatch(context, clock, tells=context.name != context.settings.factor_source_second)
         self._members = Members(context, self._roster.register)
-        silence = 3 * context.host.snapshots_period.total_seconds() + 10
-        self._follower = Follower(context, context.host.snapshots_topic, self, silence)
+        silence = 3 * context.settings.snapshots_period.total_seconds() + 10
+        self._follower = Follower(context, context.settings.snapshots_topic, self, silence)
 
     # ---- the follower's thread ----
 
@@ -50,7 +50,7 @@ class Snapshots:
             return
         try:
             snapshot = decode(key, value)
-            refused = self._roster.take(snapshot, live, self._context.host.validity.total_seconds())
+            refused = self._roster.take(snapshot, live, self._context.settings.validity.total_seconds())
         except Refused as problem:
             refused = problem.reason
             self._context.log.debug("refused a record: %s", problem)
@@ -67,7 +67,7 @@ class Snapshots:
 
     def read(self) -> ClusterVolumes:
         """What is known now; the same object as long as it is the same."""
-        host = self._context.host
+        host = self._context.settings
         known = self._roster.known(
             host.validity.total_seconds(),
             host.startup_grace.total_seconds(),
@@ -93,7 +93,7 @@ class Snapshots:
 
     def _waits_for(self) -> str:
         if not self._caught_up:
-            return f"topic {self._context.host.snapshots_topic} is not read yet"
+            return f"topic {self._context.settings.snapshots_topic} is not read yet"
         if not self._members.ever:
             return "the cluster has not told its brokers yet"
         return ""

@@ -92,7 +92,7 @@ class Publisher:
         return self._producer
 
     def _starting(self) -> bool:
-        grace: float = self._context.host.startup_grace.total_seconds()
+        grace: float = self._context.settings.startup_grace.total_seconds()
         return self._clock() - self._started < grace
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

@@ -47,7 +47,7 @@ class Members:
 
     def _failed(self, problem: Exception) -> None:
         """Told once; not while the broker's own listener may not be open yet."""
-        starting = time.monotonic() - self._started < self._context.host.startup_grace.total_seconds()
+        starting = time.monotonic() - self._started < self._context.settings.startup_grace.total_seconds()
         if (self.ever or not starting) and not self._told_failure:
             self._context.log.warning(
                 "the cluster doesn't tell its brokers; the last known stay: %s", problem

@@ -55,7 +55,7 @@ class Forecast(Limits):
 
     depends_on_time: ClassVar = True
 
-    class Settings(BaseModel):
+    class Section(BaseModel):
         """The properties under ``plugin.forecast.``."""
 
         model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,11 +71,11 @@ class Forecast(Limits):
         self._clock = clock
         self._trends: OrderedDict[tuple[str, str], Trend] = OrderedDict()  # longest unseen first
         self._turn, self._applied, self._lowest = 0, 1.0, 1.0
-        self.reconfigure(context.settings)
+        self.reconfigure(context.section)
 
-    def reconfigure(self, settings: Settings) -> None:
+    def reconfigure(self, section: Section) -> None:
         """Hold to the new horizon from the next question on; what was learned stays."""
-        self._horizon = settings.horizon.total_seconds()
+        self._horizon = section.horizon.total_seconds()
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard, and between what the volume's growth allows."""
@@ -105,7 +105,7 @@ class Forecast(Limits):
     def _see(self, trend: Trend, now: float, volume: Volume) -> float:
         if trend.turn == self._turn:  # the second question for a volume begins a new round of questions
             # The smallest factor of all volumes held for each of them; in shadow mode none did.
-            self._applied = 1.0 if self._context.host.mode == "shadow" else self._lowest
+            self._applied = 1.0 if self._context.settings.mode == "shadow" else self._lowest
             self._turn, self._lowest = self._turn + 1, 1.0
         trend.turn = self._turn
         self._trends.move_to_end((volume.broker, volume.name))

@@ -33,13 +33,13 @@ class Limits:
     @property
     def soft_limit(self) -> Limit | None:
         """This broker's own soft limit (proposal 035, getSoftLimit)."""
-        limit: Limit | None = self._context.host.storage_soft
+        limit: Limit | None = self._context.settings.storage_soft
         return limit
 
     @property
     def hard_limit(self) -> Limit | None:
         """This broker's own hard limit (proposal 035, getHardLimit)."""
-        limit: Limit | None = self._context.host.storage_hard
+        limit: Limit | None = self._context.settings.storage_hard
         return limit
 
     def quota_factor(self, volume: Volume) -> float:

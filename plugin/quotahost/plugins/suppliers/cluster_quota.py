@@ -36,7 +36,7 @@ class ClusterQuota:
     On a node that is a controller only nobody produces or fetches: nothing is followed there.
     """
 
-    Settings = ClusterQuotaSettings
+    Section = ClusterQuotaSettings
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ClusterQuota:
     ) -> None:
         """Begin to follow the shares. ``clock`` in seconds, monotonic; ``wall`` since 1970."""
         self._context = context
-        self._rates = ClusterRates(context.settings)
+        self._rates = ClusterRates(context.section)
         self._window = quota_window(context.broker.properties())
         self._book = ShareBook(self._window, clock, wall)
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class ClusterQuota:
             self._begin()
 
     def _begin(self) -> None:
-        context, host = self._context, self._context.host
+        context, host = self._context, self._context.settings
         self._follower = Follower(context, host.shares_topic, self, silence=3 * host.validity.total_seconds())
         self._members = Members(context, self._on_members)
         self._thread = context.start_thread(f"{context.name}-steps", self._run)
@@ -129,7 +129,7 @@ class ClusterQuota:
             self._context.broker.count("Refused", "cluster", "Records")
             return
         with self._lock:
-            self._book.take(shares, live, self._context.host.validity.total_seconds())
+            self._book.take(shares, live, self._context.settings.validity.total_seconds())
 
     # ---- the members' thread ----
 
@@ -185,7 +185,7 @@ class ClusterQuota:
         return [] if needless else self._context.broker.usage(_MOST)
 
     def _bounds(self) -> Bounds:
-        host, window = self._context.host, self._window
+        host, window = self._context.settings, self._window
         step = window / (window + host.max_mute.total_seconds())
         return Bounds(host.validity.total_seconds(), host.floor_bytes, step)
 

@@ -42,11 +42,11 @@ class ControllerMutationSettings(BaseModel):
 class ControllerMutation:
     """Gives a user's rate first, else a client-id's, else the default; other quota types are left to the next."""
 
-    Settings = ControllerMutationSettings
+    Section = ControllerMutationSettings
 
     def __init__(self, context: Context) -> None:
         """Read the settings."""
-        self.reconfigure(context.settings)
+        self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of the client, or None (the next supplier is asked)."""

@@ -36,11 +36,11 @@ class Overrides:
     without an override where no default is set, are left to the next supplier.
     """
 
-    Settings = OverridesSettings
+    Section = OverridesSettings
 
     def __init__(self, context: Context) -> None:
         """Read the settings."""
-        self.reconfigure(context.settings)
+        self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of the client's client-id, whatever the user."""

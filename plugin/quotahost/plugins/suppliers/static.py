@@ -36,12 +36,12 @@ class Static:
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of the type, or None (the next supplier is asked) where no rate is set."""
-        if self._context.host is not self._seen:
+        if self._context.settings is not self._seen:
             self._read()
         return self._quotas.get(quota_type)
 
     def _read(self) -> None:
-        self._seen = self._context.host
+        self._seen = self._context.settings
         static = self._seen.static
         if static.scope not in _SCOPES:
             raise ValueError(f"static.scope {static.scope!r} must be one of: {', '.join(_SCOPES)}")

@@ -33,8 +33,8 @@ class PublishUsage:
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
-        self.period: timedelta = context.host.usage_period
-        self._publisher = Publisher(context, context.host.usage_topic, "usage", self._lost, clock)
+        self.period: timedelta = context.settings.usage_period
+        self._publisher = Publisher(context, context.settings.usage_topic, "usage", self._lost, clock)
         self._demands = Demands(quota_window(context.broker.properties()))
         self._due = clock()
         self._published: dict[ClientKey, Used] | None = None
@@ -48,7 +48,7 @@ class PublishUsage:
         busy = self._publisher.busy()
         used = self._look(started)
         took = timedelta(seconds=self._clock() - started)
-        self.period = max(self._context.host.usage_period, _REST * took)
+        self.period = max(self._context.settings.usage_period, _REST * took)
         self._context.broker.gauge("Usage", "", "Clients", len(used))
         due = started >= self._due
         if not busy and (due or (self._published is not None and is_news(self._published, used))):
@@ -60,7 +60,7 @@ class PublishUsage:
 
     def _look(self, now: float) -> dict[ClientKey, Used]:
         """The busiest clients that have a cluster-wide quota and still use or want something."""
-        most = self._context.host.usage_clients
+        most = self._context.settings.usage_clients
         rates = self._current()
         seen = self._context.broker.usage(_ASK_FOR * most)
         demands = self._demands.look(seen, now)
@@ -74,7 +74,7 @@ class PublishUsage:
 
     def _current(self) -> ClusterRates:
         """As the properties are now, which may change while the broker runs."""
-        host = self._context.host
+        host = self._context.settings
         if host is not self._host:
             own = read_section(NAME, host.plugin.get(NAME, {}), ClusterQuotaSettings)
             self._host, self._rates = host, ClusterRates(cast("ClusterQuotaSettings", own))

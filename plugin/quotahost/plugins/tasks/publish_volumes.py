@@ -29,16 +29,16 @@ class PublishVolumes:
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
-        self.period: timedelta = context.host.volumes_period
-        self._watch = DiskWatch(context, clock, tells=context.host.factor_source not in _LOOK_THEMSELVES)
-        self._publisher = Publisher(context, context.host.snapshots_topic, "volumes", self._lost, clock)
+        self.period: timedelta = context.settings.volumes_period
+        self._watch = DiskWatch(context, clock, tells=context.settings.factor_source not in _LOOK_THEMSELVES)
+        self._publisher = Publisher(context, context.settings.snapshots_topic, "volumes", self._lost, clock)
         self._due = clock()
         self._published: Snapshot | None = None
         self._told_silence = False
 
     def run(self) -> None:
         """Look, and publish if it is time or news."""
-        self.period = self._context.host.volumes_period
+        self.period = self._context.settings.volumes_period
         busy = self._publisher.busy()
         snapshot = self._look()
         if snapshot is None or busy:
@@ -55,7 +55,7 @@ class PublishVolumes:
 
     def _look(self) -> Snapshot | None:
         """The newest look at the disks; None where it is too old to be published as news of now."""
-        host = self._context.host
+        host = self._context.settings
         age, disks = self._watch.read()
         silent = age > max(host.validity / 2, host.snapshots_period + host.volumes_period).total_seconds()
         if silent and not self._told_silence:
@@ -75,7 +75,7 @@ class PublishVolumes:
 
     def _publish(self, snapshot: Snapshot) -> None:
         self._published = snapshot
-        self._due = self._clock() + self._context.host.snapshots_period.total_seconds()
+        self._due = self._clock() + self._context.settings.snapshots_period.total_seconds()
         self._publisher.send(snapshot.broker.encode(), lambda: encode(snapshot))
 
     def _lost(self) -> None:

@@ -14,14 +14,15 @@ from pydantic import ValidationError
 from quotahost.api import Context, QuotaFactorSource
 from quotahost.model import State
 from quotahost.plugins.factor_sources.fixed import Fixed
+from quotahost.settings.broker import Settings
 
 
-def settings(**properties: Any) -> Fixed.Settings:
-    return Fixed.Settings.model_validate(properties)
+def settings(**properties: Any) -> Fixed.Section:
+    return Fixed.Section.model_validate(properties)
 
 
 def fixed(**properties: Any) -> Fixed:
-    context = Context("fixed", settings(**properties), host=None, node_id=1, log=logging.getLogger("test"))
+    context = Context("fixed", settings(**properties), Settings(), 1, logging.getLogger("test"))
     return Fixed(context)
 
 

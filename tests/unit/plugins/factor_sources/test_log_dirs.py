@@ -22,7 +22,7 @@ def make() -> Iterator[Make]:
     made: list[LogDirs] = []
 
     def source(broker: FakeBroker, clock: Clock | None = None, **given: str) -> LogDirs:
-        own = LogDirs.Settings(interval="5ms")  # as in a properties file
+        own = LogDirs.Section(interval="5ms")  # as in a properties file
         made.append(LogDirs(context(broker, "log-dirs", own, **given), clock or Clock()))
         return made[-1]
 
@@ -111,5 +111,5 @@ def test_that_it_never_answered_is_logged_after_startup_grace(
 def test_another_interval_holds_without_a_restart(make: Make) -> None:
     source = make(FakeBroker(brokers={1: False}, directories=[DIR_1]))
     hour = settings(factor__source="log-dirs", **{"plugin__log_dirs__interval": "1h"})
-    source.reconfigure(LogDirs.Settings(**hour.plugin["log-dirs"]))  # texts
+    source.reconfigure(LogDirs.Section(**hour.plugin["log-dirs"]))  # texts
     assert source._interval == 3600

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given, settings
@@ -27,6 +27,8 @@ HORIZON = 600.0
 POLL = 0.25  # seconds between reads
 LAG = 2  # polls until a measurement is seen: 0.5 s
 
+LOG = logging.getLogger("test.forecast")
+
 
 @dataclass
 class Host:
@@ -43,7 +45,9 @@ class Clock:
 
 
 def forecast(clock: Clock, mode: str = "enforce") -> Forecast:
-    context = Context("forecast", Forecast.Settings(), Host(mode=mode), 1, logging.getLogger("test.forecast"))
+    context = Context(
+        "forecast", Forecast.Section(), cast("Any", Host(mode=mode)), 1, logging.getLogger("test.forecast")
+    )
     return Forecast(context, clock)
 
 
@@ -97,7 +101,7 @@ def alone(one: Disk, minutes: float) -> Disk:
 
 def by_ramp(one: Disk, minutes: float) -> Disk:
     clock = Clock()
-    context = Context("limits", None, Host(), 1, logging.getLogger("test.forecast"))
+    context = Context("limits", None, cast("Any", Host()), 1, LOG)
     run(Limits(context), clock, one, minutes=minutes)
     return one
 
@@ -211,7 +215,7 @@ def test_it_is_open_below_soft_and_shut_from_hard_on_at_once() -> None:
 
 def test_without_limits_it_is_open() -> None:
     policy = forecast(Clock())
-    policy._context.host = Host(None, None)
+    policy._context.settings = cast("Any", Host(None, None))
     assert policy.quota_factor(disk(CAPACITY)) == 1.0
 
 
@@ -257,7 +261,7 @@ def test_a_new_horizon_holds_from_then_on() -> None:
     clock = Clock()
     policy, one = forecast(clock), Disk(lambda now: GB)
     run(policy, clock, one, minutes=3)
-    policy.reconfigure(Forecast.Settings(horizon=timedelta(minutes=5)))
+    policy.reconfigure(Forecast.Section(horizon=timedelta(minutes=5)))
     before = one.factors[-1]
     run(policy, clock, one, minutes=1)
     assert one.factors[-1] == pytest.approx(2 * before * 0.85, rel=0.1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given, settings
@@ -34,7 +34,7 @@ class Host:
 
 
 def policy(soft: Limit | None = None, hard: Limit | None = None) -> Limits:
-    return Limits(Context("limits", None, Host(soft, hard), 1, logging.getLogger("test.limits")))
+    return Limits(Context("limits", None, cast("Any", Host(soft, hard)), 1, logging.getLogger("test.limits")))
 
 
 def used(consumed: int, capacity: int = 20, **limits: Any) -> Volume:
@@ -143,10 +143,10 @@ def test_limits_published_with_a_volume_come_before_this_brokers() -> None:
 
 
 def test_this_brokers_limits_may_change_while_it_runs() -> None:
-    context = Context("limits", None, Host(), 1, logging.getLogger("test.limits"))
+    context = Context("limits", None, cast("Any", Host()), 1, logging.getLogger("test.limits"))
     judge = Limits(context)
     factors = [judge.quota_factor(used(12))]
-    context.host = Host(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
+    context.settings = cast("Any", Host(Limit(CONSUMED, 10), Limit(CONSUMED, 15)))
     factors.append(judge.quota_factor(used(12)))
     assert factors == [1.0, 0.6]
 

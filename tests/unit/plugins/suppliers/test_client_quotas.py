@@ -27,6 +27,7 @@ from quotahost.model import (
     ScopeKind,
 )
 from quotahost.plugins.suppliers.client_quotas import ClientQuotas
+from quotahost.settings.broker import Settings
 
 Name: TypeAlias = str | Default | None
 Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
@@ -54,7 +55,7 @@ class Broker:
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
         log = logging.getLogger("test.client-quotas")
-        self.supplier = ClientQuotas(Context("client-quotas", None, None, 1, log, self._note))
+        self.supplier = ClientQuotas(Context("client-quotas", None, Settings(), 1, log, self._note))
 
     def _note(self, principal: str | None = None, client_id: str | None = None) -> None:
         self.announced.append((principal, client_id))

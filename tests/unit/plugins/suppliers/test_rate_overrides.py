@@ -94,7 +94,7 @@ def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: s
 
 
 def test_its_properties_can_be_changed_live_under_their_names_with_dots() -> None:
-    live = live_properties(settings({}, "overrides"), {"overrides": Overrides.Settings})
+    live = live_properties(settings({}, "overrides"), {"overrides": Overrides.Section})
     assert {PREFIX + name for name in KIP_13} <= set(live)
 
 

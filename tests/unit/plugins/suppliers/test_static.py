@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -26,7 +27,7 @@ def static(
         produce=produce, fetch=fetch, request=request, controller_mutation=controller_mutation, scope=scope
     )
     host = SimpleNamespace(static=properties)
-    return Static(Context("static", None, host, node_id=1, log=logging.getLogger("test")))
+    return Static(Context("static", None, cast("Any", host), node_id=1, log=logging.getLogger("test")))
 
 
 def test_it_is_a_supplier() -> None:

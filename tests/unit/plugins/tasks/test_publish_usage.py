@@ -111,14 +111,14 @@ def test_clients_without_a_cluster_wide_quota_are_left_out(world: World) -> None
 
 
 def test_no_more_than_usage_clients_are_told_of_the_busiest(world: World) -> None:
-    world.context.host = settings(usage__clients="1", **OWN)
+    world.context.settings = settings(usage__clients="1", **OWN)
     world.run(use("dave", 9e6), use("bob", 2e6), use("alice", 1e6))
     assert [each.key.user for each in world.kafka.sent[0].clients] == ["bob"]
 
 
 def test_quotas_changed_live_are_told_at_once(world: World) -> None:
     world.run(use())
-    world.context.host = settings(**OWN | {"plugin__cluster_quota__produce.users": "alice:4M"})
+    world.context.settings = settings(**OWN | {"plugin__cluster_quota__produce.users": "alice:4M"})
     assert world.run(use()) == 1
     assert world.kafka.sent[-1].clients[0].quota == 4e6
 

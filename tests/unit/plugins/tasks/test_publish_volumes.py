@@ -38,7 +38,9 @@ class World:
     def start(self) -> None:
         self.task = PublishVolumes(self.context, self.clock)
         self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
-        self.context.host = settings(snapshots__period="5s", volumes__period="250ms", startup__grace="30s")
+        self.context.settings = settings(
+            snapshots__period="5s", volumes__period="250ms", startup__grace="30s"
+        )
 
     def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
         """How many records are sent within this time; runs each 250 ms."""
@@ -87,7 +89,7 @@ def test_a_thousandth_of_the_capacity_is_news_at_once(world: World, consumed: in
 
 def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None:
     world.run(consumed=499_999)
-    world.context.host = settings(
+    world.context.settings = settings(
         snapshots__period="5s", volumes__period="250ms", **{"static__storage__hard": "500K"}
     )
     assert world.run() == 1
@@ -97,7 +99,7 @@ def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None
 
 def test_a_limit_of_its_own_goes_with_its_volume_at_once(world: World) -> None:
     world.run()
-    world.context.host = settings(
+    world.context.settings = settings(
         snapshots__period="5s", volumes__period="250ms", **{"static__storage__overrides": "/d hard=500K"}
     )
     assert world.run() == 1
@@ -202,7 +204,7 @@ def test_it_is_patient_while_the_cluster_does_not_tell_its_brokers(world: World)
 
 def test_snapshots_bear_the_time_at_which_they_are_published(world: World) -> None:
     world.run()
-    assert abs((datetime.now(UTC) - world.kafka.sent[0].taken_at).total_seconds()) < 3600
+    assert abs((datetime.now(UTC) - world.kafka.sent[0].captured_at).total_seconds()) < 3600
 
 
 # ---- what is news ----

@@ -48,7 +48,7 @@ class Turns:
 
     def now(self, heard: Heard, second: str | None) -> Turn:
         """Whose turn it is; ``second`` is the second source's name, None if there is to be none."""
-        validity = self._context.host.validity.total_seconds()
+        validity = self._context.settings.validity.total_seconds()
         overdue = self._silent(heard, validity)
         fresh = heard.age is not None and heard.age <= validity
         back = fresh and not heard.patient
@@ -68,9 +68,9 @@ class Turns:
 
     def _switch(self, by_second: bool, heard: Heard) -> None:
         self._by_second = by_second
-        log, topic = self._context.log, self._context.host.cluster_volumes_topic
+        log, topic = self._context.log, self._context.settings.cluster_volumes_topic
         if by_second:
-            silence = f"for validity ({self._context.host.validity.total_seconds():g} s)"
+            silence = f"for validity ({self._context.settings.validity.total_seconds():g} s)"
             since = "ever" if heard.age is None else silence
             log.warning(
                 "no record of this cluster in %s %s: factor source %s answers", topic, since, self._second

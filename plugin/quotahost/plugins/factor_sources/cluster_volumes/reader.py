@@ -34,7 +34,7 @@ class ClusterReader:
         """Begin to read once the cluster's id is known."""
         if self._follower is None and cluster:
             self._key = cluster.encode()
-            topic = self._context.host.cluster_volumes_topic
+            topic = self._context.settings.cluster_volumes_topic
             self._follower = Follower(self._context, topic, self, _SILENCE, self.absent)
 
     def known(self) -> tuple[ClusterRecord | None, float]:
@@ -45,7 +45,7 @@ class ClusterReader:
         """What it still waits for, "" for nothing."""
         if self._follower is None:
             return "the log directories have not told the cluster's id yet"
-        topic = self._context.host.cluster_volumes_topic
+        topic = self._context.settings.cluster_volumes_topic
         if not self.answered:
             return f"topic {topic} is not read yet"
         return "" if self._newest.known()[0] else f"topic {topic} holds no record of this cluster yet"
@@ -69,7 +69,10 @@ class ClusterReader:
         except Refused as refused:
             problem = refused.reason
             self._once(
-                problem, "a record of %s was refused: %s", self._context.host.cluster_volumes_topic, refused
+                problem,
+                "a record of %s was refused: %s",
+                self._context.settings.cluster_volumes_topic,
+                refused,
             )
         if problem:
             self._context.broker.count("Refused", problem, "Records")
@@ -77,7 +80,7 @@ class ClusterReader:
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
         if not self.answered:
-            self._context.log.info("topic %s is read", self._context.host.cluster_volumes_topic)
+            self._context.log.info("topic %s is read", self._context.settings.cluster_volumes_topic)
         self.answered = True
 
     def absent(self) -> None:
@@ -85,7 +88,7 @@ class ClusterReader:
         self.answered = True
 
     def _take(self, record: ClusterRecord, live: bool) -> str:
-        validity = self._context.host.validity.total_seconds()
+        validity = self._context.settings.validity.total_seconds()
         if _behind(record) > validity:
             self._once(
                 "behind",

@@ -69,7 +69,7 @@ class ClusterVolumesSource:
         self._watch.close()
 
     def _answer(self) -> ClusterVolumes | Factor:
-        host = self._context.host
+        host = self._context.settings
         record, age = self._reader.known()
         grace, expiry = host.startup_grace.total_seconds(), host.snapshots_expiry.total_seconds()
         told = self._held(self._state.of(record, grace, expiry)) if record else _NOTHING
@@ -97,7 +97,7 @@ class ClusterVolumesSource:
 
     def _too_old(self, told: Told) -> Told:
         """Without its age: who compares sentences would see a new one every second."""
-        validity = self._context.host.validity.total_seconds()
+        validity = self._context.settings.validity.total_seconds()
         unknown = f"the newest record of the cluster's volumes is older than validity ({validity:g} s)"
         return replace(told, volumes=(), unknown=(unknown,))
 

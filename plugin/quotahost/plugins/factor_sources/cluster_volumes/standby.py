@@ -31,7 +31,7 @@ class Second:
     @property
     def name(self) -> str | None:
         """Its entry point name, None if there is to be none."""
-        name: str | None = self._context.host.factor_source_second
+        name: str | None = self._context.settings.factor_source_second
         return name
 
     @property
@@ -73,14 +73,14 @@ class Second:
             life.join()
 
     def _own(self, name: str | None) -> Any:
-        return self._context.host.plugin.get(name, {})
+        return self._context.settings.plugin.get(name or "", {})
 
     def _ask(self, life: SecondLife) -> ClusterVolumes | Factor:
         if life.error:
             raise life.error
         if life.built is None:
             return _waits(life.name)
-        life.built.context.host = self._context.host
+        life.built.context.settings = self._context.settings
         told = life.built.plugin.read()
         if told is None:
             return ClusterVolumes((), waiting=f"factor source {life.name} doesn't know")
@@ -132,7 +132,7 @@ class SecondLife:
     def __init__(self, context: Context, name: str, broker: Broker) -> None:
         """``context`` is the first source's."""
         self._context, self.name, self._broker = context, name, broker
-        self.own = context.host.plugin.get(name, {})
+        self.own = context.settings.plugin.get(name or "", {})
         self.built: Built | None = None
         self.error: BaseException | None = None
         self.ready = False

@@ -38,7 +38,7 @@ class Prometheus:
     A live change of its properties builds it anew.
     """
 
-    Settings = PrometheusSettings
+    Section = PrometheusSettings
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         """``clock`` in seconds, monotonic.
@@ -46,8 +46,8 @@ class Prometheus:
         Raises:
             ValueError: ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
         """
-        own: PrometheusSettings = context.settings
-        if own.interval >= context.host.validity:
+        own: PrometheusSettings = context.section
+        if own.interval >= context.settings.validity:
             raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
         self._context, self._clock = context, clock
         self._client = _client(own)
@@ -66,7 +66,7 @@ class Prometheus:
         if last is None:
             return None
         asked_at, told = last
-        validity = self._context.host.validity.total_seconds()
+        validity = self._context.settings.validity.total_seconds()
         if self._clock() - asked_at <= validity:
             return told
         # No age in it: who compares sentences would see a new one every second.
@@ -82,7 +82,7 @@ class Prometheus:
             self._thread.join(JOIN_WITHIN)
 
     def _run(self) -> None:
-        interval = self._context.settings.interval.total_seconds()
+        interval = self._context.section.interval.total_seconds()
         while not self._stop.is_set():
             begin = time.monotonic()
             self._ask()
@@ -90,7 +90,7 @@ class Prometheus:
             self._stop.wait(max(interval - (time.monotonic() - begin), interval / 10))
 
     def _ask(self) -> None:
-        own: PrometheusSettings = self._context.settings
+        own: PrometheusSettings = self._context.section
         asked_at = self._clock()  # before the question, so that the answer is no younger than it seems
         try:
             capacity = self._client.query(own.capacity)

@@ -193,17 +193,17 @@ def test_another_second_source_and_its_own_properties_are_taken_live(begun: Worl
     first = begun.second
     first.answer = ClusterVolumes((OWN, EMPTY))
     eventually(lambda: EMPTY in begun.read().volumes)
-    begun.context.host = settings(**GIVEN, factor__source__second="local")
+    begun.context.settings = settings(**GIVEN, factor__source__second="local")
     begun.read()
     eventually(lambda: first.closed)
     assert begun.second.context.name == "local"
     assert (begun.number("Answers", "snapshots"), begun.number("Answers", "local")) == (None, 1)
     second = begun.second
-    begun.context.host = settings(**GIVEN, factor__source__second="local", plugin__local__x="1")
+    begun.context.settings = settings(**GIVEN, factor__source__second="local", plugin__local__x="1")
     begun.read()
     eventually(lambda: second.closed)
     second = begun.second
-    begun.context.host = settings(**GIVEN, factor__source__second="none")
+    begun.context.settings = settings(**GIVEN, factor__source__second="none")
     begun.read()
     eventually(lambda: second.closed)
     assert begun.number("Answers") == 1
@@ -211,7 +211,7 @@ def test_another_second_source_and_its_own_properties_are_taken_live(begun: Worl
 
 def test_the_settings_in_force_reach_the_second_source(begun: World) -> None:
     begun.passes(61)
-    eventually(lambda: begun.read() and begun.second.context.host is begun.context.host)
+    eventually(lambda: begun.read() and begun.second.context.settings is begun.context.settings)
 
 
 def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: World) -> None:

@@ -71,7 +71,7 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
 def section_of(section: dict[str, str], url: str = "http://prometheus:9090") -> Any:
     least = {"url": url, "capacity": "size", "available": "avail"}
     given = {key: text for key, text in (least | section).items() if text}
-    return read_section("prometheus", given, Prometheus.Settings)
+    return read_section("prometheus", given, Prometheus.Section)
 
 
 def answered(plugin: Prometheus) -> ClusterVolumes:
@@ -163,7 +163,7 @@ def test_a_live_change_of_validity_holds_at_once(source: Make, clock: Clock) -> 
     answered(plugin)
     clock.now += 61
     assert plugin.read() != KNOWN
-    plugin._context.host = Settings.from_properties({"client.quota.callback.validity": "2m"})
+    plugin._context.settings = Settings.from_properties({"client.quota.callback.validity": "2m"})
     assert plugin.read() == KNOWN
 
 
