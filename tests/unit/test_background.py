@@ -29,7 +29,12 @@ def test_a_wake_ends_the_wait() -> None:
 
 def test_close_does_not_wait_for_work_that_hangs() -> None:
     hang, begun = threading.Event(), threading.Event()
-    periodic = Periodic("test", lambda: (begun.set(), hang.wait()) and None, lambda: 3600)
+
+    def work() -> None:
+        begun.set()
+        hang.wait()
+
+    periodic = Periodic("test", work, lambda: 3600)
     assert begun.wait(10)
     assert not periodic.close(within=0.01)
     hang.set()
