@@ -35,7 +35,7 @@ Lifecycle, the same for every role:
     thread.
 """
 
-from quotahost.api.broker import Broker, NoBroker
+from quotahost.api.broker import Broker, Metrics
 from quotahost.api.context import Built, Context
 from quotahost.api.roles import (
     ClientQuotaListener,
@@ -54,7 +54,7 @@ __all__ = [
     "ClusterListener",
     "Context",
     "DataSourceTask",
-    "NoBroker",
+    "Metrics",
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",

@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context
+from quotahost.api import Broker, Context, Metrics
+from quotahost.api.context import nothing_changed
 from quotahost.discovery.entry_points import (
     GROUPS,
     Found,
@@ -82,8 +83,9 @@ def build(
     name: str,
     settings: Settings,
     node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
+    broker: Broker,
+    metrics: Metrics,
+    answers_changed: Callable[..., None] = nothing_changed,
 ) -> Built:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
 
@@ -91,7 +93,7 @@ def build(
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    return construct(role, name, load(role, name), settings, node_id, answers_changed, broker)
+    return construct(role, name, load(role, name), settings, node_id, broker, metrics, answers_changed)
 
 
 def construct(
@@ -100,8 +102,9 @@ def construct(
     entry: Any,
     settings: Settings,
     node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
+    broker: Broker,
+    metrics: Metrics,
+    answers_changed: Callable[..., None] = nothing_changed,
 ) -> Built:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
@@ -110,10 +113,8 @@ def construct(
     """
     own = own_settings(role, name, settings, entry)
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    more: dict[str, Any] = {"answers_changed": answers_changed, "broker": broker}
-    more = {key: value for key, value in more.items() if value is not None}
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(name, own, settings, node_id, log, **more)
+        context = Context(name, own, settings, node_id, log, answers_changed, broker=broker, metrics=metrics)
         plugin = entry(context)
     with failing(role, name, "is not fit for its role"):
         return Built(checked(role, plugin), context)

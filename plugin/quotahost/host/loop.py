@@ -188,7 +188,7 @@ class Host:
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
     def _build(self, settings: Settings, old: Lineup | None = None) -> Lineup:
-        return lineup.build(settings, self._asked, self._changes.add, old)
+        return lineup.build(settings, self._asked, self._shim, self._changes.add, old)
 
     def _install(self, settings: Settings, new: Lineup, old: Lineup | None) -> None:
         lineup.adopt(new, settings, self._guard)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from quotahost.api import Broker, Context, DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier
+from quotahost.api import (
+    Broker,
+    Context,
+    DataSourceTask,
+    Metrics,
+    QuotaFactorSource,
+    QuotaPolicy,
+    QuotaSupplier,
+)
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
 from quotahost.host.exemptions import node_id
@@ -66,6 +74,7 @@ class Lineup:
 def build(
     settings: Settings,
     broker: Broker,
+    metrics: Metrics,
     answers_changed: Callable[..., None],
     old: Lineup | None = None,
 ) -> Lineup:
@@ -85,7 +94,7 @@ def build(
             continue
         kept = old.find(role, name) if old else None
         if kept is None or not _can_stay(kept, settings):
-            kept = _new(role, name, settings, broker, answers_changed)
+            kept = _new(role, name, settings, broker, metrics, answers_changed)
         else:
             discovery.plugin_settings(role, name, settings)  # refused before anything is touched
         members.append(kept)
@@ -139,13 +148,18 @@ def _can_stay(member: Member, settings: Settings) -> bool:
 
 
 def _new(
-    role: str, name: str, settings: Settings, broker: Broker, answers_changed: Callable[..., None]
+    role: str,
+    name: str,
+    settings: Settings,
+    broker: Broker,
+    metrics: Metrics,
+    answers_changed: Callable[..., None],
 ) -> Member:
     node = node_id(broker.properties())
-    built = discovery.build(role, name, settings, node, answers_changed, broker)
+    built = discovery.build(role, name, settings, node, broker, metrics, answers_changed)
 
-    def another(name: str, broker: Broker) -> discovery.Built:
-        return discovery.build(FACTOR_SOURCE, name, built.context.settings, node, broker=broker)
+    def another(name: str, metrics: Metrics) -> discovery.Built:
+        return discovery.build(FACTOR_SOURCE, name, built.context.settings, node, broker, metrics)
 
     built.context.factor_source = another
     return Member(role, name, built.plugin, built.context, settings.plugin.get(name, {}))

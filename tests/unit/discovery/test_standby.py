@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.api import Broker, Context
+from quotahost.api import Context, Metrics
 from quotahost.discovery.entry_points import GROUPS, PluginError
 from quotahost.host import plugins as lineup
 from quotahost.settings.broker import Settings
@@ -62,7 +62,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Context]:
 def line_up(**more: str) -> lineup.Lineup:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
-    return lineup.build(chosen, FakeBroker(), lambda *_: None)
+    return lineup.build(chosen, FakeBroker(), FakeBroker(), lambda *_: None)
 
 
 def test_only_cluster_volumes_has_a_second_source_by_default_and_it_is_snapshots() -> None:
@@ -124,7 +124,7 @@ def test_a_wrong_property_of_its_own_stops_the_start(built: list[Context]) -> No
         line_up(plugin_other_share="much")
 
 
-def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_broker_that_it_gives(
+def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_metrics_that_it_gives(
     built: list[Context],
 ) -> None:
     line_up()
@@ -132,12 +132,12 @@ def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_broker_th
     first.settings = settings(
         {"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.2"}
     )
-    broker: Broker = FakeBroker()
-    other: Any = first.factor_source("other", broker).context
-    assert (other.name, other.section.share, other.broker, other.settings) == (
+    metrics: Metrics = FakeBroker()
+    other: Any = first.factor_source("other", metrics).context
+    assert (other.name, other.section.share, other.metrics, other.settings) == (
         "other",
         0.2,
-        broker,
+        metrics,
         first.settings,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quotahost.api import Broker, Context
+from quotahost.api import Context, Metrics
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
@@ -39,7 +39,7 @@ class SecondSource:
     """What the second source answers or raises; its builder can be held or fail."""
 
     context: Context
-    broker: Broker
+    metrics: Metrics
     answer: Any = READS
     closed: bool = False
 
@@ -68,11 +68,11 @@ class World:
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
         self.sequence = 0
 
-    def build(self, name: str, broker: Broker) -> SecondSource:
+    def build(self, name: str, metrics: Metrics) -> SecondSource:
         assert self.may_build.wait(10)
         if self.trouble:
             raise self.trouble
-        self.built.append(SecondSource(context(name=name), broker))
+        self.built.append(SecondSource(context(name=name), metrics))
         return self.built[-1]
 
     @property
