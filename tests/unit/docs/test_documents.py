@@ -82,3 +82,19 @@ def test_links_lead_somewhere(document: Path) -> None:
         path = document.parent / target if target else document
         assert path.exists(), f"{name_of(document)} links to {target}"
         assert not anchor or anchor in anchors(path), f"{name_of(document)} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("document", [ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_where_a_change_goes_is_there(document: Path) -> None:
+    named = re.findall(
+        r"`((?:plugin|java-shim|harness|tests|tools)/[\w./-]*)`", document.read_text(encoding="utf-8")
+    )
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_modules_that_a_document_names_are_there(document: Path) -> None:
+    named = set(re.findall(r"`([a-z_]+/[\w/]*[\w]+\.(?:py|sql|java))`", document.read_text(encoding="utf-8")))
+    roots = (ROOT, ROOT / "plugin/quotahost", ROOT / "java-shim/src/main/java/org/quotahost")
+    assert [path for path in sorted(named) if not any((root / path).exists() for root in roots)] == []
