@@ -19,6 +19,7 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.quotahost.fence.Asks;
 
 /** A fence and Kafka's own StandardAuthorizer beside it, given the same properties and ACLs. */
 final class AclOracle implements AutoCloseable {

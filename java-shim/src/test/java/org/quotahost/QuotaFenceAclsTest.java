@@ -30,6 +30,8 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.fence.Asks;
+import org.quotahost.fence.Fence;
 
 /** Behind the default, ACLs hold as with Kafka's own StandardAuthorizer beside it. */
 class QuotaFenceAclsTest {
@@ -60,7 +62,7 @@ class QuotaFenceAclsTest {
                 var request = Asks.from(ApiKeys.PRODUCE, user, "app");
                 List<AuthorizationResult> kafkas = oracle.kafkas.authorize(request, Asks.write(NAMES));
                 if (kafkas.contains(AuthorizationResult.ALLOWED)) {
-                    assertThrows(Paused.class, () -> oracle.fence.authorize(request, Asks.write(NAMES)));
+                    assertThrows(Asks.PAUSED, () -> oracle.fence.authorize(request, Asks.write(NAMES)));
                 } else {
                     assertEquals(kafkas, oracle.fence.authorize(request, Asks.write(NAMES)));
                 }

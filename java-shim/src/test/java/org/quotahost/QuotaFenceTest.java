@@ -31,6 +31,9 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.fence.Asks;
+import org.quotahost.fence.Fence;
+import org.quotahost.util.Logged;
 
 /** What stands behind the fence, by client.quota.callback.fence.authorizer. */
 class QuotaFenceTest {
@@ -77,7 +80,7 @@ class QuotaFenceTest {
     }
 
     private static Plain plain(QuotaFence fence) {
-        return assertInstanceOf(Plain.class, fence.inner());
+        return assertInstanceOf(Plain.class, Asks.inner(fence));
     }
 
     @Test
@@ -85,7 +88,7 @@ class QuotaFenceTest {
         String log = Logged.during(() -> {
             QuotaFence fence = Asks.fence("", Map.of());
             fence.completeInitialLoad();
-            assertSame(StandardAuthorizer.class, fence.inner().getClass());
+            assertSame(StandardAuthorizer.class, Asks.inner(fence).getClass());
             assertEquals(List.of(AuthorizationResult.DENIED), fence.authorize(REQUEST, Asks.write("t")));
         });
         assertTrue(log.contains("stands before org.apache.kafka.metadata.authorizer.StandardAuthorizer"), log);
