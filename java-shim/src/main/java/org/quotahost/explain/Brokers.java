@@ -21,7 +21,7 @@ import javax.management.ReflectionException;
 import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
-import org.quotahost.host.PythonHost;
+import org.quotahost.util.NodeProperty;
 
 /**
  * The JVMs of this machine in which quotahost runs, found by the system property that PythonHost sets there: no JVM
@@ -37,14 +37,14 @@ final class Brokers {
     record Running(String pid, String node) {}
 
     /** The one with this process id or node id ("broker:N"), or with "" the only one. */
-    static Running one(String which) throws Explain.Trouble {
+    static Running one(String which) throws ExplainException {
         if (!which.isEmpty() && !which.startsWith("broker:")) return byPid(which);
         List<String> refused = new ArrayList<>();
         List<Running> found = all(refused);
         if (!which.isEmpty()) found.removeIf(broker -> !broker.node().equals(which.substring("broker:".length())));
         if (found.size() == 1) return found.get(0);
-        if (found.isEmpty()) throw new Explain.Trouble("none", String.join("; ", refused));
-        throw new Explain.Trouble("several", found.stream().map(b -> "pid " + b.pid() + " (broker " + b.node() + ")")
+        if (found.isEmpty()) throw new ExplainException("none", String.join("; ", refused));
+        throw new ExplainException("several", found.stream().map(b -> "pid " + b.pid() + " (broker " + b.node() + ")")
                 .collect(Collectors.joining(", ")));
     }
 
@@ -60,20 +60,20 @@ final class Brokers {
             }
             return answers;
         } catch (InstanceNotFoundException e) {
-            throw new Explain.Trouble("no-quotahost", broker.pid());
+            throw new ExplainException("no-quotahost", broker.pid());
         } catch (ReflectionException | MBeanException e) {
-            throw new Explain.Trouble("older", broker.pid());
+            throw new ExplainException("older", broker.pid());
         } finally {
             machine.detach();
         }
     }
 
-    private static Running byPid(String pid) throws Explain.Trouble {
+    private static Running byPid(String pid) throws ExplainException {
         VirtualMachine machine = attach(pid);
         try {
-            return new Running(pid, machine.getSystemProperties().getProperty(PythonHost.NODE, ""));
+            return new Running(pid, machine.getSystemProperties().getProperty(NodeProperty.NAME, ""));
         } catch (IOException e) {
-            throw new Explain.Trouble("refused", "pid " + pid + ": " + e.getMessage());
+            throw new ExplainException("refused", "pid " + pid + ": " + e.getMessage());
         } finally {
             detach(machine);
         }
@@ -87,19 +87,19 @@ final class Brokers {
             try {
                 Running broker = byPid(each.id());
                 if (!broker.node().isEmpty()) found.add(broker);
-            } catch (Explain.Trouble e) {
-                if (e.kind.equals("refused")) refused.add(e.getMessage());
+            } catch (ExplainException e) {
+                if (e.kind().equals("refused")) refused.add(e.getMessage());
             }
         }
         return found;
     }
 
-    private static VirtualMachine attach(String pid) throws Explain.Trouble {
-        if (!answersQuit(pid)) throw new Explain.Trouble("no-jvm", pid);
+    private static VirtualMachine attach(String pid) throws ExplainException {
+        if (!answersQuit(pid)) throw new ExplainException("no-jvm", pid);
         try {
             return VirtualMachine.attach(pid);
         } catch (AttachNotSupportedException | IOException e) {
-            throw new Explain.Trouble("refused", "pid " + pid + ": " + e.getMessage());
+            throw new ExplainException("refused", "pid " + pid + ": " + e.getMessage());
         }
     }
 

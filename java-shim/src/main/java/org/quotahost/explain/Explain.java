@@ -18,29 +18,18 @@ public final class Explain {
 
     private Explain() {}
 
-    /** What ends the command: a kind that the command line tool knows a remedy for. */
-    static final class Trouble extends Exception {
-        private static final long serialVersionUID = 1;
-        final String kind;
-
-        Trouble(String kind, String details) {
-            super(details);
-            this.kind = kind;
-        }
-    }
-
     public static void main(String[] args) {
         System.exit(new Explain().run(args));
     }
 
     private int run(String[] args) {
         try {
-            if (args.length != 3) throw new Trouble("failed", "three arguments are needed: BROKER USER CLIENT");
-            if (ModuleLayer.boot().findModule("jdk.attach").isEmpty()) throw new Trouble("no-jdk", System.getProperty("java.home"));
+            if (args.length != 3) throw new ExplainException("failed", "three arguments are needed: BROKER USER CLIENT");
+            if (ModuleLayer.boot().findModule("jdk.attach").isEmpty()) throw new ExplainException("no-jdk", System.getProperty("java.home"));
             explain(Brokers.one(args[0]), Escape.plain(args[1]), Escape.plain(args[2]));
             return 0;
-        } catch (Trouble e) {
-            print("error", Escape.fields(e.kind, e.getMessage()));
+        } catch (ExplainException e) {
+            print("error", Escape.fields(e.kind(), e.getMessage()));
         } catch (Exception e) {
             print("error", Escape.fields("failed", e));
         }

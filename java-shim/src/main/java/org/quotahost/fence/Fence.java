@@ -10,7 +10,6 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
-import org.quotahost.topics.TopicsOver;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -37,8 +36,8 @@ public final class Fence {
     private Fence() {}
 
     /** All requests of all but the exempt, or those to some topics (null: none). */
-    private record Held(boolean all, TopicsOver topics) {
-        static Held of(boolean all, TopicsOver topics) {
+    private record Held(boolean all, TurnedBackTopics topics) {
+        static Held of(boolean all, TurnedBackTopics topics) {
             return all || topics != null ? new Held(all, topics) : null;
         }
     }
@@ -74,7 +73,7 @@ public final class Fence {
         Held now = held;
         if (now == null || context.requestType() != PRODUCE || !writes(actions, results)) return null;
         if (exempt.holds(context.principal().getName(), context.clientId())) return null;
-        if (!now.all) return now.topics.refusal(actions, results, shadow);
+        if (!now.all) return now.topics.error(actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
         return shadow ? null : Paused.INSTANCE;
     }
@@ -106,12 +105,12 @@ public final class Fence {
     }
 
     /** From now on requests to these topics are turned back, but for those of the exempt; null for none. */
-    public static synchronized void topics(TopicsOver over) {
+    public static synchronized void topics(TurnedBackTopics over) {
         if (over != null) QuietLog.hush();
         held = Held.of(closed(), over);
     }
 
-    private static TopicsOver topics() {
+    private static TurnedBackTopics topics() {
         Held now = held;
         return now == null ? null : now.topics;
     }

@@ -25,6 +25,7 @@ import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Guarded;
+import org.quotahost.util.NodeProperty;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -40,8 +41,6 @@ public final class PythonHost {
     private static final long STACK_BYTES = 16L << 20;
     private static final long CLOSE_MS = 4_000;
     private static final long LONGEST_PAUSE_MS = 30_000;
-    /** The system property by which `quotahost explain` finds this JVM (Brokers). */
-    public static final String NODE = "quotahost.node";
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
@@ -259,7 +258,7 @@ public final class PythonHost {
         awaitReady();
         watch.start();
         topicWatch.start();
-        System.setProperty(NODE, config.broker().getOrDefault("node.id", "-1"));
+        NodeProperty.set(config.broker().getOrDefault("node.id", "-1"));
     }
 
     private void awaitReady() {
@@ -310,7 +309,7 @@ public final class PythonHost {
     }
 
     private void close() {
-        System.clearProperty(NODE);
+        NodeProperty.clear();
         closing.countDown();
         inbox.post("closing", List.of());
         watch.close();

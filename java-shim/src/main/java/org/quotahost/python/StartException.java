@@ -2,6 +2,8 @@ package org.quotahost.python;
 
 /** The host cannot start; the message is for the operator. */
 public final class StartException extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
     public StartException(String message) {
         super(message);
     }

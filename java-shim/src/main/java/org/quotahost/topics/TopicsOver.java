@@ -6,14 +6,16 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.fence.TurnedBackTopics;
 
 /** The topics whose produce requests are turned back now, and with what; replaced as a whole, read by request threads. */
-public record TopicsOver(Map<String, TopicUse> topics, RuntimeException refusal) {
+public record TopicsOver(Map<String, TopicUse> topics, RuntimeException error) implements TurnedBackTopics {
     public static final LongAdder rejections = new LongAdder();
     public static final LongAdder shadowed = new LongAdder();
 
     /** Why a request is turned back, null if none of the topics that it may write to is over. */
-    public RuntimeException refusal(List<Action> actions, List<AuthorizationResult> results, boolean shadow) {
+    @Override
+    public RuntimeException error(List<Action> actions, List<AuthorizationResult> results, boolean shadow) {
         TopicUse over = null;
         for (int i = 0; i < results.size(); i++) {
             var resource = actions.get(i).resourcePattern();
@@ -24,6 +26,6 @@ public record TopicsOver(Map<String, TopicUse> topics, RuntimeException refusal)
         }
         if (over == null) return null;
         (shadow ? shadowed : rejections).increment();
-        return shadow ? null : refusal;
+        return shadow ? null : error;
     }
 }
