@@ -187,7 +187,7 @@ def _pairs(flat: Any) -> dict[str, str]:
 
 
 def _answered(lines: Any) -> list[str]:
-    """What org.quotahost.util.Guarded answers, without its first line.
+    """What org.quotahost.util.Reply answers, without its first line.
 
     Raises:
         ConnectionError: that says what went wrong.

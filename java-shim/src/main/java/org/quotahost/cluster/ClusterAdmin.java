@@ -17,7 +17,7 @@ import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.clients.admin.DescribeLogDirsOptions;
 import org.apache.kafka.clients.admin.LogDirDescription;
 import org.apache.kafka.common.Node;
-import org.quotahost.util.Guarded;
+import org.quotahost.util.Reply;
 
 /**
  * What the cluster tells of its brokers and their log directories, by Java's Admin client in this JVM, as the broker
@@ -40,10 +40,10 @@ public final class ClusterAdmin implements AutoCloseable {
 
     /**
      * Every registered broker, fenced (stopped) ones too: id, then 1 if it is fenced and else 0, tab-separated. As in
-     * all answers here the first line is "", or else what went wrong, and then the only one (Guarded).
+     * all answers here the first line is "", or else what went wrong, and then the only one (Reply).
      */
     public String[] brokers() {
-        return Guarded.lines(this::askBrokers);
+        return Reply.lines(this::askBrokers);
     }
 
     private String[] askBrokers() throws Exception {
@@ -57,7 +57,7 @@ public final class ClusterAdmin implements AutoCloseable {
      * ("" for none), tab-separated. A broker that doesn't answer has one line with its error and no path.
      */
     public String[] logDirs(int[] brokers) {
-        return Guarded.lines(() -> askLogDirs(brokers));
+        return Reply.lines(() -> askLogDirs(brokers));
     }
 
     private String[] askLogDirs(int[] brokers) throws Exception {

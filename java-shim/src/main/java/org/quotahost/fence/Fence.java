@@ -75,7 +75,7 @@ public final class Fence {
         if (exempt.holds(context.principal().getName(), context.clientId())) return null;
         if (!now.all) return now.topics.error(actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
-        return shadow ? null : Paused.INSTANCE;
+        return shadow ? null : FenceClosedException.INSTANCE;
     }
 
     private static boolean writes(List<Action> actions, List<AuthorizationResult> results) {

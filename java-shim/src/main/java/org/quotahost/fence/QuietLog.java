@@ -46,7 +46,7 @@ final class QuietLog {
 
         @Override
         public Result filter(LogEvent event) {
-            return event.getThrown() instanceof TurnedBack ? Result.DENY : Result.NEUTRAL;
+            return event.getThrown() instanceof FenceError ? Result.DENY : Result.NEUTRAL;
         }
     }
 }

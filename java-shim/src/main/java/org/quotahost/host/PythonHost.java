@@ -9,8 +9,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.LongAdder;
-import org.quotahost.cluster.ClientNames;
 import org.quotahost.cluster.ClusterAdmin;
+import org.quotahost.cluster.LibrdkafkaConfig;
 import org.quotahost.cluster.OfflineLogDirs;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
@@ -24,8 +24,8 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.Guarded;
 import org.quotahost.util.NodeProperty;
+import org.quotahost.util.Reply;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -222,14 +222,14 @@ public final class PythonHost {
 
     /** The configuration of a librdkafka client as this broker itself; names and values alternate; secrets included. */
     public String[] clientConfig() {
-        return Guarded.lines(() -> HostConfig.flat(ClientNames.librdkafka(config.client())));
+        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.librdkafka(config.client())));
     }
 
     /** librdkafka's form of a Java client's configuration; names and values alternate in both. */
     public String[] librdkafka(String[] java) {
         Map<String, Object> config = new java.util.HashMap<>();
         for (int i = 0; i < java.length; i += 2) config.put(java[i], java[i + 1]);
-        return Guarded.lines(() -> HostConfig.flat(ClientNames.librdkafka(config)));
+        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.librdkafka(config)));
     }
 
     /** The log directories that Kafka itself has given up. */

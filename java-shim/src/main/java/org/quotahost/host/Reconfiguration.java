@@ -14,7 +14,7 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 
 /**
- * Asks the host about new properties. Only the request of the administrator who changes them waits, and not for
+ * FenceFixture the host about new properties. Only the request of the administrator who changes them waits, and not for
  * long: no answer in time is a no.
  */
 public final class Reconfiguration {

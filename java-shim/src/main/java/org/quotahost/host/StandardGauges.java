@@ -8,7 +8,7 @@ import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.topics.TopicsOver;
+import org.quotahost.topics.TopicsOverThreshold;
 import org.quotahost.util.Escape;
 
 /** The numbers that every broker with the callback shows. The README's table is held against them by a test. */
@@ -55,8 +55,8 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
         gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
-        gauges.add("TopicQuotas", "", "Rejections", TopicsOver.rejections::sum);
-        gauges.add("TopicQuotas", "", "Shadowed", TopicsOver.shadowed::sum);
+        gauges.add("TopicQuotas", "", "Rejections", TopicsOverThreshold.rejections::sum);
+        gauges.add("TopicQuotas", "", "Shadowed", TopicsOverThreshold.shadowed::sum);
         gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
         gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
     }

@@ -3,7 +3,7 @@ package org.quotahost.host;
 import java.util.concurrent.TimeUnit;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.Repeating;
+import org.quotahost.util.PeriodicThread;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -13,7 +13,7 @@ final class Watch {
 
     private final Lease lease;
     private final QuotaTable table;
-    private volatile Repeating thread;
+    private volatile PeriodicThread thread;
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
     private boolean toldFull;
@@ -26,7 +26,7 @@ final class Watch {
     /** Once the lease is configured, which says how often to look. */
     void start() {
         lease.renew();
-        thread = new Repeating("quotahost-watch", everyMs(), this::look, () -> {});
+        thread = new PeriodicThread("quotahost-watch", everyMs(), this::look, () -> {});
         thread.start();
     }
 

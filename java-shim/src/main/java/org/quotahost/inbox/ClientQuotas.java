@@ -9,7 +9,7 @@ import java.util.Set;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
-/** Kafka's client quotas as last told, and which of them the host hasn't heard of. Guarded by the inbox. */
+/** Kafka's client quotas as last told, and which of them the host hasn't heard of. Reply by the inbox. */
 public final class ClientQuotas {
     /** Whom a quota names; a kind is "" (not named), "default" or "name". */
     public record Key(ClientQuotaType type, String userKind, String user, String clientKind, String client) {

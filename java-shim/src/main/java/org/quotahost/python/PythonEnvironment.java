@@ -16,7 +16,7 @@ public record PythonEnvironment(String executable, String libpython, String vers
     private static final String PROPERTY = BrokerConfigs.PREFIX + "python.executable";
     private static final long PROBE_SECONDS = 30;
 
-    /** Asks the interpreter, and refuses one that cannot work with the sentence that cures it. */
+    /** FenceFixture the interpreter, and refuses one that cannot work with the sentence that cures it. */
     public static PythonEnvironment of(String executable) {
         Map<String, String> told = new HashMap<>();
         List<String> path = new ArrayList<>();

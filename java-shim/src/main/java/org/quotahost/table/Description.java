@@ -28,7 +28,7 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
                 client != null && client.unresolved);
     }
 
-    /** Asks Kafka's MBeans: not under the lock. */
+    /** FenceFixture Kafka's MBeans: not under the lock. */
     String line() {
         double[] measured = KafkaRates.now(type, tags);
         return Escape.fields(type.name(), tags.user, tags.clientId, base, limit, newcomer ? "newcomer" : "known", supplier, exempt,

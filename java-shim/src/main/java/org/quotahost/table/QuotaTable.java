@@ -10,8 +10,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.util.Guarded;
 import org.quotahost.util.Histogram;
+import org.quotahost.util.Reply;
 
 /**
  * Quotas by client, remembered for the request threads, which only read: no lock, no allocation on a hit.
@@ -216,7 +216,7 @@ public final class QuotaTable {
 
     /** What the clients use that Kafka measures one by one, the busiest first (Usage says how a line is laid out). */
     public String[] usage(int most) {
-        return Guarded.lines(() -> Usage.lines(used(), most));
+        return Reply.lines(() -> Usage.lines(used(), most));
     }
 
     /** Who asked lately; what Kafka measures for them is asked without the lock. */

@@ -24,7 +24,7 @@ public final class TopicQuotas {
     private volatile Configured configured;
     private volatile double totalRate;
     private volatile double share;
-    private volatile TopicsOver handed;
+    private volatile TopicsOverThreshold handed;
     private final CarriedRate total = new CarriedRate();
     private final Map<String, TopicUse> topics = new HashMap<>();
     private Configured seen;
@@ -42,13 +42,13 @@ public final class TopicQuotas {
      * @param bytesPerSecond of all topics; NaN for no topic quotas
      * @param names of the topics that have a threshold of their own, in the order of their rates (bytes/s)
      * @param spared topics that are never turned back, besides internal ones
-     * @param error with which requests are turned back (OverQuota)
+     * @param error with which requests are turned back (TopicQuotaError)
      */
     public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error) {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
         configured = Double.isNaN(bytesPerSecond) ? null
-                : new Configured(new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), OverQuota.of(error));
+                : new Configured(new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), TopicQuotaError.of(error));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ public final class TopicQuotas {
     }
 
     private void hand(Map<String, TopicUse> over, Configured now) {
-        TopicsOver next = over.isEmpty() ? null : new TopicsOver(Map.copyOf(over), now.refusal);
+        TopicsOverThreshold next = over.isEmpty() ? null : new TopicsOverThreshold(Map.copyOf(over), now.refusal);
         if (Objects.equals(next, handed)) return;
         if (next != null && !Fence.installed() && !toldFence) {
             toldFence = true;
@@ -151,7 +151,7 @@ public final class TopicQuotas {
 
     /** The topics that are over now, by name. */
     public List<String> over() {
-        TopicsOver now = handed;
+        TopicsOverThreshold now = handed;
         return now == null ? List.of() : now.topics().keySet().stream().sorted().toList();
     }
 }

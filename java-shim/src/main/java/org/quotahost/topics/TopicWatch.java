@@ -1,7 +1,7 @@
 package org.quotahost.topics;
 
 import java.util.concurrent.TimeUnit;
-import org.quotahost.util.Repeating;
+import org.quotahost.util.PeriodicThread;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -14,11 +14,11 @@ public final class TopicWatch {
     private static final long TIMES_ITS_LENGTH = 9;
 
     private final TopicQuotas quotas;
-    private final Repeating thread;
+    private final PeriodicThread thread;
 
     public TopicWatch(TopicQuotas quotas) {
         this.quotas = quotas;
-        thread = new Repeating("quotahost-topics", IDLE_MS, () -> quotas.on() ? look() : IDLE_MS, quotas::close);
+        thread = new PeriodicThread("quotahost-topics", IDLE_MS, () -> quotas.on() ? look() : IDLE_MS, quotas::close);
     }
 
     public void start() {

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.util.Logged;
+import org.quotahost.util.LogCapture;
 
 /** A broker that others know by its certificate. */
 class BrokerCertificateTest {
@@ -112,7 +112,7 @@ class BrokerCertificateTest {
         store("", "PKCS12");
         configs.put("ssl.keystore.password", new Password("hunter2"));
 
-        String log = Logged.during(() -> assertEquals(List.of(), names()));
+        String log = LogCapture.during(() -> assertEquals(List.of(), names()));
 
         assertTrue(log.contains("static.excluded.principal.name.list"), log);
         assertFalse(log.contains("hunter2"), log);

@@ -12,7 +12,7 @@ import org.apache.kafka.common.config.types.Password;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.util.Logged;
+import org.quotahost.util.LogCapture;
 
 /** Which listener counts, and whose name is read there. */
 class BrokerPrincipalRulesTest {
@@ -99,7 +99,7 @@ class BrokerPrincipalRulesTest {
     void whatCannotBeToldIsSaidWithTheCureAndWithoutTheSecret(String jaas) {
         configs.put("listener.name.internal.scram-sha-512.sasl.jaas.config", new Password(jaas));
 
-        String log = Logged.during(() -> assertTrue(names().contains("controller")));
+        String log = LogCapture.during(() -> assertTrue(names().contains("controller")));
 
         assertFalse(log.contains("hunter2"), log);
         if (!names().contains("x")) assertTrue(log.contains("static.excluded.principal.name.list") && log.contains("WARN"), log);

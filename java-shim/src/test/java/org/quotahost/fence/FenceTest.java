@@ -26,14 +26,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
-import org.quotahost.util.Logged;
+import org.quotahost.util.LogCapture;
 
 /** Who is turned back while the fence is closed, and with what. */
 class FenceTest {
     private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
     private static final List<AuthorizationResult> DENIED = List.of(AuthorizationResult.DENIED);
 
-    private final QuotaFence fence = Asks.fence("none", Map.of());
+    private final QuotaFence fence = FenceFixture.fence("none", Map.of());
 
     @BeforeEach
     void closed() {
@@ -42,15 +42,15 @@ class FenceTest {
 
     @AfterEach
     void reset() {
-        Asks.reset();
+        FenceFixture.reset();
     }
 
     private List<AuthorizationResult> produce(String user, String clientId) {
-        return fence.authorize(Asks.from(ApiKeys.PRODUCE, user, clientId), Asks.write("t"));
+        return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, user, clientId), FenceFixture.write("t"));
     }
 
     private void assertTurnedBack(String user, String clientId) {
-        assertThrows(Paused.class, () -> produce(user, clientId), user + "/" + clientId);
+        assertThrows(FenceClosedException.class, () -> produce(user, clientId), user + "/" + clientId);
     }
 
     @Test
@@ -79,23 +79,23 @@ class FenceTest {
     @ParameterizedTest
     @MethodSource
     void everyOtherRequestGoesOn(ApiKeys key) {
-        assertEquals(ALLOWED, fence.authorize(Asks.from(key, "alice", "app"), Asks.write("t")));
+        assertEquals(ALLOWED, fence.authorize(FenceFixture.from(key, "alice", "app"), FenceFixture.write("t")));
     }
 
     @Test
     void aTransactionalProduceIsTurnedBackAtItsTopicsNotAtItsId() {
-        var request = Asks.from(ApiKeys.PRODUCE, "alice", "app");
-        List<Action> id = List.of(Asks.to(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"));
+        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
+        List<Action> id = List.of(FenceFixture.to(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"));
 
         assertEquals(ALLOWED, fence.authorize(request, id));
-        assertThrows(Paused.class, () -> fence.authorize(request, Asks.write("t")));
+        assertThrows(FenceClosedException.class, () -> fence.authorize(request, FenceFixture.write("t")));
     }
 
     @Test
     void whoIsDeniedHearsSoAndIsNotToldToTryAgain() throws IOException {
-        try (QuotaFence strict = Asks.fence("", Map.of())) {
+        try (QuotaFence strict = FenceFixture.fence("", Map.of())) {
             strict.completeInitialLoad();
-            assertEquals(DENIED, strict.authorize(Asks.from(ApiKeys.PRODUCE, "alice", "app"), Asks.write("t")));
+            assertEquals(DENIED, strict.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t")));
         }
     }
 
@@ -162,8 +162,8 @@ class FenceTest {
         Fence.exempt(new String[] {"root"}, new String[0], false);
         long before = Fence.rejections.sum();
 
-        assertThrows(Paused.class,
-                () -> fence.authorize(Asks.from(ApiKeys.PRODUCE, "alice", "app"), Asks.write("t", "u", "v")));
+        assertThrows(FenceClosedException.class,
+                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t", "u", "v")));
         produce("root", "app");
 
         assertEquals(before + 1, Fence.rejections.sum());
@@ -171,7 +171,7 @@ class FenceTest {
 
     @Test
     void eachChangeIsLoggedOnce() {
-        String log = Logged.during(() -> {
+        String log = LogCapture.during(() -> {
             Fence.close();
             Fence.open();
             Fence.open();
@@ -179,8 +179,8 @@ class FenceTest {
             Fence.close();
         });
 
-        assertEquals(1, Logged.lines(log, "The fence is open"));
-        assertEquals(1, Logged.lines(log, "The fence is closed"));
+        assertEquals(1, LogCapture.lines(log, "The fence is open"));
+        assertEquals(1, LogCapture.lines(log, "The fence is closed"));
     }
 
     @Test
@@ -188,10 +188,10 @@ class FenceTest {
         fence.close();
         fence.close();
         assertFalse(Fence.installed());
-        try (QuotaFence controller = Asks.fence("none", Map.of("process.roles", "controller"))) {
+        try (QuotaFence controller = FenceFixture.fence("none", Map.of("process.roles", "controller"))) {
             assertFalse(Fence.installed());
         }
-        try (QuotaFence broker = Asks.fence("none", Map.of("process.roles", "broker"))) {
+        try (QuotaFence broker = FenceFixture.fence("none", Map.of("process.roles", "broker"))) {
             assertTrue(Fence.installed());
         }
         assertFalse(Fence.installed());

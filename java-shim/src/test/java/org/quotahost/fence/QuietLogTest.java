@@ -39,12 +39,12 @@ class QuietLogTest {
     void forget() {
         context.getConfiguration().getRootLogger().removeAppender("written");
         context.updateLoggers();
-        Asks.reset();
+        FenceFixture.reset();
     }
 
     private void logAll() {
-        log.error("Unexpected error handling request", Paused.INSTANCE);
-        log.error("Unexpected error handling request {}", "r", Paused.INSTANCE);
+        log.error("Unexpected error handling request", FenceClosedException.INSTANCE);
+        log.error("Unexpected error handling request {}", "r", FenceClosedException.INSTANCE);
         log.error("replicas", new NotEnoughReplicasException("really"));
         log.error("no cause");
     }

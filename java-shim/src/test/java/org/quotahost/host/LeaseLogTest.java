@@ -10,7 +10,7 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 import org.junit.jupiter.api.Test;
-import org.quotahost.util.Logged;
+import org.quotahost.util.LogCapture;
 
 /** What an operator is told of a silent host, and the lease's arithmetic for any validity. */
 class LeaseLogTest {
@@ -29,7 +29,7 @@ class LeaseLogTest {
     void eachSilenceAndEachRecoveryIsSaidOnce() {
         lease.configure(10_000, "PAUSE");
 
-        String log = Logged.during(() -> {
+        String log = LogCapture.during(() -> {
             for (int silence = 0; silence < 2; silence++) {
                 pass(60_000);
                 lease.renew();
@@ -37,8 +37,8 @@ class LeaseLogTest {
             }
         });
 
-        assertEquals(2, Logged.lines(log, "ERROR"), log);
-        assertEquals(2, Logged.lines(log, "The Python host answers again"), log);
+        assertEquals(2, LogCapture.lines(log, "ERROR"), log);
+        assertEquals(2, LogCapture.lines(log, "The Python host answers again"), log);
         assertTrue(log.contains("fallback.action=PAUSE") && log.contains("validity 10000 ms"), log);
         assertEquals(2, lease.applied());
         assertFalse(lease.expired());

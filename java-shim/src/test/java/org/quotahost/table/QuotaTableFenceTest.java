@@ -11,9 +11,9 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.quotahost.fence.Asks;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
 
 /** The table has the fence hold a PAUSE, if there is one. */
 class QuotaTableFenceTest {
@@ -29,7 +29,7 @@ class QuotaTableFenceTest {
     @AfterEach
     void reset() {
         Fence.onInstall(() -> {});
-        Asks.reset();
+        FenceFixture.reset();
     }
 
     private void configure(boolean shadow, String... factored) {
@@ -42,7 +42,7 @@ class QuotaTableFenceTest {
 
     @Test
     void aFactorOfNothingClosesItAndAnyOtherOpensIt() {
-        Asks.fence("none", Map.of());
+        FenceFixture.fence("none", Map.of());
         for (double factor : new double[] {0, 0.01, 0, 1, 0, 0.5}) {
             table.factor(factor, "");
             assertEquals(factor == 0, Fence.closed(), "factor " + factor);
@@ -51,7 +51,7 @@ class QuotaTableFenceTest {
 
     @Test
     void whileItIsClosedTheProduceLimitStaysWhereItWas() {
-        Asks.fence("none", Map.of());
+        FenceFixture.fence("none", Map.of());
         table.factor(0.2, "");
         int generation = table.generation(Tables.PRODUCE);
 
@@ -64,7 +64,7 @@ class QuotaTableFenceTest {
 
     @Test
     void theUnlimitedStaySo() {
-        Asks.fence("none", Map.of());
+        FenceFixture.fence("none", Map.of());
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
 
         table.factor(0, "");
@@ -75,7 +75,7 @@ class QuotaTableFenceTest {
     @Test
     void otherTypesThatTheFactorMultipliesGoToTheirFloor() {
         configure(false, "PRODUCE", "FETCH");
-        Asks.fence("none", Map.of());
+        FenceFixture.fence("none", Map.of());
 
         table.factor(0, "");
 
@@ -98,7 +98,7 @@ class QuotaTableFenceTest {
         table.factor(0, "");
         assertEquals(FLOOR, limit(Tables.PRODUCE));
 
-        Asks.fence("none", Map.of());
+        FenceFixture.fence("none", Map.of());
 
         assertTrue(Fence.closed());
         assertEquals(500.0, limit(Tables.PRODUCE));
@@ -107,7 +107,7 @@ class QuotaTableFenceTest {
     @Test
     void itStaysOpenIfTheFactorDoesNotMultiplyProduceRates() {
         configure(false, "FETCH");
-        Asks.fence("none", Map.of());
+        FenceFixture.fence("none", Map.of());
 
         table.factor(0, "");
 
@@ -116,7 +116,7 @@ class QuotaTableFenceTest {
 
     @Test
     void theFallbackClosesItWhileTheHostIsSilent() {
-        Asks.fence("none", Map.of());
+        FenceFixture.fence("none", Map.of());
         table.factorInForce().fallback(0.0);
         assertTrue(Fence.closed());
         table.factorInForce().fallback(null);
@@ -125,26 +125,26 @@ class QuotaTableFenceTest {
 
     @Test
     void shadowTurnedOnAndOffLiveLetsRequestsThroughAndTurnsThemBack() {
-        QuotaFence fence = Asks.fence("none", Map.of());
-        var request = Asks.from(ApiKeys.PRODUCE, "alice", "app");
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
         table.factor(0, "");
-        assertThrows(Asks.PAUSED, () -> fence.authorize(request, Asks.write("t")));
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
 
         configure(true, "PRODUCE");
-        fence.authorize(request, Asks.write("t"));
+        fence.authorize(request, FenceFixture.write("t"));
         configure(false, "PRODUCE");
-        assertThrows(Asks.PAUSED, () -> fence.authorize(request, Asks.write("t")));
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
     }
 
     @Test
     void theHostsExemptionsReachIt() {
-        QuotaFence fence = Asks.fence("none", Map.of());
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
         table.factor(0, "");
         table.exempt(new String[] {"root"}, new String[] {"1"}, true);
 
-        fence.authorize(Asks.from(ApiKeys.PRODUCE, "root", "x"), Asks.write("t"));
-        fence.authorize(Asks.from(ApiKeys.PRODUCE, "ANONYMOUS", "1"), Asks.write("t"));
-        assertThrows(Asks.PAUSED,
-                () -> fence.authorize(Asks.from(ApiKeys.PRODUCE, "ANONYMOUS", "app"), Asks.write("t")));
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("t"));
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "ANONYMOUS", "1"), FenceFixture.write("t"));
+        assertThrows(FenceFixture.PAUSED,
+                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "ANONYMOUS", "app"), FenceFixture.write("t")));
     }
 }

@@ -16,11 +16,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.fence.Asks;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.TurnedBack;
-import org.quotahost.util.Logged;
+import org.quotahost.fence.FenceError;
+import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.LogCapture;
 
 /** "Broker side quota (V1)": which requests are turned back, and how much gets in. */
 class TopicQuotasTest {
@@ -29,13 +29,13 @@ class TopicQuotasTest {
 
     private final SimulatedMeters meters = new SimulatedMeters();
     private final TopicQuotas quotas = new TopicQuotas();
-    private final QuotaFence fence = Asks.fence("none", Map.of());
+    private final QuotaFence fence = FenceFixture.fence("none", Map.of());
 
     @AfterEach
     void reset() {
         quotas.close();
         meters.close();
-        Asks.reset();
+        FenceFixture.reset();
     }
 
     private void configure(double total, Map<String, Double> own) {
@@ -51,7 +51,7 @@ class TopicQuotasTest {
 
     private boolean passes(String... topics) {
         try {
-            fence.authorize(Asks.from(ApiKeys.PRODUCE, "alice", "app"), Asks.write(topics));
+            fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write(topics));
             return true;
         } catch (RuntimeException e) {
             return false;
@@ -180,8 +180,8 @@ class TopicQuotasTest {
         Fence.exempt(new String[] {"root"}, new String[0], false);
 
         assertFalse(passes("greedy"));
-        assertDoesNotThrow(() -> fence.authorize(Asks.from(ApiKeys.PRODUCE, "root", "x"), Asks.write("greedy")));
-        assertDoesNotThrow(() -> fence.authorize(Asks.from(ApiKeys.FETCH, "alice", "x"), Asks.write("greedy")));
+        assertDoesNotThrow(() -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("greedy")));
+        assertDoesNotThrow(() -> fence.authorize(FenceFixture.from(ApiKeys.FETCH, "alice", "x"), FenceFixture.write("greedy")));
     }
 
     @ParameterizedTest
@@ -191,10 +191,10 @@ class TopicQuotasTest {
         exceed("greedy");
 
         var refusal = assertThrows(RuntimeException.class,
-                () -> fence.authorize(Asks.from(ApiKeys.PRODUCE, "alice", "app"), Asks.write("greedy")));
+                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("greedy")));
         assertEquals(error, Errors.forException(refusal));
         assertEquals(0, refusal.getStackTrace().length);
-        assertTrue(refusal instanceof TurnedBack, "kept out of the broker's log");
+        assertTrue(refusal instanceof FenceError, "kept out of the broker's log");
     }
 
     @Test
@@ -202,13 +202,13 @@ class TopicQuotasTest {
         configure(TOTAL, Map.of());
         exceed("greedy");
         Fence.shadow(true);
-        long before = TopicsOver.shadowed.sum();
-        long rejections = TopicsOver.rejections.sum();
+        long before = TopicsOverThreshold.shadowed.sum();
+        long rejections = TopicsOverThreshold.rejections.sum();
 
         assertTrue(passes("greedy", "other"));
 
-        assertEquals(before + 1, TopicsOver.shadowed.sum());
-        assertEquals(rejections, TopicsOver.rejections.sum());
+        assertEquals(before + 1, TopicsOverThreshold.shadowed.sum());
+        assertEquals(rejections, TopicsOverThreshold.rejections.sum());
     }
 
     @Test
@@ -227,12 +227,12 @@ class TopicQuotasTest {
         configure(TOTAL, Map.of());
         exceed("greedy");
         meters.remove("");
-        String log = Logged.during(() -> {
+        String log = LogCapture.during(() -> {
             quotas.look(meters.nanos());
             quotas.look(meters.nanos());
         });
         assertTrue(passes("greedy"));
-        assertEquals(1, Logged.lines(log, "no topic quota holds"), log);
+        assertEquals(1, LogCapture.lines(log, "no topic quota holds"), log);
         meters.meter("");
         exceed("greedy");
         assertFalse(passes("greedy"));
@@ -245,21 +245,21 @@ class TopicQuotasTest {
     @Test
     void aPeriodIsLoggedWhenItBeginsAndWhenItEndsAndNoRequestIs() {
         configure(TOTAL, Map.of());
-        String log = Logged.during(() -> {
+        String log = LogCapture.during(() -> {
             run(120, Map.of("greedy", 30_000_000.0));
             run(300, Map.of());
         });
 
-        assertEquals(1, Logged.lines(log, "Topic greedy: produce requests are turned back: it takes in"), log);
-        assertEquals(1, Logged.lines(log, "Topic greedy: no produce request was turned back for a minute"), log);
+        assertEquals(1, LogCapture.lines(log, "Topic greedy: produce requests are turned back: it takes in"), log);
+        assertEquals(1, LogCapture.lines(log, "Topic greedy: no produce request was turned back for a minute"), log);
     }
 
     @Test
     void withoutTheFenceTheLogSaysOnceThatNothingIsTurnedBack() throws Exception {
         fence.close();
         configure(TOTAL, Map.of());
-        String log = Logged.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
+        String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
 
-        assertEquals(1, Logged.lines(log, "authorizer.class.name is not org.quotahost.QuotaFence"), log);
+        assertEquals(1, LogCapture.lines(log, "authorizer.class.name is not org.quotahost.QuotaFence"), log);
     }
 }

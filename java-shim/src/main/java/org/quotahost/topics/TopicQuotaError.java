@@ -3,17 +3,17 @@ package org.quotahost.topics;
 import org.apache.kafka.common.errors.NotEnoughReplicasException;
 import org.apache.kafka.common.errors.PolicyViolationException;
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
-import org.quotahost.fence.TurnedBack;
+import org.quotahost.fence.FenceError;
 
 /**
  * The answers to a produce request that topic quotas turn back, by topics.reject.error. An ApiException has no stack
  * trace, so one instance serves all requests.
  */
-final class OverQuota {
+final class TopicQuotaError {
     private static final String SAID =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
-    private OverQuota() {}
+    private TopicQuotaError() {}
 
     /** The error of that name; IllegalArgumentException for any other. */
     static RuntimeException of(String name) {
@@ -26,7 +26,7 @@ final class OverQuota {
     }
 
     /** Every client tries it again. */
-    private static final class TryAgain extends NotEnoughReplicasException implements TurnedBack {
+    private static final class TryAgain extends NotEnoughReplicasException implements FenceError {
         private static final long serialVersionUID = 1L;
 
         TryAgain() {
@@ -35,7 +35,7 @@ final class OverQuota {
     }
 
     /** Kafka's own producer tries it again; librdkafka gives the messages up. */
-    private static final class Throttled extends ThrottlingQuotaExceededException implements TurnedBack {
+    private static final class Throttled extends ThrottlingQuotaExceededException implements FenceError {
         private static final long serialVersionUID = 1L;
 
         Throttled() {
@@ -44,7 +44,7 @@ final class OverQuota {
     }
 
     /** Every client gives the records up. */
-    private static final class Dropped extends PolicyViolationException implements TurnedBack {
+    private static final class Dropped extends PolicyViolationException implements FenceError {
         private static final long serialVersionUID = 1L;
 
         Dropped() {

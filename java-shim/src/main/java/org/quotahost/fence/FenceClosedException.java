@@ -7,11 +7,11 @@ import org.apache.kafka.common.errors.NotEnoughReplicasException;
  * Kafka's own producer try again without asking for new metadata; THROTTLING_QUOTA_EXCEEDED is fatal to librdkafka.
  * An ApiException has no stack trace: one instance serves all.
  */
-final class Paused extends NotEnoughReplicasException implements TurnedBack {
+final class FenceClosedException extends NotEnoughReplicasException implements FenceError {
     private static final long serialVersionUID = 1L;
-    static final Paused INSTANCE = new Paused();
+    static final FenceClosedException INSTANCE = new FenceClosedException();
 
-    private Paused() {
+    private FenceClosedException() {
         super("quotahost has paused writing, since disks of this cluster are full or their state is unknown; try again");
     }
 }

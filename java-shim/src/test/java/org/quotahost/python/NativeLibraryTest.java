@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.inbox.ClientQuotas;
 
-class PlatformTest {
+class NativeLibraryTest {
     @ParameterizedTest
     @CsvSource({
         "Linux,amd64,false", "Linux,amd64,true", "Linux,aarch64,false", "Linux,aarch64,true",

@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /** A daemon thread that does one thing again and again, without Python, until it is closed. */
-public final class Repeating {
+public final class PeriodicThread {
     private static final long CLOSE_MS = 1_000;
 
     private final CountDownLatch closed = new CountDownLatch(1);
@@ -19,7 +19,7 @@ public final class Repeating {
      * @param turn does it, throws nothing, and answers how long to wait for the next, in ms
      * @param last is done on the same thread once it is closed
      */
-    public Repeating(String name, long firstMs, LongSupplier turn, Runnable last) {
+    public PeriodicThread(String name, long firstMs, LongSupplier turn, Runnable last) {
         this.firstMs = firstMs;
         this.turn = turn;
         this.last = last;

@@ -6,8 +6,8 @@ import java.util.concurrent.Callable;
  * Answers for Python without an exception: JPype would make a Python class of each new kind of exception on the thread
  * that meets it first, and crashes the JVM if that is shutting down meanwhile.
  */
-public final class Guarded {
-    private Guarded() {}
+public final class Reply {
+    private Reply() {}
 
     /** "" and the lines, or only what went wrong: kinds and messages down to the first cause, in one line. */
     public static String[] lines(Callable<String[]> question) {

@@ -9,7 +9,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.fence.TurnedBackTopics;
 
 /** The topics whose produce requests are turned back now, and with what; replaced as a whole, read by request threads. */
-public record TopicsOver(Map<String, TopicUse> topics, RuntimeException error) implements TurnedBackTopics {
+public record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException error) implements TurnedBackTopics {
     public static final LongAdder rejections = new LongAdder();
     public static final LongAdder shadowed = new LongAdder();
 

@@ -5,8 +5,8 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
 /** What is logged meanwhile: the tests' SLF4J writes to System.err. */
-public final class Logged {
-    private Logged() {}
+public final class LogCapture {
+    private LogCapture() {}
 
     public static String during(Runnable action) {
         PrintStream before = System.err;

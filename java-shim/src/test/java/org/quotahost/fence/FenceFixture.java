@@ -23,15 +23,15 @@ import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.QuotaFence;
 
 /** What a broker asks an authorizer, and fences to ask. */
-public final class Asks {
+public final class FenceFixture {
     public static final ListenerName LISTENER = ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT);
 
     /** The error with which a closed fence turns a produce request back. */
-    public static final Class<? extends RuntimeException> PAUSED = Paused.class;
+    public static final Class<? extends RuntimeException> PAUSED = FenceClosedException.class;
 
     private static final List<QuotaFence> MADE = new ArrayList<>();
 
-    private Asks() {}
+    private FenceFixture() {}
 
     /** A fence of a broker before that authorizer ("" for the default), with more properties besides. */
     public static QuotaFence fence(String authorizer, Map<String, ?> more) {

@@ -15,7 +15,7 @@ import org.quotahost.inbox.Batch;
 import org.quotahost.metrics.NumberBean;
 
 /** What an operator is told of a client. */
-class DescribeTest {
+class DescriptionTest {
     private static final String[] SUPPLIERS = {"client-quotas", "static", "excluded"};
     private static final double UNLIMITED = Double.NaN;
 

@@ -19,7 +19,7 @@ import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 
 /** An Authorizer that notes what it is asked, and gives answers that can be recognized. */
-abstract class Recorder implements Authorizer {
+abstract class RecordingAuthorizer implements Authorizer {
     final List<String> asked = new ArrayList<>();
     final Map<Endpoint, CompletableFuture<Void>> ready = Map.of();
     final List<AuthorizationResult> results = List.of(AuthorizationResult.ALLOWED);

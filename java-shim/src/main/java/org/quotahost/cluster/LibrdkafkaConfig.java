@@ -18,12 +18,12 @@ import org.quotahost.util.BrokerConfigs;
  * From a Java client's configuration to librdkafka's: keystores of any type become PEM texts, which librdkafka takes
  * as they are, and JAAS becomes user and password. The map holds secrets.
  */
-public final class ClientNames {
+public final class LibrdkafkaConfig {
     private static final List<String> SAME = List.of("bootstrap.servers", "security.protocol", "sasl.mechanism",
             "client.id", "request.timeout.ms", "ssl.endpoint.identification.algorithm", "ssl.cipher.suites");
     private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});
 
-    private ClientNames() {}
+    private LibrdkafkaConfig() {}
 
     /** Throws what Kafka's own SSL code throws for keystores that can't be read. */
     public static Map<String, String> librdkafka(Map<String, ?> java) throws Exception {

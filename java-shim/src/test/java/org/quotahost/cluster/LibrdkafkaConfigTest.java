@@ -14,14 +14,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** A Java client's configuration, all of it texts as in a properties file, in librdkafka's names. */
-class ClientNamesTest {
+class LibrdkafkaConfigTest {
     @TempDir
     private static Path folder;
 
     private final Map<String, String> java = new HashMap<>(Map.of("bootstrap.servers", "a:1,b:2"));
 
     private Map<String, String> translated() throws Exception {
-        return ClientNames.librdkafka(java);
+        return LibrdkafkaConfig.librdkafka(java);
     }
 
     @Test
