@@ -1,4 +1,4 @@
-"""The fields of the inbox's events as values (org.quotahost.inbox, org.quotahost.host.Reconfiguration)."""
+"""The fields of the inbox's events as values (org.quotahost.ClientQuotas, Inbox, Reconfiguration)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from quotahost.broker import ClientUsage, LogDir
 from quotahost.model import Client, ScopeKind
 from quotahost.settings import Settings
 
-# Codes of a scope on the way to the shim (org.quotahost.table.Scopes); the first four are ScopeKind's values.
+# Codes of a scope on the way to the shim (org.quotahost.Scopes); the first four are ScopeKind's values.
 NEWCOMER = 4
 EXEMPT = 5
 GROUP = 16
@@ -191,13 +191,13 @@ class Shim(Protocol):
 
 
 def plain(field: str) -> str:
-    """The text of a field that org.quotahost.util.Escape made."""
+    """The text of a field that org.quotahost.Escape made."""
     text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\t" if m[2] == "t" else m[2], field)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def parse(data: bytes, handle: Any) -> Batch:
-    """A batch from its bytes (org.quotahost.inbox.Batch says how they are laid out)."""
+    """A batch from its bytes (org.quotahost.Batch says how they are laid out)."""
     (count,) = _U32.unpack_from(data)
     lengths = array("I", data[_U32.size : (1 + count) * _U32.size])
     if sys.byteorder == "little":

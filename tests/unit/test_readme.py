@@ -62,11 +62,3 @@ def test_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
     local = [target for target in targets if "://" not in target]
     assert [target for target in local if not (document.parent / target).exists()] == []
-
-
-def test_the_architecture_names_every_module_and_no_other() -> None:
-    told = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    python = {path.name for path in (ROOT / "plugin/quotahost").glob("[!_]*.py")}
-    java = {p.name for p in (ROOT / "java-shim/src/main/java").rglob("*.java")} - {"package-info.java"}
-    named = set(re.findall(r"^\| `([\w.]+\.(?:py|java))`", told, re.MULTILINE))
-    assert named == python | java
