@@ -155,7 +155,9 @@ def test_every_broker_hears_of_every_client_the_busiest_in_the_cluster_first() -
     found = shares(
         [usage("2", ("bob", 2e6, None)), usage("1", ("alice", 1e6, None), ("bob", 0, 0.0)), usage("3")]
     )
-    assert {b: [s.key.principal for s in row] for b, row in found.items()} == {b: ["bob", "alice"] for b in "123"}
+    assert {b: [s.key.principal for s in row] for b, row in found.items()} == {
+        b: ["bob", "alice"] for b in "123"
+    }
     assert [found[b][1].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
     assert [found[b][0].share for b in "123"] == pytest.approx([50e3, 2.9e6, 50e3])
 
