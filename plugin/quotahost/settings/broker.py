@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
 from pydantic import Field, SecretStr
@@ -10,7 +11,7 @@ from pydantic import Field, SecretStr
 from quotahost.model import Limit, State
 from quotahost.settings.declaration import PREFIX, Frozen, Problem, SettingsError, declare, declared
 from quotahost.settings.display import Models, Row, rows, table
-from quotahost.settings.reader import configured, read
+from quotahost.settings.reader import configured_names, read
 from quotahost.settings.secrets import property_names
 from quotahost.settings.storage import StorageSettings
 from quotahost.settings.strimzi.names import live_names
@@ -359,7 +360,7 @@ def live_properties(settings: Settings, models: Models | None = None) -> list[st
         models: the configured plugins' own settings models by name.
     """
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]
-    names = dict.fromkeys(name for _, name in configured(settings))
+    names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}
     plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]
     return own + plugins + live_names()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -34,22 +35,25 @@ def read(model: type[_M], properties: Mapping[str, str]) -> _M:
     except ValidationError as error:
         problems += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
     else:
-        problems += _unused(data.get("plugin", {}), configured(settings))
+        problems += _unused(data.get("plugin", {}), configured_names(settings))
     if problems:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
         raise SettingsError(problems)
     return settings
 
 
-def configured(settings: Any) -> list[tuple[str, str]]:
-    """Role and name of every plugin that these settings name, in the order in which they are built.
+def configured_names(settings: Any) -> dict[str, list[str]]:
+    """The names of the plugins that these settings name, by the property that names them.
 
-    The second factor source is among them, which is built only while it is needed.
+    ``factor.source`` names the second factor source too, which is built only while it is needed.
     """
-    sources = dict.fromkeys((settings.factor_source, settings.factor_source_second))
-    roles = {"supplier": settings.supplier, "factor_source": tuple(sources)}
-    roles |= {"policy": (settings.policy,), "task": settings.tasks}
-    return [(role, name) for role, names in roles.items() for name in names if name]
+    named: dict[str, Iterable[str]] = {
+        "supplier": settings.supplier,
+        "factor.source": dict.fromkeys((settings.factor_source, settings.factor_source_second)),
+        "policy": (settings.policy,),
+        "tasks": settings.tasks,
+    }
+    return {key: [name for name in names if name] for key, names in named.items()}
 
 
 def _place(data: dict[str, Any], known: Mapping[str, Property], name: str, text: str) -> Iterable[Problem]:
@@ -120,8 +124,8 @@ def reason(details: ErrorDetails) -> str:
     return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
 
 
-def _unused(sections: Iterable[str], plugins: Iterable[tuple[str, str]]) -> list[Problem]:
-    names = [name for _, name in plugins]
+def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> list[Problem]:
+    names = list(chain.from_iterable(plugins.values()))
     return [
         Problem(
             f"{PREFIX}plugin.{section}.*",

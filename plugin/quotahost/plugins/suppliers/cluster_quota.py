@@ -175,7 +175,7 @@ class ClusterQuota:
             fresh, age = self._book.fresh(bounds.validity), self._book.age()
             brokers, shared = self._book.brokers, self._book.shared
         for key in changed:
-            self._context.answers_changed(principal=key.user, client_id=key.client_id)
+            self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._show(fresh, age, brokers, shared)
 
     def _used(self, bounds: Bounds) -> list[ClientUsage]:

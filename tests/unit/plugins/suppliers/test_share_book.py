@@ -190,7 +190,7 @@ def test_what_was_there_before_the_start_is_as_old_as_it_says(world: World) -> N
 
 def test_a_client_that_is_no_longer_listed_has_its_equal_part(world: World) -> None:
     world.active(2e6, 1e5)
-    world.share(1.0, key=KEY._replace(user="bob"))
+    world.share(1.0, key=KEY._replace(principal="bob"))
     assert world.look(1e5) == [KEY]
     assert world.given == 1e6
 
