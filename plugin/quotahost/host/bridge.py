@@ -80,8 +80,8 @@ class JavaShim:
         topics = settings.topics
         self._topics.configure(
             math.nan if topics.total is None else topics.total,
-            self._strings([topic for topic, _ in topics.own]),
-            self._doubles([rate for _, rate in topics.own]),
+            self._strings([topic for topic, _ in topics.thresholds]),
+            self._doubles([rate for _, rate in topics.thresholds]),
             self._strings([settings.snapshots_topic, settings.usage_topic, settings.shares_topic]),
             topics.reject_error,
         )

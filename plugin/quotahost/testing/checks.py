@@ -1,4 +1,4 @@
-"""One check for each role; what breaks the contract of :mod:`quotahost.api.roles` is an AssertionError."""
+"""One check for each role; what breaks the contract of :mod:`quotahost.api` is an AssertionError."""
 
 from __future__ import annotations
 
