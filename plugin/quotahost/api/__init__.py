@@ -36,7 +36,7 @@ Lifecycle, the same for every role:
 """
 
 from quotahost.api.broker import Broker, Metrics
-from quotahost.api.context import Built, Context
+from quotahost.api.context import Context
 from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
@@ -44,12 +44,12 @@ from quotahost.api.roles import (
     QuotaFactorSource,
     QuotaPolicy,
     QuotaSupplier,
+    Role,
     Ticking,
 )
 
 __all__ = [
     "Broker",
-    "Built",
     "ClientQuotaListener",
     "ClusterListener",
     "Context",
@@ -58,5 +58,6 @@ __all__ = [
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",
+    "Role",
     "Ticking",
 ]

@@ -6,9 +6,10 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from quotahost.api.broker import Broker, Metrics
+from quotahost.api.roles import Role
 from quotahost.settings.broker import Settings
 
 
@@ -16,21 +17,16 @@ def nothing_changed(principal: str | None = None, client_id: str | None = None) 
     """Default for a context made without a host."""
 
 
-class Built(Protocol):
-    """A plugin and the context that it was given."""
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plugin that was built for a role, and the context that it was given, by which it sees live changes."""
 
-    @property
-    def plugin(self) -> Any:
-        """The plugin."""
-        ...
-
-    @property
-    def context(self) -> Context:
-        """Its context."""
-        ...
+    role: Role
+    plugin: Any
+    context: Context
 
 
-def _no_source(name: str, metrics: Metrics) -> Built:
+def _no_source(name: str, metrics: Metrics) -> LoadedPlugin:
     """Default for a context made without a host."""
     raise LookupError(f"there is no factor source {name!r} here")
 
@@ -63,7 +59,7 @@ class Context:
     node_id: int
     log: logging.Logger
     answers_changed: Callable[..., None] = nothing_changed
-    factor_source: Callable[[str, Metrics], Built] = _no_source
+    factor_source: Callable[[str, Metrics], LoadedPlugin] = _no_source
     broker: Broker = field(kw_only=True)
     metrics: Metrics = field(kw_only=True)
 
