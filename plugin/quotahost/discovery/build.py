@@ -83,14 +83,19 @@ def build(
     broker: Broker,
     metrics: Metrics,
     answers_changed: Callable[..., None] = nothing_changed,
+    section: Any = None,
 ) -> LoadedPlugin:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
+
+    ``section`` is what :func:`plugin_settings` returned, where the caller has validated the settings already.
 
     Raises:
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    return construct(role, name, load(role, name), settings, node_id, broker, metrics, answers_changed)
+    return construct(
+        role, name, load(role, name), settings, node_id, broker, metrics, answers_changed, section
+    )
 
 
 def construct(
@@ -102,13 +107,14 @@ def construct(
     broker: Broker,
     metrics: Metrics,
     answers_changed: Callable[..., None] = nothing_changed,
+    section: Any = None,
 ) -> LoadedPlugin:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
     Raises:
         PluginError, SettingsError: see build.
     """
-    own = own_settings(role, name, settings, entry)
+    own = own_settings(role, name, settings, entry) if section is None else section
     log = logging.getLogger(f"quotahost.plugin.{name}")
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
         context = Context(name, own, settings, node_id, log, answers_changed, broker=broker, metrics=metrics)

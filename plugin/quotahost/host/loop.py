@@ -6,6 +6,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -18,7 +19,7 @@ from quotahost.host.exporter import exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
-from quotahost.host.plugins import Builder, PluginSet, adopt, close
+from quotahost.host.plugins import Builder, PluginSet, Sections, adopt, close
 from quotahost.host.resolver import ChangedAnswers, Resolver, asks, failures
 from quotahost.host.scheduler import Scheduler
 from quotahost.host.shim import Shim
@@ -32,6 +33,16 @@ log = logging.getLogger("quotahost.host")
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
+
+
+@dataclass(frozen=True, slots=True)
+class _Valid:
+    """Properties in which nothing is wrong, and what they mean."""
+
+    given: dict[str, str]
+    settings: Settings
+    translation: Translation
+    sections: Sections
 
 
 class Host:
@@ -51,6 +62,7 @@ class Host:
         self._tick_at = clock()
         self._broker = shim.broker()
         self._noted: set[Note] = set()
+        self._valid: _Valid | None = None
 
     def run(self) -> None:
         """Start the plugins, tell the shim, and serve until it closes."""
@@ -60,12 +72,13 @@ class Host:
             self._shim.starting(settings.start_timeout.total_seconds())
             self._host_broker = HostBroker(self._shim, settings)
             self._builder = Builder(self._host_broker, self._shim, self._changes.add)
-            new = self._builder.build(settings)
+            sections = self._builder.validate(settings)
+            new = self._builder.build(settings, sections)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
         except (SettingsError, PluginError) as problem:
             self._shim.refuse(str(problem))
             return
-        self._install(settings, new, None)
+        self._install(settings, sections, new, None)
         gc.collect()
         gc.freeze()  # what was imported stays: no full collection needs to look at it again
         self._shim.ready(live_properties(settings, discovery.models(settings)))
@@ -163,26 +176,31 @@ class Host:
 
     def _on_validate(self, fields: tuple[str, ...]) -> None:
         ticket, given = properties(fields)
-        problem = None
         try:
-            settings = Settings.from_properties(given)
-            for role, name in discovery.configured(settings):
-                discovery.plugin_settings(role, name, settings)
-        except (SettingsError, PluginError) as error:
-            problem = str(error)
-        self._shim.verdict(ticket, problem)
+            self._validate(given)
+        except (SettingsError, PluginError) as problem:
+            self._shim.verdict(ticket, str(problem))
+        else:
+            self._shim.verdict(ticket, None)
 
     def _on_reconfigure(self, fields: tuple[str, ...]) -> None:
         _, given = properties(fields)
         try:
-            settings, translation = read_properties(given)
-            new = self._builder.build(settings, self._plugins)
+            valid = self._validate(given)
+            new = self._builder.build(valid.settings, valid.sections, self._plugins)
         except (SettingsError, PluginError) as error:
             log.error("the new properties are refused and the old ones stay: %s", error)
             return
-        self._install(settings, new, self._plugins)
-        self._note(translation)
+        self._install(valid.settings, valid.sections, new, self._plugins)
+        self._note(valid.translation)
         log.info("reconfigured")
+
+    def _validate(self, given: dict[str, str]) -> _Valid:
+        """Kafka has every change validated right before it applies it: validate the same properties once only."""
+        if self._valid is None or self._valid.given != given:
+            settings, translation = read_properties(given)
+            self._valid = _Valid(given, settings, translation, self._builder.validate(settings))
+        return self._valid
 
     def _note(self, translation: Translation) -> None:
         """Say what Strimzi's own properties mean here, each sentence once."""
@@ -191,8 +209,8 @@ class Host:
                 self._noted.add(note)
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
-    def _install(self, settings: Settings, new: PluginSet, old: PluginSet | None) -> None:
-        adopt(new, settings, self._guard)
+    def _install(self, settings: Settings, sections: Sections, new: PluginSet, old: PluginSet | None) -> None:
+        adopt(new, settings, sections, self._guard)
         fresh = new.without(old)
         for plugin in fresh:
             self._shim.plugin(plugin.context.name)
