@@ -56,9 +56,9 @@ class PluginSet:
         """The plugin of this role and name."""
         return next((p for p in self._plugins if (p.role, p.context.name) == (role, name)), None)
 
-    def without(self, others: PluginSet | None) -> list[LoadedPlugin]:
+    def without(self, others: PluginSet) -> list[LoadedPlugin]:
         """The plugins that are not among the others."""
-        known = {id(each.plugin) for each in others or ()}
+        known = {id(each.plugin) for each in others}
         return [each for each in self._plugins if id(each.plugin) not in known]
 
 
