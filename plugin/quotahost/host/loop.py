@@ -25,7 +25,7 @@ from quotahost.host.guard import Guard
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
 from quotahost.host.notifier import Notifier
 from quotahost.host.plugins import Builder, PluginSet, Sections, adopt, close
-from quotahost.host.resolver import ChangedAnswers, Resolver, asks, failures
+from quotahost.host.resolver import ChangedAnswers, Resolver
 from quotahost.host.scheduler import Scheduler
 from quotahost.host.shim import Shim
 from quotahost.settings.broker import Settings, live_properties, read_properties
@@ -109,7 +109,7 @@ class Host:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
-        if failures(answers) and self._retry_at is None:
+        if answers.incomplete and self._retry_at is None:
             self._retry_at = self._clock() + RETRY
 
     def _tick(self) -> None:
@@ -205,7 +205,7 @@ class Host:
         self._exempt()
         self._broker.settings = settings
         self._factor.forget()
-        suppliers = asks(plugins.suppliers())
+        suppliers = {name: supplier.quota for name, supplier in plugins.suppliers()}
         self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine)
         self._shim.configure(settings)
         self._scheduler.set(plugins.tasks())
