@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from quotahost.text import printable
-from quotahost.units import Unit
+from quotahost.units.show import Unit
 
 PREFIX: Final = "client.quota.callback."
 

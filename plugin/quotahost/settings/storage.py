@@ -10,7 +10,8 @@ from quotahost.model import Limit, LimitType
 from quotahost.model.volumes import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.volume_overrides import Override, limit_of, parse_overrides
-from quotahost.units import Share, Size, Unit
+from quotahost.units import Share, Size
+from quotahost.units.show import Unit
 
 _BYTES, _PERCENT = LimitType.MIN_FREE_BYTES, LimitType.MIN_FREE_PERCENTAGE
 _KINDS = {"": LimitType.CONSUMED_BYTES, "_min_free_bytes": _BYTES, "_min_free_percent": _PERCENT}

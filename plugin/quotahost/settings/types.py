@@ -10,8 +10,8 @@ from pydantic import BeforeValidator
 
 from quotahost.model import QuotaType, State
 from quotahost.text import nearest
-from quotahost.units import Unit
 from quotahost.units.parse import parse_count
+from quotahost.units.show import Unit
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
