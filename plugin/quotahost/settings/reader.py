@@ -11,24 +11,31 @@ from pydantic_core import ErrorDetails
 
 from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared
 from quotahost.settings.strimzi.names import ADMIN, OWN
-from quotahost.settings.strimzi.translation import translate
 from quotahost.text import nearest
 
 _M = TypeVar("_M", bound=BaseModel)
 _FAMILIES = ("kafka", "plugin")
 
 
-def read(model: type[_M], properties: Mapping[str, str]) -> _M:
-    """The model of the properties under the common prefix; Strimzi's own names among them are read as ours.
+def read(
+    model: type[_M],
+    properties: Mapping[str, str],
+    problems: Iterable[Problem] = (),
+) -> _M:
+    """Read the properties under the common prefix into the model; all others are ignored.
+
+    Args:
+        model: settings whose fields were made by ``declare``.
+        properties: full names and texts.
+        problems: what the caller has found wrong already, to be raised together with what is found here.
 
     Raises:
         SettingsError: unknown names, wrong values, or plugin.NAME.* of a plugin that isn't configured.
     """
-    told = translate(properties)
-    given = {n.removeprefix(PREFIX): text for n, text in told.properties.items() if n.startswith(PREFIX)}
+    given = {n.removeprefix(PREFIX): text for n, text in properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(model)}
     data: dict[str, Any] = {}
-    problems = [*told.problems]
+    problems = [*problems]
     problems += [problem for name, text in given.items() for problem in _place(data, known, name, text)]
     try:
         settings = model.model_validate(data)

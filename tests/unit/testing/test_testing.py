@@ -179,7 +179,7 @@ def test_what_cannot_be_built_is_caught(entry: Any) -> None:
     ],
 )
 def test_a_bad_answer_is_caught(quota: Asked, told: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"(?s){told}.*\(contract {number} of quotahost.api.roles\)"):
+    with pytest.raises(AssertionError, match=rf"(?s){told}.*\(contract {number} of quotahost.api\)"):
         check_supplier(supplier(quota))
 
 

@@ -166,10 +166,10 @@ def test_rates_changed_live_hold_at_once(world: World) -> None:
 
 def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
     used = ClientUsage("alice", "app", PRODUCE, 3.5e6, 3.5e6, 0.0, 0.0)
-    world.broker.used = [used]
+    world.broker.usages = [used]
     world.shares(3.5e6)
     world.plugin.look()
-    world.broker.used = ConnectionError("not now")
+    world.broker.usages = ConnectionError("not now")
     world.plugin.record(b"1", None, True)
     with pytest.raises(ConnectionError):
         world.plugin.look()

@@ -35,7 +35,7 @@ class World:
         before = len(self.kafka.sent)
         for _ in range(round(seconds / 0.5)):
             self.clock.now += 0.5
-            self.broker.used = list(used)
+            self.broker.usages = list(used)
             self.task.run()
         return len(self.kafka.sent) - before
 

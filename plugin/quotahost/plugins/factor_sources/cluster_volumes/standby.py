@@ -138,7 +138,7 @@ class SecondLife:
         self.error: BaseException | None = None
         self.ready = False
         self._stop = threading.Event()
-        self._thread = context.start_thread(f"{context.name}-second", self._run)
+        self._thread = context.start_thread(f"{context.name}-standby", self._run)
 
     def end(self) -> None:
         """Let it close itself."""

@@ -26,11 +26,11 @@ GIVEN = {
 
 
 class Topic:
-    """Stands for the follower of the topic and for the members of the cluster."""
+    """Stands for the follower of the topic and for the registered brokers."""
 
     def __init__(self, context: Any, *given: Any) -> None:
         self.topic = self.tell = given[0]
-        self.ever = False
+        self.answered = False
 
     def close(self) -> None: ...
 
@@ -86,10 +86,10 @@ class World:
         self.source._reader.caught_up()
 
     def knows(self, *brokers: str) -> None:
-        members: Any = self.source._members
-        tell: Callable[[Mapping[str, bool]], None] = members.tell
+        registered: Any = self.source._registered_brokers
+        tell: Callable[[Mapping[str, bool]], None] = registered.tell
         tell(dict.fromkeys(brokers, False))
-        members.ever = True
+        registered.answered = True
 
     def publishes(
         self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any
