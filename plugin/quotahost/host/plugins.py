@@ -24,7 +24,7 @@ class Member:
     role: Role
     name: str
     plugin: Any
-    context: Context
+    context: Context[Any]
     own: dict[str, str]
 
 

@@ -28,7 +28,7 @@ class DiskWatch:
     """
 
     def __init__(
-        self, context: Context, clock: Callable[[], float] = time.monotonic, tells: bool = True
+        self, context: Context[object], clock: Callable[[], float] = time.monotonic, tells: bool = True
     ) -> None:
         """Begin to look, and wait a second at most for the first.
 

@@ -17,7 +17,7 @@ _OURS: Final = {
 }
 
 
-def client_config(context: Context, **more: Any) -> dict[str, Any]:
+def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
     """Librdkafka's configuration; ``more`` are further ones, with ``_`` for ``.``. Holds secrets."""
     own: dict[str, Any] = dict(context.broker.client_config())
     return {**_OURS, **own, **{name.replace("_", "."): value for name, value in more.items()}}
@@ -29,7 +29,7 @@ class Connection:
     The first connect isn't told as a failure while the broker is still starting.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[object]) -> None:
         """Nothing is connected yet."""
         self._context = context
         self._connected: bool | None = None
