@@ -8,6 +8,7 @@ themselves are declared in ``settings.properties``, by subject.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from quotahost.model import Limit
 from quotahost.settings.declaration import PREFIX, declared
@@ -17,7 +18,7 @@ from quotahost.settings.properties.connections import ConnectionSettings
 from quotahost.settings.properties.enforcement import EnforcementSettings
 from quotahost.settings.properties.plugins import PluginSettings
 from quotahost.settings.properties.records import RecordSettings
-from quotahost.settings.reader import configured, read
+from quotahost.settings.reader import configured_names, read
 from quotahost.settings.secrets import property_names
 from quotahost.settings.strimzi.names import SYNONYMS, live_names
 from quotahost.settings.strimzi.translation import Translation, translate
@@ -82,7 +83,7 @@ def live_properties(settings: Settings, models: Models | None = None) -> list[st
         models: the configured plugins' section models by name.
     """
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]
-    names = dict.fromkeys(name for _, name in configured(settings))
+    names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}
     plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]
     return own + plugins + live_names()

@@ -7,6 +7,7 @@ pydantic's errors become the operator's (:class:`Problem`: property, value, what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -61,22 +62,25 @@ def read(
     except ValidationError as error:
         found += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
     else:
-        found += _unused(data.get("plugin", {}), configured(settings))
+        found += _unused(data.get("plugin", {}), configured_names(settings))
     if found:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
         raise SettingsError(found)
     return settings
 
 
-def configured(settings: PluginSettings) -> list[tuple[str, str]]:
-    """Role and name of every plugin that these settings name, in the order in which they are built.
+def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
+    """The names of the plugins that these settings name, by the property that names them.
 
-    The standby factor source is among them, which is built only while it is needed.
+    ``factor.source`` names the standby factor source too, which is built only while it is needed.
     """
-    sources = dict.fromkeys((settings.factor_source, settings.factor_source_second))
-    roles: dict[str, Iterable[str | None]] = {"supplier": settings.supplier, "factor_source": sources}
-    roles |= {"policy": (settings.policy,), "task": settings.tasks}
-    return [(role, name) for role, names in roles.items() for name in names if name]
+    named: dict[str, Iterable[str | None]] = {
+        "supplier": settings.supplier,
+        "factor.source": dict.fromkeys((settings.factor_source, settings.factor_source_second)),
+        "policy": (settings.policy,),
+        "tasks": settings.tasks,
+    }
+    return {key: [name for name in names if name] for key, names in named.items()}
 
 
 def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> tuple[str, ...] | Problem:
@@ -130,8 +134,8 @@ def reason(details: ErrorDetails) -> str:
     return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
 
 
-def _unused(sections: Iterable[str], plugins: Iterable[tuple[str, str]]) -> list[Problem]:
-    names = [name for _, name in plugins]
+def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> list[Problem]:
+    names = list(chain.from_iterable(plugins.values()))
     return [
         Problem(
             f"{PREFIX}plugin.{section}.*",

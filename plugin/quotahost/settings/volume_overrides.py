@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from quotahost.model import Limit, LimitType, contradict
+from quotahost.model import Limit, LimitType
+from quotahost.model.volumes import contradict
 from quotahost.settings.types import split
 from quotahost.text import nearest
 from quotahost.units.parse import parse_share, parse_size

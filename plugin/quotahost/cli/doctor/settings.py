@@ -8,11 +8,10 @@ from pydantic import BaseModel
 
 from quotahost.cli.broker_file import CLASS, BrokerFile
 from quotahost.cli.console import Level, Section
-from quotahost.discovery.build import load, plugin_settings
+from quotahost.discovery.build import configured, load, plugin_settings
 from quotahost.discovery.entry_points import PluginError, settings_model
 from quotahost.settings.broker import Settings, describe, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import configured
 from quotahost.settings.strimzi.translation import Translation
 
 
