@@ -17,7 +17,6 @@ from quotahost.cli.pipeline import pipeline
 from quotahost.cli.report.command import report
 from quotahost.cli.simulate import simulate
 from quotahost.settings.broker import properties_table
-from quotahost.settings.display import with_table
 
 # Locals in a traceback could show secrets.
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
@@ -108,13 +107,6 @@ def install(kafka_home: KafkaHome) -> None:
 
 
 @app.command()
-def properties(
-    into: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Renew the table in this Markdown file instead.")
-    ] = None,
-) -> None:
+def properties() -> None:
     """Print the table of all properties, in Markdown."""
-    if into is None:
-        typer.echo(properties_table(), nl=False)
-    else:
-        into.write_text(with_table(into.read_text(encoding="utf-8"), properties_table()), encoding="utf-8")
+    typer.echo(properties_table(), nl=False)
