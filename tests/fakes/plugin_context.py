@@ -36,7 +36,8 @@ def context(
 ) -> Context[Any]:
     """Of broker 1."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    return Context(name, own, settings(**given), 1, log, broker=broker or FakeBroker())
+    broker = broker or FakeBroker()
+    return Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
 
 
 def eventually(condition: Callable[[], object]) -> None:

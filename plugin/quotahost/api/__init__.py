@@ -45,7 +45,7 @@ it and names the number of the sentence that the plugin breaks:
     calls about once a second on the host thread.
 """
 
-from quotahost.api.broker import Broker
+from quotahost.api.broker import Broker, Metrics
 from quotahost.api.context import Context
 from quotahost.api.roles import (
     ClientQuotaListener,
@@ -64,6 +64,7 @@ __all__ = [
     "ClusterListener",
     "Context",
     "DataSourceTask",
+    "Metrics",
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",

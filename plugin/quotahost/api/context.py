@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar  # typing's has no default before Python 3.13
 
-from quotahost.api.broker import Broker, NoBroker
+from quotahost.api.broker import Broker, Metrics
 from quotahost.api.roles import QuotaFactorSource, Role
 from quotahost.background import start_daemon
 from quotahost.settings.broker import Settings
@@ -33,7 +33,7 @@ class AnswersChanged(Protocol):
         ...
 
 
-def _nobody_asks(principal: str | None = None, client_id: str | None = None) -> None:
+def nobody_asks(principal: str | None = None, client_id: str | None = None) -> None:
     """Ignore the announcement, in a context without a host."""
 
 
@@ -46,7 +46,7 @@ class LoadedPlugin(Generic[PluginT_co]):
     context: Context[Any]
 
 
-def _no_factor_source(name: str, broker: Broker) -> LoadedPlugin[QuotaFactorSource]:
+def _no_factor_source(name: str, metrics: Metrics) -> LoadedPlugin[QuotaFactorSource]:
     """Fail, in a context without a host."""
     raise LookupError(f"there is no factor source {name!r} here")
 
@@ -66,13 +66,14 @@ class Context(Generic[SectionT_co]):
             need it, and keep no part of them.
         node_id: ``node.id`` of this broker.
         log: a logger that writes to the broker's own log.
-        broker: answers questions about this broker and its cluster, and takes the numbers that the plugin shows.
+        broker: answers questions about this broker and its cluster.
+        metrics: shows the plugin's numbers.
         answers_changed: a supplier calls it, from any thread, when quotas that it returned are no longer what it would
             return now: for one ``principal``, one ``client_id``, both together or, without an argument, for all
             clients. The host asks again for those clients and publishes what differs.
-        factor_source: loads the factor source of that entry point name, with its own ``plugin.NAME.*``; the broker
-            given is what that source asks and shows its numbers on. It serves a factor source that leans on
-            another one (``factor.source.second``). It runs on the calling thread, may take seconds, and raises what
+        factor_source: loads the factor source of that entry point name, with its own ``plugin.NAME.*``, the same
+            broker, and the metrics that are passed. It serves a factor source that leans on another one
+            (``factor.source.second``). It runs on the calling thread, may take seconds, and raises what
             :func:`quotahost.discovery.build.build` raises.
     """
 
@@ -81,9 +82,10 @@ class Context(Generic[SectionT_co]):
     settings: Settings
     node_id: int
     log: logging.Logger
-    answers_changed: AnswersChanged = _nobody_asks
-    broker: Broker = field(default_factory=NoBroker)
-    factor_source: Callable[[str, Broker], LoadedPlugin[QuotaFactorSource]] = _no_factor_source
+    answers_changed: AnswersChanged = nobody_asks
+    factor_source: Callable[[str, Metrics], LoadedPlugin[QuotaFactorSource]] = _no_factor_source
+    broker: Broker = field(kw_only=True)
+    metrics: Metrics = field(kw_only=True)
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run a function on a daemon thread ``quotahost-NAME`` of the plugin, which may ask the broker.
