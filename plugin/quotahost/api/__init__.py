@@ -37,6 +37,7 @@ Lifecycle, the same for every role:
 
 from quotahost.api.broker import Broker, NoBroker
 from quotahost.api.context import Built, Context
+from quotahost.api.disks import Disks, DiskState, NoDisks
 from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
@@ -54,7 +55,10 @@ __all__ = [
     "ClusterListener",
     "Context",
     "DataSourceTask",
+    "DiskState",
+    "Disks",
     "NoBroker",
+    "NoDisks",
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from quotahost.api.broker import Broker, NoBroker
+from quotahost.api.disks import Disks, NoDisks
 from quotahost.settings.broker import Settings
 
 
@@ -53,6 +54,7 @@ class Context:
         factor_source: builds the factor source of that entry point name, with its own ``plugin.NAME.*`` and
             that broker to ask and to show on. It runs on the calling thread, may take its time and raises what is
             wrong. For a factor source that leans on another (``factor.source.second``).
+        open_disks: answers the host's monitor of this broker's disks; see ``disks``.
     """
 
     name: str
@@ -63,6 +65,16 @@ class Context:
     answers_changed: Callable[..., None] = _nothing_changed
     broker: Broker = field(default_factory=NoBroker)
     factor_source: Callable[[str, Broker], Built] = _no_source
+    open_disks: Callable[[], Disks] = NoDisks
+
+    @property
+    def disks(self) -> Disks:
+        """This broker's disks, which one monitor of the host looks at for all plugins.
+
+        Take it when the plugin is built: the first plugin that does starts the monitor, and waits a second at most
+        for the first look. The host closes the monitor.
+        """
+        return self.open_disks()
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""

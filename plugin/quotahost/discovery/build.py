@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context
+from quotahost.api import Broker, Context, Disks
 from quotahost.discovery.entry_points import (
     GROUPS,
     Found,
@@ -84,6 +84,7 @@ def build(
     node_id: int,
     answers_changed: Callable[..., None] | None = None,
     broker: Broker | None = None,
+    open_disks: Callable[[], Disks] | None = None,
 ) -> Built:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
 
@@ -91,7 +92,7 @@ def build(
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    return construct(role, name, load(role, name), settings, node_id, answers_changed, broker)
+    return construct(role, name, load(role, name), settings, node_id, answers_changed, broker, open_disks)
 
 
 def construct(
@@ -102,6 +103,7 @@ def construct(
     node_id: int,
     answers_changed: Callable[..., None] | None = None,
     broker: Broker | None = None,
+    open_disks: Callable[[], Disks] | None = None,
 ) -> Built:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
@@ -110,7 +112,7 @@ def construct(
     """
     own = own_settings(role, name, settings, entry)
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    more: dict[str, Any] = {"answers_changed": answers_changed, "broker": broker}
+    more: dict[str, Any] = {"answers_changed": answers_changed, "broker": broker, "open_disks": open_disks}
     more = {key: value for key, value in more.items() if value is not None}
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
         context = Context(name, own, settings, node_id, log, **more)

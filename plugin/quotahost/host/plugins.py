@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from quotahost.api import Broker, Context, DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier
+from quotahost.api import (
+    Broker,
+    Context,
+    DataSourceTask,
+    Disks,
+    QuotaFactorSource,
+    QuotaPolicy,
+    QuotaSupplier,
+)
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
 from quotahost.host.exemptions import node_id
@@ -67,6 +75,7 @@ def build(
     settings: Settings,
     broker: Broker,
     answers_changed: Callable[..., None],
+    open_disks: Callable[[], Disks],
     old: Lineup | None = None,
 ) -> Lineup:
     """Every configured plugin; those of ``old`` stay whose own properties are the same or can be changed.
@@ -85,7 +94,7 @@ def build(
             continue
         kept = old.find(role, name) if old else None
         if kept is None or not _can_stay(kept, settings):
-            kept = _new(role, name, settings, broker, answers_changed)
+            kept = _new(role, name, settings, broker, answers_changed, open_disks)
         else:
             discovery.plugin_settings(role, name, settings)  # refused before anything is touched
         members.append(kept)
@@ -139,13 +148,20 @@ def _can_stay(member: Member, settings: Settings) -> bool:
 
 
 def _new(
-    role: str, name: str, settings: Settings, broker: Broker, answers_changed: Callable[..., None]
+    role: str,
+    name: str,
+    settings: Settings,
+    broker: Broker,
+    answers_changed: Callable[..., None],
+    open_disks: Callable[[], Disks],
 ) -> Member:
     node = node_id(broker.properties())
-    built = discovery.build(role, name, settings, node, answers_changed, broker)
+    built = discovery.build(role, name, settings, node, answers_changed, broker, open_disks)
 
     def another(name: str, broker: Broker) -> discovery.Built:
-        return discovery.build(FACTOR_SOURCE, name, built.context.settings, node, broker=broker)
+        return discovery.build(
+            FACTOR_SOURCE, name, built.context.settings, node, broker=broker, open_disks=open_disks
+        )
 
     built.context.factor_source = another
     return Member(role, name, built.plugin, built.context, settings.plugin.get(name, {}))

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from quotahost.discovery import build as discovery
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -65,6 +66,7 @@ class FakeHost:
         self._entry, self._node = _loaded(role, entry), node_id
         self.caller = Caller("fake-quotahost-host")
         self._task = Caller(f"fake-quotahost-task-{self.name}") if role == "task" else self.caller
+        self._disks = DiskMonitor(self.broker, node_id, lambda: self._settings_in_force)
         try:
             self.context, self.plugin = self._build(self._settings(properties or {}))
         except BaseException:
@@ -121,10 +123,11 @@ class FakeHost:
         """
         settings, plugin = self._settings(properties), self.plugin
         if settings.plugin.get(self.name, {}) == self.context.settings.plugin.get(self.name, {}):
-            self.context.settings = settings
+            self._settings_in_force = self.context.settings = settings
         elif callable(getattr(plugin, "reconfigure", None)):
             own = discovery.own_settings(self.role, self.name, settings, self._entry)
-            self.context.settings, self.context.section = settings, own
+            self._settings_in_force = self.context.settings = settings
+            self.context.section = own
             self.call("reconfigure()", lambda: plugin.reconfigure(own))
         else:
             context, new = self._build(settings)
@@ -153,6 +156,7 @@ class FakeHost:
 
     def end(self) -> None:
         """End the threads that stand for the host's."""
+        self._disks.close()
         self.caller.end()
         self._task.end()
 
@@ -180,8 +184,11 @@ class FakeHost:
 
     def _build(self, settings: Settings) -> tuple[Any, Any]:
         made = (self.role, self.name, self._entry, settings, self._node, self._announce, self.broker)
+        self._settings_in_force = settings
         try:
-            built = self.caller.call(lambda: discovery.construct(*made), START_WITHIN)
+            built = self.caller.call(
+                lambda: discovery.construct(*made, open_disks=self._disks.started), START_WITHIN
+            )
         except (discovery.PluginError, ValueError):
             raise
         except BaseException as error:

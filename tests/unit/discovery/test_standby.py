@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.api import Broker, Context
+from quotahost.api import Broker, Context, NoDisks
 from quotahost.discovery.entry_points import GROUPS, PluginError
 from quotahost.host import plugins as lineup
 from quotahost.settings.broker import Settings
@@ -62,7 +62,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Context]:
 def line_up(**more: str) -> lineup.Lineup:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
-    return lineup.build(chosen, FakeBroker(), lambda *_: None)
+    return lineup.build(chosen, FakeBroker(), lambda *_: None, NoDisks)
 
 
 def test_only_cluster_volumes_has_a_second_source_by_default_and_it_is_snapshots() -> None:
