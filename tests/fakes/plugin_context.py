@@ -41,8 +41,9 @@ def context(
 ) -> Context:
     """Of broker 1, whose disks are monitored on this clock."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    made = Context(name, own, settings(**given), 1, log, broker=broker or FakeBroker())
-    made.open_disks = DiskMonitor(made.broker, made.node_id, lambda: made.settings, clock).started
+    broker = broker or FakeBroker()
+    made = Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
+    made.open_disks = DiskMonitor(broker, broker, made.node_id, lambda: made.settings, clock).started
     return made
 
 

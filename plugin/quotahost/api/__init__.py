@@ -35,9 +35,9 @@ Lifecycle, the same for every role:
     thread.
 """
 
-from quotahost.api.broker import Broker, NoBroker
-from quotahost.api.context import Built, Context
-from quotahost.api.disks import Disks, DiskState, NoDisks
+from quotahost.api.broker import Broker, Metrics
+from quotahost.api.context import Context
+from quotahost.api.disks import Disks, DiskState
 from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
@@ -45,22 +45,22 @@ from quotahost.api.roles import (
     QuotaFactorSource,
     QuotaPolicy,
     QuotaSupplier,
+    Role,
     Ticking,
 )
 
 __all__ = [
     "Broker",
-    "Built",
     "ClientQuotaListener",
     "ClusterListener",
     "Context",
     "DataSourceTask",
     "DiskState",
     "Disks",
-    "NoBroker",
-    "NoDisks",
+    "Metrics",
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",
+    "Role",
     "Ticking",
 ]

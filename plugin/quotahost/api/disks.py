@@ -47,17 +47,3 @@ class Disks(Protocol):
         disks are unknown.
         """
         ...
-
-
-class NoDisks:
-    """Stands for the disks where there is no broker: nothing is known of them."""
-
-    cluster_id = ""
-
-    def latest(self) -> tuple[float, DiskState | None]:
-        """None."""
-        return 0.0, None
-
-    def known(self) -> ClusterVolumes:
-        """No volume."""
-        return ClusterVolumes((), waiting="there is no broker here, and so no disk")

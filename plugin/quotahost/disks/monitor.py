@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Self
 
-from quotahost.api import Broker, DiskState
+from quotahost.api import Broker, DiskState, Metrics
 from quotahost.background import LoggedOnce, Periodic, start_daemon
 from quotahost.disks.file_stores import cluster_id, log_dirs, read_disks
 from quotahost.model import ClusterVolumes, Volume
@@ -37,6 +37,7 @@ class DiskMonitor:
     def __init__(
         self,
         broker: Broker,
+        metrics: Metrics,
         node_id: int,
         settings: Callable[[], Settings],
         clock: Callable[[], float] = time.monotonic,
@@ -44,12 +45,14 @@ class DiskMonitor:
         """No thread runs before :meth:`started`.
 
         Args:
-            broker: names the log directories, and shows the numbers of the volumes.
+            broker: names the log directories, and those that Kafka has given up.
+            metrics: show the volumes' numbers.
             node_id: of this broker.
             settings: answers those in force, which a live change replaces.
             clock: in seconds, monotonic.
         """
-        self._broker, self._node, self._settings, self._clock = broker, str(node_id), settings, clock
+        self._broker, self._metrics, self._node = broker, metrics, str(node_id)
+        self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
         self._starting = threading.Lock()
         self._thread: Periodic | None = None
@@ -143,17 +146,17 @@ class DiskMonitor:
 
     def _log_problems(self, matched: Matched, offline: bool) -> None:
         """Log each problem of the overrides once."""
-        strangers = [f"{printable(name)} is no volume or log directory" for name in matched.strangers]
-        for problem in [*matched.twice, *([] if offline else strangers)]:
+        strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
+        for problem in [*matched.conflicts, *([] if offline else strangers)]:
             if problem not in self._logged:
                 log.warning("static.storage.overrides: %s", problem)
             self._logged.add(problem)
 
     def _show(self, disks: DiskState, before: tuple[Volume, ...]) -> None:
-        broker = self._broker
+        metrics = self._metrics
         for gone in {volume.name for volume in before} - {volume.name for volume in disks.volumes}:
-            broker.forget("Volume", gone)
+            metrics.forget("Volume", gone)
         for volume in disks.volumes:
-            broker.gauge("Volume", volume.name, "Capacity", volume.capacity)
-            broker.gauge("Volume", volume.name, "Consumed", volume.consumed)
-        broker.gauge("LogDirs", "", "Offline", len(disks.offline))
+            metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
+            metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
+        metrics.gauge("LogDirs", "", "Offline", len(disks.offline))

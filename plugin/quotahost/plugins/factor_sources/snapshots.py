@@ -9,7 +9,7 @@ from quotahost.api import Context
 from quotahost.model import ClusterVolumes
 from quotahost.plugins.factor_sources.roster import Known, Roster
 from quotahost.plugins.kafka.follower import Follower
-from quotahost.plugins.kafka.registered_brokers import Members
+from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import decode
 from quotahost.text import printable
@@ -36,7 +36,7 @@ class Snapshots:
         self._shown: set[str] = set()
         self._show_at = 0.0
         self._disks = context.disks
-        self._members = Members(context, self._roster.register)
+        self._registered_brokers = RegisteredBrokers(context, self._roster.register)
         silence = 3 * context.settings.snapshots_period.total_seconds() + 10
         self._follower = Follower(context, context.settings.snapshots_topic, self, silence)
 
@@ -54,7 +54,7 @@ class Snapshots:
             refused = problem.reason
             self._context.log.debug("refused a record: %s", problem)
         if refused:
-            self._context.broker.count("Refused", refused, "Records")
+            self._context.metrics.count("Refused", refused, "Records")
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
@@ -87,12 +87,12 @@ class Snapshots:
     def close(self) -> None:
         """End the threads and the client."""
         self._follower.close()
-        self._members.close()
+        self._registered_brokers.close()
 
     def _waits_for(self) -> str:
         if not self._caught_up:
             return f"topic {self._context.settings.snapshots_topic} is not read yet"
-        if not self._members.ever:
+        if not self._registered_brokers.answered:
             return "the cluster has not told its brokers yet"
         return ""
 
@@ -102,17 +102,19 @@ class Snapshots:
         if now < self._show_at:
             return
         self._show_at = now + 1
-        broker = self._context.broker
+        metrics = self._context.metrics
         ages = {each.broker: each.age for each in others if each.age is not None}
         for gone in self._shown - ages.keys():
-            broker.forget("Snapshot", gone)
+            metrics.forget("Snapshot", gone)
         for name, age in ages.items():
-            broker.gauge("Snapshot", name, "Age", age)
+            metrics.gauge("Snapshot", name, "Age", age)
         self._shown = set(ages)
-        broker.gauge(
+        metrics.gauge(
             "Brokers", "", "Stale", sum(1 for each in others if each.problem and each.age is not None)
         )
-        broker.gauge("Brokers", "", "Missing", sum(1 for each in others if each.problem and each.age is None))
+        metrics.gauge(
+            "Brokers", "", "Missing", sum(1 for each in others if each.problem and each.age is None)
+        )
 
 
 def _unknown(each: Known) -> list[str]:

@@ -33,7 +33,7 @@ class Connection:
         """Nothing is connected yet."""
         self._context = context
         self._connected: bool | None = None
-        context.broker.gauge("Connection", context.name, "Connected", 0)
+        context.metrics.gauge("Connection", context.name, "Connected", 0)
 
     @property
     def ever(self) -> bool:
@@ -46,12 +46,12 @@ class Connection:
             if self._connected is False:
                 self._context.log.warning("connected again")
             self._connected = True
-            self._context.broker.gauge("Connection", self._context.name, "Connected", 1)
+            self._context.metrics.gauge("Connection", self._context.name, "Connected", 1)
 
     def fails(self, why: object) -> None:
         """Nothing can be read or written; ``why`` holds no secret."""
         if self._connected:
             self._context.log.warning("not connected: %s", why)
-            self._context.broker.gauge("Connection", self._context.name, "Connected", 0)
+            self._context.metrics.gauge("Connection", self._context.name, "Connected", 0)
         if self._connected is not None:
             self._connected = False

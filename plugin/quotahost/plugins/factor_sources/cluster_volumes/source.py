@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from quotahost.api import Broker, Context
+from quotahost.api import Context, Metrics
 from quotahost.model import ClusterVolumes, Factor
 from quotahost.plugins.factor_sources.cluster_volumes.failover import Heard, Turns
 from quotahost.plugins.factor_sources.cluster_volumes.reader import ClusterReader
 from quotahost.plugins.factor_sources.cluster_volumes.standby import Second
 from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState, Told
-from quotahost.plugins.kafka.registered_brokers import Members
+from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.cluster_volumes import ClusterRecord
 
 # TODO(merge) What the metrics show of the cluster's record.
@@ -42,10 +42,10 @@ class ClusterVolumesSource:
         self._state = ClusterState(self._own, clock)
         self._second = Second(context, clock)
         self._turns = Turns(context, clock)
-        self._show = ClusterShow(context.broker, clock)
+        self._show = ClusterShow(context.metrics, clock)
         self._reader = ClusterReader(context, clock, wall)
         self._disks = context.disks
-        self._members = Members(context, self._state.register)
+        self._registered_brokers = RegisteredBrokers(context, self._state.register)
         self._whole = _NOTHING
         self._told: ClusterVolumes | None = None
         self._reader.follow(self._disks.cluster_id)
@@ -63,7 +63,7 @@ class ClusterVolumesSource:
     def close(self) -> None:
         """End the threads and the clients, the second source's, too."""
         self._reader.close()
-        self._members.close()
+        self._registered_brokers.close()
         self._second.close()
 
     def _answer(self) -> ClusterVolumes | Factor:
@@ -116,7 +116,7 @@ class ClusterVolumesSource:
     def _waits_for(self) -> str:
         if waits_for := self._reader.waits_for():
             return waits_for
-        return "" if self._members.ever else "the cluster has not told its brokers yet"
+        return "" if self._registered_brokers.answered else "the cluster has not told its brokers yet"
 
 
 _TYPE: Final = "ClusterRecord"
@@ -125,9 +125,9 @@ _TYPE: Final = "ClusterRecord"
 class ClusterShow:
     """Shows its numbers once a second."""
 
-    def __init__(self, broker: Broker, clock: Callable[[], float]) -> None:
+    def __init__(self, metrics: Metrics, clock: Callable[[], float]) -> None:
         """``clock`` monotonic, in seconds."""
-        self._broker, self._clock = broker, clock
+        self._metrics, self._clock = metrics, clock
         self._due = clock()
 
     def record(self, record: ClusterRecord | None, age: float, told: Told | None) -> None:
@@ -137,10 +137,10 @@ class ClusterShow:
             return
         self._due = now + 1
         if record is None or age == math.inf:
-            self._broker.forget(_TYPE, "")
+            self._metrics.forget(_TYPE, "")
         else:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
-                self._broker.gauge(_TYPE, "", attribute, value)
+                self._metrics.gauge(_TYPE, "", attribute, value)
         if told is not None:
-            self._broker.gauge("Brokers", "", "Stale", told.stale)
-            self._broker.gauge("Brokers", "", "Missing", told.missing)
+            self._metrics.gauge("Brokers", "", "Stale", told.stale)
+            self._metrics.gauge("Brokers", "", "Missing", told.missing)
