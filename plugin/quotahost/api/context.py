@@ -6,31 +6,27 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from quotahost.api.broker import Broker, NoBroker
+from quotahost.api.broker import Broker, Metrics
+from quotahost.api.roles import Role
 from quotahost.settings.broker import Settings
 
 
-def _nothing_changed(principal: str | None = None, client_id: str | None = None) -> None:
+def nothing_changed(principal: str | None = None, client_id: str | None = None) -> None:
     """Default for a context made without a host."""
 
 
-class Built(Protocol):
-    """A plugin and the context that it was given."""
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plugin that was built for a role, and the context that it was given, by which it sees live changes."""
 
-    @property
-    def plugin(self) -> Any:
-        """The plugin."""
-        ...
-
-    @property
-    def context(self) -> Context:
-        """Its context."""
-        ...
+    role: Role
+    plugin: Any
+    context: Context
 
 
-def _no_source(name: str, broker: Broker) -> Built:
+def _no_source(name: str, metrics: Metrics) -> LoadedPlugin:
     """Default for a context made without a host."""
     raise LookupError(f"there is no factor source {name!r} here")
 
@@ -46,13 +42,15 @@ class Context:
             when they are needed and keep no part of them.
         node_id: ``node.id`` of this broker.
         log: a logger that ends in the broker's own log.
-        broker: what a plugin may ask of the broker that it lives in, and show there.
+        broker: what a plugin may ask of the broker that it runs in.
+        metrics: where a plugin shows numbers.
         answers_changed: a supplier calls it, from any thread, when quotas that it gave are no
             longer what it would answer: for one principal, one client-id, both, or (no argument) all. The
             host asks again for those clients and publishes what differs.
-        factor_source: builds the factor source of that entry point name, with its own ``plugin.NAME.*`` and
-            that broker to ask and to show on. It runs on the calling thread, may take its time and raises what is
-            wrong. For a factor source that leans on another (``factor.source.second``).
+        factor_source: builds the factor source of that entry point name, which reads its own ``plugin.NAME.*``,
+            asks the same broker and shows its numbers through the metrics that are passed. It runs on the calling
+            thread, may take its time and raises what is wrong. For a factor source that leans on another
+            (``factor.source.second``).
     """
 
     name: str
@@ -60,9 +58,10 @@ class Context:
     settings: Settings
     node_id: int
     log: logging.Logger
-    answers_changed: Callable[..., None] = _nothing_changed
-    broker: Broker = field(default_factory=NoBroker)
-    factor_source: Callable[[str, Broker], Built] = _no_source
+    answers_changed: Callable[..., None] = nothing_changed
+    factor_source: Callable[[str, Metrics], LoadedPlugin] = _no_source
+    broker: Broker = field(kw_only=True)
+    metrics: Metrics = field(kw_only=True)
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""

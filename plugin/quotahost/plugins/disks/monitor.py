@@ -112,17 +112,17 @@ class DiskWatch:
         return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
 
     def _tell(self, matched: Matched, offline: bool) -> None:
-        problems = [f"{printable(name)} is no volume or log directory" for name in matched.strangers]
-        for problem in [*matched.twice, *([] if offline else problems)]:
+        problems = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
+        for problem in [*matched.conflicts, *([] if offline else problems)]:
             if self._tells and problem not in self._told:
                 self._context.log.warning("static.storage.overrides: %s", problem)
             self._told.add(problem)
 
     def _show(self, disks: Disks, before: tuple[Volume, ...]) -> None:
-        broker = self._context.broker
+        metrics = self._context.metrics
         for gone in {volume.name for volume in before} - {volume.name for volume in disks.volumes}:
-            broker.forget("Volume", gone)
+            metrics.forget("Volume", gone)
         for volume in disks.volumes:
-            broker.gauge("Volume", volume.name, "Capacity", volume.capacity)
-            broker.gauge("Volume", volume.name, "Consumed", volume.consumed)
-        broker.gauge("LogDirs", "", "Offline", len(disks.offline))
+            metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
+            metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
+        metrics.gauge("LogDirs", "", "Offline", len(disks.offline))

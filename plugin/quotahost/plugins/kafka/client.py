@@ -62,6 +62,6 @@ class Connection:
             self._show()
 
     def _show(self) -> None:
-        self._context.broker.gauge(
+        self._context.metrics.gauge(
             "Connection", self._context.name, "Connected", float(bool(self._connected))
         )

@@ -60,7 +60,7 @@ class Publisher:
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
         self._logged_error = ""
-        context.broker.count("Publication", "", "Errors", 0)
+        context.metrics.count("Publication", "", "Errors", 0)
 
     def busy(self) -> bool:
         """Whether a record is still on its way; calls ``lost`` first if one was lost since."""
@@ -112,7 +112,7 @@ class Publisher:
         self._lost()
         if not self._connection.ever and self._starting():
             return  # the broker's own listener may not be open yet
-        self._context.broker.count("Publication", "", "Errors")
+        self._context.metrics.count("Publication", "", "Errors")
         self._connection.fails(error)
         if str(error) != self._logged_error:
             self._logged_error = str(error)

@@ -210,7 +210,7 @@ def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again
 
 def test_a_client_that_is_no_longer_listed_has_its_equal_part(world: World) -> None:
     world.active(2e6, 1e5)
-    world.share(1.0, key=KEY._replace(user="bob"))
+    world.share(1.0, key=KEY._replace(principal="bob"))
     assert world.look(1e5) == [KEY]
     assert world.given == 1e6
 

@@ -75,7 +75,7 @@ class ClusterReader:
                 refused,
             )
         if problem:
-            self._context.broker.count("Refused", problem, "Records")
+            self._context.metrics.count("Refused", problem, "Records")
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""

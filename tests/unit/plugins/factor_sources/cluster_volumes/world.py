@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quotahost.api import Broker, Context
+from quotahost.api import Context, Metrics, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
@@ -39,13 +40,9 @@ class SecondSource:
     """What the second source answers or raises; its builder can be held or fail."""
 
     context: Context
-    broker: Broker
+    metrics: Metrics
     answer: Any = READS
     closed: bool = False
-
-    @property
-    def plugin(self) -> SecondSource:
-        return self
 
     def read(self) -> Any:
         if isinstance(self.answer, BaseException):
@@ -68,12 +65,13 @@ class World:
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
         self.sequence = 0
 
-    def build(self, name: str, broker: Broker) -> SecondSource:
+    def build(self, name: str, metrics: Metrics) -> LoadedPlugin:
         assert self.may_build.wait(10)
         if self.trouble:
             raise self.trouble
-        self.built.append(SecondSource(context(name=name), broker))
-        return self.built[-1]
+        own = context(name=name)
+        self.built.append(SecondSource(own, metrics))
+        return LoadedPlugin(Role.FACTOR_SOURCE, self.built[-1], own)
 
     @property
     def second(self) -> SecondSource:

@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.api import Context, QuotaFactorSource
+from quotahost.api import Context, QuotaFactorSource, Role
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.prometheus.source import Prometheus
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.plugin_section import read_section
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
 from tests.fakes.prometheus import Asked, FakePrometheus, Reply, success
 
+NODE = FakeBroker()
 SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
 FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
 KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
@@ -59,7 +61,9 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
     def make(**more: str) -> Prometheus:
         section = {key.replace("_", "-"): text for key, text in more.items()}
         own = section_of({"interval": "100ms", **section}, server.url)
-        context = Context("prometheus", own, HOST, 1, logging.getLogger("test.prometheus"))
+        context = Context(
+            "prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE
+        )
         made.append(Prometheus(context, clock))
         return made[-1]
 
@@ -295,7 +299,7 @@ def test_it_keeps_the_contract_with_a_server_and_without(server: FakePrometheus)
 def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> None:
     own = {"url": server.url, "capacity": "none", "available": "avail", "interval": "100ms"}
     properties = {f"plugin.prometheus.{key}": text for key, text in own.items()}
-    with FakeHost("factor_source", Prometheus, properties) as host:
+    with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties) as host:
         assert host.plugin.read() is None
         host.reconfigure(properties | {"plugin.prometheus.capacity": "size"})
         assert answered(host.plugin) == KNOWN
@@ -369,4 +373,4 @@ def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> No
 def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
     own = section_of({"ca-location": str(tmp_path / "no.pem")}, "https://prometheus")
     with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
-        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test")))
+        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test"), broker=NODE, metrics=NODE))
