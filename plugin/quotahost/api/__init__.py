@@ -37,6 +37,7 @@ Lifecycle, the same for every role:
 
 from quotahost.api.broker import Broker, Metrics
 from quotahost.api.context import Context
+from quotahost.api.disks import Disks, DiskState
 from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
@@ -54,6 +55,8 @@ __all__ = [
     "ClusterListener",
     "Context",
     "DataSourceTask",
+    "DiskState",
+    "Disks",
     "Metrics",
     "QuotaFactorSource",
     "QuotaPolicy",

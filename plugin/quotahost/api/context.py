@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quotahost.api.broker import Broker, Metrics
+from quotahost.api.disks import Disks
 from quotahost.api.roles import Role
 from quotahost.settings.broker import Settings
 
@@ -24,6 +25,11 @@ class LoadedPlugin:
     role: Role
     plugin: Any
     context: Context
+
+
+def no_disks() -> Disks:
+    """Default for a context made without a host."""
+    raise LookupError("there is no monitor of the disks here")
 
 
 def _no_source(name: str, metrics: Metrics) -> LoadedPlugin:
@@ -51,6 +57,7 @@ class Context:
             asks the same broker and shows its numbers through the metrics that are passed. It runs on the calling
             thread, may take its time and raises what is wrong. For a factor source that leans on another
             (``factor.source.second``).
+        open_disks: answers the host's monitor of this broker's disks; see ``disks``.
     """
 
     name: str
@@ -60,8 +67,18 @@ class Context:
     log: logging.Logger
     answers_changed: Callable[..., None] = nothing_changed
     factor_source: Callable[[str, Metrics], LoadedPlugin] = _no_source
+    open_disks: Callable[[], Disks] = no_disks
     broker: Broker = field(kw_only=True)
     metrics: Metrics = field(kw_only=True)
+
+    @property
+    def disks(self) -> Disks:
+        """This broker's disks, which one monitor of the host looks at for all plugins.
+
+        Take it when the plugin is built: the first plugin that does starts the monitor, and waits a second at most
+        for the first look. The host closes the monitor.
+        """
+        return self.open_disks()
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""

@@ -11,9 +11,10 @@ from typing import Final
 
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.host import plugins as lineup
 from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions
+from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import exporter
 from quotahost.host.factor import FactorLoop, FenceCheck
 from quotahost.host.guard import Guard
@@ -59,6 +60,9 @@ class Host:
             self._note(translation)
             self._shim.starting(settings.start_timeout.total_seconds())
             self._asked = HostBroker(self._shim, settings)
+            self._disks = DiskMonitor(
+                self._asked, self._shim, node_id(self._broker), lambda: self._asked.settings, self._clock
+            )
             new = self._build(settings)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
         except (SettingsError, PluginError) as problem:
@@ -187,7 +191,7 @@ class Host:
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
     def _build(self, settings: Settings, old: Lineup | None = None) -> Lineup:
-        return lineup.build(settings, self._asked, self._shim, self._changes.add, old)
+        return lineup.build(settings, self._asked, self._shim, self._changes.add, self._disks.started, old)
 
     def _install(self, settings: Settings, new: Lineup, old: Lineup | None) -> None:
         lineup.adopt(new, settings, self._guard)
@@ -218,5 +222,6 @@ class Host:
     def _close(self) -> None:
         self._tasks.close()
         lineup.close(list(self._lineup), self._guard)
+        self._disks.close()
         if self._exporter:
             self._exporter.close()

@@ -11,6 +11,7 @@ from quotahost.api import (
     Broker,
     Context,
     DataSourceTask,
+    Disks,
     Metrics,
     QuotaFactorSource,
     QuotaPolicy,
@@ -73,6 +74,7 @@ def build(
     broker: Broker,
     metrics: Metrics,
     answers_changed: Callable[..., None],
+    open_disks: Callable[[], Disks],
     old: Lineup | None = None,
 ) -> Lineup:
     """Every configured plugin; those of ``old`` stay whose own properties are the same or can be changed.
@@ -91,7 +93,7 @@ def build(
             continue
         kept = old.find(role, name) if old else None
         if kept is None or not _can_stay(kept, settings):
-            kept = _new(role, name, settings, broker, metrics, answers_changed)
+            kept = _new(role, name, settings, broker, metrics, answers_changed, open_disks)
         else:
             discovery.plugin_settings(role, name, settings)  # refused before anything is touched
         members.append(kept)
@@ -151,12 +153,14 @@ def _new(
     broker: Broker,
     metrics: Metrics,
     answers_changed: Callable[..., None],
+    open_disks: Callable[[], Disks],
 ) -> Member:
     node = node_id(broker.properties())
-    built = discovery.build(role, name, settings, node, broker, metrics, answers_changed)
+    built = discovery.build(role, name, settings, node, broker, metrics, answers_changed, open_disks)
 
     def another(name: str, metrics: Metrics) -> LoadedPlugin:
-        return discovery.build(Role.FACTOR_SOURCE, name, built.context.settings, node, broker, metrics)
+        source, settings = Role.FACTOR_SOURCE, built.context.settings
+        return discovery.build(source, name, settings, node, broker, metrics, open_disks=open_disks)
 
     built.context.factor_source = another
     return Member(role, name, built.plugin, built.context, settings.plugin.get(name, {}))

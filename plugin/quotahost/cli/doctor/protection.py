@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
+from quotahost.disks.file_stores import log_dirs, read_disks
 from quotahost.model import Limit, Volume
-from quotahost.plugins.disks.file_stores import log_dirs, read_disks
 from quotahost.plugins.policies.bounds import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
