@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from quotahost.errors import QuotahostError
+
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file or folder that is written if the operating system doesn't let us.
+
+    Raises:
+        QuotahostError: instead of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise QuotahostError(f"{path} can't be written: {error}") from None
 
 
 class Level(Enum):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from quotahost.cli.console import console, show, table
+from quotahost.cli.console import console, show, table, writing
 from quotahost.cli.doctor import command as doctors
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.explain.command import explain
@@ -16,11 +17,27 @@ from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.report.command import report
 from quotahost.cli.simulate import simulate
+from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
 from quotahost.settings.display import with_table
 
+
+class Commands(TyperGroup):
+    """All commands; one that fails with an error of quotahost's own prints its message and no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error's ``exit_code`` becomes the process's."""
+        try:
+            return super().invoke(ctx)
+        except QuotahostError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(error.exit_code) from None
+
+
 # Locals in a traceback could show secrets.
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+app = typer.Typer(
+    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False
+)
 
 KafkaHome = Annotated[
     Path, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
@@ -94,11 +111,7 @@ app.command()(report)
 @app.command()
 def install(kafka_home: KafkaHome) -> None:
     """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
-    try:
-        done = install_jar(kafka_home)
-    except OSError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
+    done = install_jar(kafka_home)
     typer.echo(f"Installed {done.jar}")
     for old in done.replaced:
         typer.echo(f"  instead of {old.path.name} (quotahost {old.quotahost})")
@@ -117,4 +130,7 @@ def properties(
     if into is None:
         typer.echo(properties_table(), nl=False)
     else:
-        into.write_text(with_table(into.read_text(encoding="utf-8"), properties_table()), encoding="utf-8")
+        with writing(into):
+            into.write_text(
+                with_table(into.read_text(encoding="utf-8"), properties_table()), encoding="utf-8"
+            )

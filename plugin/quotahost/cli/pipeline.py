@@ -50,19 +50,15 @@ def pipeline(
 
 def _run(given: dict[str, object], print_submit: bool) -> None:
     from quotahost.pipeline import main
-    from quotahost.pipeline.options import OptionsError, options
-    from quotahost.pipeline.spark.connector import ConnectorError
+    from quotahost.pipeline.options import options
     from quotahost.pipeline.submit import submit_line
 
-    try:
-        chosen = options(**given)
-        if print_submit:
-            typer.echo(submit_line(chosen, chosen.master))
-            return
-        main.configure_logging()
-        main.run(chosen)
-    except (OptionsError, ConnectorError) as problem:
-        _end(str(problem))
+    chosen = options(**given)
+    if print_submit:
+        typer.echo(submit_line(chosen, chosen.master))
+        return
+    main.configure_logging()
+    main.run(chosen)
 
 
 def _end(problem: str) -> None:

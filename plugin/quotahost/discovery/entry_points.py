@@ -12,6 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier
+from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import SettingsError
 from quotahost.text import nearest, redact
 
@@ -26,7 +27,7 @@ GROUPS: Final = {
 }
 
 
-class PluginError(RuntimeError):
+class PluginError(QuotahostError):
     """A plugin that can't be had: its role and name, what failed, and what to do."""
 
     def __init__(self, role: str, name: str, failed: str) -> None:

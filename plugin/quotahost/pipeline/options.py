@@ -10,6 +10,7 @@ import javaproperties
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from quotahost.errors import QuotahostError
 from quotahost.units import Duration
 
 #: By it the brokers' fence knows the pipeline where nobody authenticates; elsewhere its principal must be
@@ -18,8 +19,10 @@ CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 
 
-class OptionsError(ValueError):
+class OptionsError(QuotahostError, ValueError):
     """One or more options are wrong; the message names each, and the remedy."""
+
+    exit_code = 2
 
 
 def _names(value: object) -> object:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from quotahost.errors import QuotahostError
+
 MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels
 
 
-class NoHistory(LookupError):
+class NoHistory(QuotahostError):
     """There is nothing to draw; the message says what there is instead."""
 
 

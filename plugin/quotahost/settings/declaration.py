@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from quotahost.errors import QuotahostError
 from quotahost.text import printable
 from quotahost.units import Unit
 
@@ -64,7 +65,7 @@ class Problem:
         return f"{printable(self.property)}{value}: {self.wrong}"
 
 
-class SettingsError(ValueError):
+class SettingsError(QuotahostError, ValueError):
     """Everything that is wrong with the broker's properties, each with its remedy."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quotahost.cli.console import Level, Section
 from quotahost.cli.doctor.python import Interpreter
-from quotahost.cli.jars import Jar, carried_jar, jars_in
+from quotahost.cli.jars import Jar, NoJar, carried_jar, jars_in
 
 
 def check_jar(kafka_home: Path | None, found: Interpreter | None) -> Section:
@@ -37,7 +37,7 @@ def _check_carried(section: Section, found: Interpreter | None) -> None:
     try:
         with carried_jar() as jar:
             _check_versions(section, jar, found, "pip install --force-reinstall quotahost")
-    except FileNotFoundError as error:
+    except NoJar as error:
         section.add(Level.NOTE, str(error))
 
 

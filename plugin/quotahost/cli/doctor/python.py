@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from quotahost.cli.console import Level, Section
+from quotahost.errors import QuotahostError
 from quotahost.host import probe
 from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
@@ -88,7 +89,7 @@ for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
 """
 
 
-class InterpreterError(RuntimeError):
+class InterpreterError(QuotahostError):
     """It can't be run or is no Python."""
 
 

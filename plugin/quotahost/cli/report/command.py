@@ -9,10 +9,11 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import console, table
+from quotahost.cli.console import console, table, writing
 from quotahost.cli.report.progress import Work
+from quotahost.errors import QuotahostError
 from quotahost.report import wording as words
-from quotahost.report.values import NoHistory, Question, Report
+from quotahost.report.values import Question, Report
 from quotahost.units.parse import parse_duration
 
 # TODO(merge) The times that ``--from`` and ``--to`` take.
@@ -65,23 +66,22 @@ def report(
         raise typer.BadParameter(str(wrong)) from None
     as_page = check_out(out)
     with Work() as work:
-        try:
-            found = work.collect(question)
+        found = work.collect(question)
+        with writing(out):
             written = work.write_page(found, out) if as_page else work.write_pictures(found, out)
-        except (NoHistory, OSError) as error:
-            work.stop()
-            typer.echo(str(error), err=True)
-            raise typer.Exit(1) from None
     summary(found)
     typer.echo(f"\n{written}")
 
 
 def needs_extra() -> None:
-    """End with the remedy where the extra isn't installed: brokers don't need it, so it often isn't."""
+    """Look for the libraries of the extra ``spark``, which brokers do without.
+
+    Raises:
+        QuotahostError: one isn't installed; the message is the remedy.
+    """
     missing = [name for name in ("pyspark", "matplotlib") if find_spec(name) is None]
     if missing:
-        typer.echo(f"quotahost report needs {' and '.join(missing)}: {_EXTRA}", err=True)
-        raise typer.Exit(1)
+        raise QuotahostError(f"quotahost report needs {' and '.join(missing)}: {_EXTRA}")
 
 
 def check_out(out: Path) -> bool:

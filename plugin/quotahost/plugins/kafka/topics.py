@@ -12,6 +12,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from quotahost.errors import QuotahostError
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.kafka")
@@ -22,7 +23,7 @@ _REPLICAS: Final = 3
 _CONFIG: Final = COMPACTED | {"min.insync.replicas": "1"}
 
 
-class Gathering(Exception):
+class Gathering(QuotahostError):
     """The cluster has just started."""
 
 
