@@ -77,7 +77,7 @@ def _row(number: int, curve: Curve, report: Report) -> str:
         f'<tr class="{state}"><td class="name"><a href="#v{number}">{_name(curve, report)}</a>{told}</td>'
         f'<td class="number">{words.show_bytes(curve.newest.last)}{of}</td>'
         f"<td>{words.show_share(curve.share)}{_bar(curve)}</td>"
-        f'<td class="number">{words.show_rate(curve.rate)}</td><td>{words.show_to_hard(curve)}</td>'
+        f'<td class="number">{words.show_rate(curve.fill_rate)}</td><td>{words.show_to_hard(curve)}</td>'
         f"<td>{sparkline(curve)}</td></tr>"
     )
 
@@ -103,7 +103,7 @@ def _section(number: int, curve: Curve, report: Report) -> str:
     now, state = curve.newest, words.state(curve)
     facts = [
         ("consumed", f"{words.show_bytes(now.last)} ({words.show_share(curve.share)})", ""),
-        ("fill rate", words.show_rate(curve.rate), ""),
+        ("fill rate", words.show_rate(curve.fill_rate), ""),
         ("soft limit", words.show_when(curve, now.soft), "soft" if state != "below" else ""),
         ("hard limit", words.show_when(curve, now.hard), "hard" if state == "hard" else ""),
         ("full", words.show_when(curve, now.capacity), ""),

@@ -79,7 +79,7 @@ def show_to_hard(curve: Curve) -> str:
 
 
 def _unless_unknown(curve: Curve, seconds: float | None) -> str:
-    return "not known" if seconds is None and curve.rate is None else show_time(seconds)
+    return "not known" if seconds is None and curve.fill_rate is None else show_time(seconds)
 
 
 def state(curve: Curve) -> str:

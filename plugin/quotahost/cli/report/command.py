@@ -108,7 +108,7 @@ def summary(found: Report) -> None:
             words.show_bytes(curve.newest.last),
             words.show_bytes(curve.newest.capacity),
             words.show_share(curve.share),
-            words.show_rate(curve.rate),
+            words.show_rate(curve.fill_rate),
             words.show_to_hard(curve),
         ]
         for curve in found.curves
