@@ -79,7 +79,7 @@ def needs_extra() -> None:
     Raises:
         QuotahostError: one isn't installed; the message is the remedy.
     """
-    missing = [name for name in ("pyspark", "matplotlib") if find_spec(name) is None]
+    missing = [name for name in ("pyspark", "matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
         raise QuotahostError(f"quotahost report needs {' and '.join(missing)}: {_EXTRA}")
 
@@ -101,10 +101,9 @@ def check_out(out: Path) -> bool:
 
 def summary(found: Report) -> None:
     """The page's table in the terminal."""
-    several = len(found.clusters) > 1
     rows = [
         [
-            f"{curve.name.cluster + ' / ' if several else ''}broker {curve.name.broker}: {curve.name.volume}",
+            words.title(curve, found),
             words.show_bytes(curve.newest.last),
             words.show_bytes(curve.newest.capacity),
             words.show_share(curve.share),
