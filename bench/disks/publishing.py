@@ -19,7 +19,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 from bench.disks.brokers import Whose, alive, brokers, busy, on_disk, table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from quotahost.api import Context, NoBroker
+from quotahost.api import Context
+from quotahost.api.broker import NoBroker
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.plugins.factor_sources.snapshots import Snapshots
 from quotahost.plugins.policies.limits import Limits

@@ -5,6 +5,7 @@ from datetime import datetime
 import pytest
 from off_peak import OffPeak
 
+from quotahost.api import Role
 from quotahost.model import Quota, QuotaType
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.checks import check_supplier
@@ -30,19 +31,19 @@ def test_it_keeps_the_contract() -> None:
 
 
 def test_off_peak_hours_double_the_rate_past_midnight() -> None:
-    with FakeHost("supplier", OffPeak, PROPERTIES) as host:
+    with FakeHost(Role.SUPPLIER, OffPeak, PROPERTIES) as host:
         rates = [rate_at(host, 21, 59), rate_at(host, 22), rate_at(host, 3), rate_at(host, 6)]
     assert rates == [1e6, 2e6, 2e6, 1e6]
 
 
 def test_off_peak_hours_may_lie_within_a_day() -> None:
     noon = PROPERTIES | {"plugin.off-peak.from": "12:00", "plugin.off-peak.to": "13:00"}
-    with FakeHost("supplier", OffPeak, noon) as host:
+    with FakeHost(Role.SUPPLIER, OffPeak, noon) as host:
         assert [rate_at(host, 11), rate_at(host, 12), rate_at(host, 13)] == [1e6, 2e6, 1e6]
 
 
 def test_the_change_is_announced_once() -> None:
-    with FakeHost("supplier", OffPeak, PROPERTIES) as host:
+    with FakeHost(Role.SUPPLIER, OffPeak, PROPERTIES) as host:
         rate_at(host, 21)
         host.announced.clear()
         assert (rate_at(host, 22), rate_at(host, 23)) == (2e6, 2e6)
@@ -50,11 +51,11 @@ def test_the_change_is_announced_once() -> None:
 
 
 def test_other_types_are_left_to_other_suppliers() -> None:
-    with FakeHost("supplier", OffPeak, PROPERTIES) as host:
+    with FakeHost(Role.SUPPLIER, OffPeak, PROPERTIES) as host:
         assert host.quota("alice", "app", QuotaType.FETCH) is None
         assert host.quota("alice", "app", QuotaType.PRODUCE) in (Quota(1e6), Quota(2e6))
 
 
 def test_a_wrong_hour_is_told() -> None:
     with pytest.raises(SettingsError, match=r"plugin.off-peak.from=25:00.*as HH:MM"):
-        FakeHost("supplier", OffPeak, PROPERTIES | {"plugin.off-peak.from": "25:00"})
+        FakeHost(Role.SUPPLIER, OffPeak, PROPERTIES | {"plugin.off-peak.from": "25:00"})

@@ -16,7 +16,7 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.records.cluster_volumes import ClusterRecord
 from tests.pipeline.support.records import limit, volume
-from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, letters, newest, published
+from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published
 
 pytestmark = pytest.mark.broker
 PATIENCE = 120.0  # seconds
@@ -103,8 +103,8 @@ def test_what_is_refused_is_a_dead_letter_and_the_stream_goes_on(running: Runnin
     brokers.write("7", b"{nonsense")
     brokers.tell("8", [volume("/a", -1, 0)])
     brokers.flush()
-    eventually(lambda: len(letters(running.bootstrap)) >= 2, PATIENCE)
-    told = {each["key"]: each for each in letters(running.bootstrap)}
+    eventually(lambda: len(dead_letters(running.bootstrap)) >= 2, PATIENCE)
+    told = {each["key"]: each for each in dead_letters(running.bootstrap)}
     assert told["7"]["reason"] == "json"
     assert told["7"]["value"] == "{nonsense"
     assert told["8"]["reason"] == "schema"
@@ -129,11 +129,11 @@ def test_what_the_volumes_found_good_is_not_read_again_for_letters_and_the_next_
     read = running.metric("rows_total", query="refused")
     _looked_for_letters(running, brokers, times=2)
     assert running.metric("rows_total", query="refused") == read
-    found = len(letters(running.bootstrap))
+    found = len(dead_letters(running.bootstrap))
     brokers.write("7", b"{nonsense again")
     brokers.flush()
-    eventually(lambda: len(letters(running.bootstrap)) == found + 1, PATIENCE)
-    assert letters(running.bootstrap)[-1]["value"] == "{nonsense again"
+    eventually(lambda: len(dead_letters(running.bootstrap)) == found + 1, PATIENCE)
+    assert dead_letters(running.bootstrap)[-1]["value"] == "{nonsense again"
 
 
 def _looked_for_letters(running: Running, brokers: Snapshots, times: int) -> None:

@@ -125,7 +125,7 @@ def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSes
     assert len(computed(spark, many)["1"].clients) == MAX_CLIENTS
     long = [usage(str(n), (f"{n}" * (MAX_NAMES // 3), float(n), None)) for n in range(5)]
     found = computed(spark, long)
-    assert [each.key.user[0] for each in found["0"].clients] == ["4", "3"]
+    assert [each.key.principal[0] for each in found["0"].clients] == ["4", "3"]
     assert {b: [s.key for s in plain.shares(long)[b]] for b in found} == {
         b: [s.key for s in each.clients] for b, each in found.items()
     }

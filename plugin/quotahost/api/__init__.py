@@ -35,8 +35,8 @@ Lifecycle, the same for every role:
     thread.
 """
 
-from quotahost.api.broker import Broker, NoBroker
-from quotahost.api.context import Built, Context
+from quotahost.api.broker import Broker
+from quotahost.api.context import Context
 from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
@@ -44,19 +44,19 @@ from quotahost.api.roles import (
     QuotaFactorSource,
     QuotaPolicy,
     QuotaSupplier,
+    Role,
     Ticking,
 )
 
 __all__ = [
     "Broker",
-    "Built",
     "ClientQuotaListener",
     "ClusterListener",
     "Context",
     "DataSourceTask",
-    "NoBroker",
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",
+    "Role",
     "Ticking",
 ]

@@ -6,9 +6,10 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from quotahost.api.broker import Broker, NoBroker
+from quotahost.api.roles import Role
 from quotahost.settings.broker import Settings
 
 
@@ -16,21 +17,16 @@ def _nothing_changed(principal: str | None = None, client_id: str | None = None)
     """Default for a context made without a host."""
 
 
-class Built(Protocol):
-    """A plugin and the context that it was given."""
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plugin that was built for a role, and the context that it was given, by which it sees live changes."""
 
-    @property
-    def plugin(self) -> Any:
-        """The plugin."""
-        ...
-
-    @property
-    def context(self) -> Context:
-        """Its context."""
-        ...
+    role: Role
+    plugin: Any
+    context: Context
 
 
-def _no_source(name: str, broker: Broker) -> Built:
+def _no_source(name: str, broker: Broker) -> LoadedPlugin:
     """Default for a context made without a host."""
     raise LookupError(f"there is no factor source {name!r} here")
 
@@ -62,7 +58,7 @@ class Context:
     log: logging.Logger
     answers_changed: Callable[..., None] = _nothing_changed
     broker: Broker = field(default_factory=NoBroker)
-    factor_source: Callable[[str, Broker], Built] = _no_source
+    factor_source: Callable[[str, Broker], LoadedPlugin] = _no_source
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""

@@ -1,4 +1,4 @@
-"""The four roles that a plugin can take, and what a supplier may listen to, as Protocols.
+"""The four roles that a plugin can take, and what a supplier may listen to, as Protocols; ``Role`` lists the roles.
 
 The contract that they live under is in :mod:`quotahost.api`.
 """
@@ -6,6 +6,7 @@ The contract that they live under is in :mod:`quotahost.api`.
 from __future__ import annotations
 
 from datetime import timedelta
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from quotahost.model import (
@@ -96,3 +97,29 @@ class DataSourceTask(Protocol):
     def run(self) -> None:
         """Do the work once. May block; should end within the period."""
         ...
+
+
+class Role(StrEnum):
+    """What a plugin can be, in the order in which a host builds its plugins; as text, in an operator's words.
+
+    Attributes:
+        group: the entry point group in which packages offer plugins of this role.
+        broker_property: the property that names the plugins of this role, without ``client.quota.callback.``.
+        protocol: the methods that such a plugin must have.
+    """
+
+    group: str
+    broker_property: str
+    protocol: type
+
+    SUPPLIER = "supplier", "quotahost.suppliers", "supplier", QuotaSupplier
+    FACTOR_SOURCE = "factor source", "quotahost.factor_sources", "factor.source", QuotaFactorSource
+    POLICY = "policy", "quotahost.policies", "policy", QuotaPolicy
+    TASK = "task", "quotahost.tasks", "tasks", DataSourceTask
+
+    def __new__(cls, words: str, group: str, broker_property: str, protocol: type) -> Role:
+        """A text with three attributes."""
+        role = str.__new__(cls, words)
+        role._value_ = words
+        role.group, role.broker_property, role.protocol = group, broker_property, protocol
+        return role

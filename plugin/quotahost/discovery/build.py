@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context
+from quotahost.api import Broker, Context, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.discovery.entry_points import (
-    GROUPS,
     Found,
     PluginError,
     checked,
@@ -28,12 +27,10 @@ from quotahost.discovery.entry_points import (
 )
 from quotahost.settings.broker import Settings
 from quotahost.settings.plugin_section import read_section
-from quotahost.settings.reader import configured
+from quotahost.settings.reader import configured_names
 from quotahost.settings.secrets import is_secret, secret_values
 
 __all__ = [
-    "GROUPS",
-    "Built",
     "Found",
     "PluginError",
     "build",
@@ -48,16 +45,17 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A plugin and the context that it was given, by which it sees live changes."""
+def configured(settings: Settings) -> list[tuple[Role, str]]:
+    """Role and name of every plugin that these settings name, in the order in which a host builds them.
 
-    plugin: Any
-    context: Context
+    The second factor source is among them, which is built only while it is needed.
+    """
+    names = configured_names(settings)
+    return [(role, name) for role in Role for name in names[role.broker_property]]
 
 
-def load(role: str, name: str) -> Any:
-    """Import the entry point of this role (a key of ``GROUPS``) and name, and no other.
+def load(role: Role, name: str) -> Any:
+    """Import the entry point of this role and name, and no other.
 
     Raises:
         PluginError: there is none, more than one distribution offers it, or it fails to import.
@@ -67,7 +65,7 @@ def load(role: str, name: str) -> Any:
         return entry.load()
 
 
-def plugin_settings(role: str, name: str, settings: Settings) -> Any:
+def plugin_settings(role: Role, name: str, settings: Settings) -> Any:
     """The plugin's own settings from ``plugin.NAME.*``, validated; None if it declares none.
 
     Raises:
@@ -78,13 +76,13 @@ def plugin_settings(role: str, name: str, settings: Settings) -> Any:
 
 
 def build(
-    role: str,
+    role: Role,
     name: str,
     settings: Settings,
     node_id: int,
     answers_changed: Callable[..., None] | None = None,
     broker: Broker | None = None,
-) -> Built:
+) -> LoadedPlugin:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
 
     Raises:
@@ -95,14 +93,14 @@ def build(
 
 
 def construct(
-    role: str,
+    role: Role,
     name: str,
     entry: Any,
     settings: Settings,
     node_id: int,
     answers_changed: Callable[..., None] | None = None,
     broker: Broker | None = None,
-) -> Built:
+) -> LoadedPlugin:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
     Raises:
@@ -116,7 +114,7 @@ def construct(
         context = Context(name, own, settings, node_id, log, **more)
         plugin = entry(context)
     with failing(role, name, "is not fit for its role"):
-        return Built(checked(role, plugin), context)
+        return LoadedPlugin(role, checked(role, plugin), context)
 
 
 def models(settings: Settings) -> dict[str, type[BaseModel] | None]:
@@ -132,7 +130,7 @@ def models(settings: Settings) -> dict[str, type[BaseModel] | None]:
     return found
 
 
-def own_settings(role: str, name: str, settings: Settings, entry: Any) -> Any:
+def own_settings(role: Role, name: str, settings: Settings, entry: Any) -> Any:
     """As :func:`plugin_settings`, for an entry that is loaded already."""
     with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier
+from quotahost.api import Role
 from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import SettingsError
 from quotahost.text import nearest, redact
@@ -19,21 +19,13 @@ from quotahost.text import nearest, redact
 # TODO(merge) Whether an object can take a role, by the Protocols of :mod:`quotahost.api.roles`.
 
 
-GROUPS: Final = {
-    "supplier": "quotahost.suppliers",
-    "factor_source": "quotahost.factor_sources",
-    "policy": "quotahost.policies",
-    "task": "quotahost.tasks",
-}
-
-
 class PluginError(QuotahostError):
     """A plugin that can't be had: its role and name, what failed, and what to do."""
 
-    def __init__(self, role: str, name: str, failed: str) -> None:
+    def __init__(self, role: Role, name: str, failed: str) -> None:
         """Make the message of the three."""
         self.role, self.name = role, name
-        super().__init__(f"{role.replace('_', ' ')} {name!r}: {failed}")
+        super().__init__(f"{role} {name!r}: {failed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +39,7 @@ class Found:
 
 
 @contextmanager
-def failing(role: str, name: str, what: str, secrets: Sequence[str] = ()) -> Iterator[None]:
+def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> Iterator[None]:
     """Whatever a plugin's own code raises becomes a PluginError without its secrets."""
     try:
         yield
@@ -60,16 +52,16 @@ def failing(role: str, name: str, what: str, secrets: Sequence[str] = ()) -> Ite
         raise PluginError(role, name, f"{what}: {told}") from cause
 
 
-def entry_point(role: str, name: str) -> EntryPoint:
+def entry_point(role: Role, name: str) -> EntryPoint:
     """The one entry point of this role and name.
 
     Raises:
         PluginError: there is none, or more than one distribution offers it.
     """
-    known = entry_points(group=GROUPS[role])
+    known = entry_points(group=role.group)
     matching = [entry for entry in known if entry.name == name]
     if not matching:
-        raise PluginError(role, name, f"there is none; {_hint(GROUPS[role], name, sorted(known.names))}")
+        raise PluginError(role, name, f"there is none; {_hint(role.group, name, sorted(known.names))}")
     if len(matching) > 1:
         origins = " and ".join(origin(entry) for entry in matching)
         raise PluginError(role, name, f"offered more than once, by {origins}; uninstall all but one")
@@ -82,15 +74,15 @@ def origin(entry: EntryPoint) -> str:
     return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
 
 
-def survey() -> dict[str, list[Found]]:
+def survey() -> dict[Role, list[Found]]:
     """Every entry point of every role, and whether it can be used or why not; it imports all of them."""
     return {
-        role: [_found(role, entry) for entry in sorted(entry_points(group=group), key=lambda e: e.name)]
-        for role, group in GROUPS.items()
+        role: [_found(role, entry) for entry in sorted(entry_points(group=role.group), key=lambda e: e.name)]
+        for role in Role
     }
 
 
-def _found(role: str, entry: EntryPoint) -> Found:
+def _found(role: Role, entry: EntryPoint) -> Found:
     error = ""
     try:
         entry_point(role, entry.name)
@@ -110,27 +102,19 @@ def _hint(group: str, name: str, known: Sequence[str]) -> str:
     return (f"did you mean {like!r}? " if like else "") + f"There are: {', '.join(known)}"
 
 
-_PROTOCOLS: Final[dict[str, type]] = {
-    "supplier": QuotaSupplier,
-    "factor_source": QuotaFactorSource,
-    "policy": QuotaPolicy,
-    "task": DataSourceTask,
-}
-
-
-def checked(role: str, plugin: Any) -> Any:
+def checked(role: Role, plugin: Any) -> Any:
     """The plugin, if it can take the role.
 
     Raises:
         TypeError: it lacks a method of the role's Protocol, or is a task with a bad period.
     """
-    protocol = _PROTOCOLS[role]
+    protocol = role.protocol
     methods = [name for name, value in vars(protocol).items() if name[0] != "_" and callable(value)]
     lacking = [name for name in methods if not callable(getattr(plugin, name, None))]
     if lacking:
         what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
         raise TypeError(f"{what}; implement {protocol.__name__} of quotahost.api.roles")
-    if role == "task":
+    if role is Role.TASK:
         _check_period(getattr(plugin, "period", None))
     return plugin
 

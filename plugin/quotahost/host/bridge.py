@@ -1,4 +1,4 @@
-"""The only module that knows JPype: Python's end of ``org.quotahost.PythonHost``.
+"""The only module that knows JPype: Python's end of ``org.quotahost.host.PythonHost``.
 
 Python calls Java, never the other way round: a call from Java into Python would need a proxy, which is slow
 under contention and leaks in some versions of JPype.
@@ -26,7 +26,7 @@ class JavaShim:
     """``quotahost.host.shim.Shim`` by way of JPype."""
 
     def __init__(self) -> None:
-        self._host: Any = jpype.JClass("org.quotahost.PythonHost").current()
+        self._host: Any = jpype.JClass("org.quotahost.host.PythonHost").current()
         self._table: Any = self._host.table()
         self._strings: Any = jpype.JArray(jpype.JString)
         self._ints: Any = jpype.JArray(jpype.JInt)
@@ -80,8 +80,8 @@ class JavaShim:
         topics = settings.topics
         self._topics.configure(
             math.nan if topics.total is None else topics.total,
-            self._strings([topic for topic, _ in topics.own]),
-            self._doubles([rate for _, rate in topics.own]),
+            self._strings([topic for topic, _ in topics.thresholds]),
+            self._doubles([rate for _, rate in topics.thresholds]),
             self._strings([settings.snapshots_topic, settings.usage_topic, settings.shares_topic]),
             topics.reject_error,
         )
@@ -186,7 +186,7 @@ def _pairs(flat: Any) -> dict[str, str]:
 
 
 def _answered(lines: Any) -> list[str]:
-    """What org.quotahost.Guarded answers, without its first line.
+    """What org.quotahost.util.Reply answers, without its first line.
 
     Raises:
         ConnectionError: that says what went wrong.
@@ -202,7 +202,7 @@ def _size(text: str) -> int | None:
 
 
 def _usage(fields: list[str]) -> ClientUsage:
-    """From a line of org.quotahost.Usage."""
+    """From a line of org.quotahost.table.Usage."""
     kind, user, client_id, *numbers = fields
     rate, limit, delay, idle = map(float, numbers)
     return ClientUsage(

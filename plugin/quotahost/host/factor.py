@@ -172,21 +172,19 @@ class FactorLoop:
         edge = factor.state is not last.state
         change = abs(factor.value - last.value)
         if not edge and change < STEP and (change == 0 or change < SHARE * last.value):
-            self._because(factor.reason)
+            self._because(factor.cause)
             return
         self._factor = factor
-        self._shim.set_factor(factor.value, factor.reason)
+        self._shim.set_factor(factor.value, factor.cause)
         self._show(factor)
         if edge:
             self._shim.count("Factor", "", "Transitions", 1)
             level = logging.WARNING if factor.state is not State.OPEN else logging.INFO
-            log.log(
-                level, "%s -> %s: factor %.2f (%s)", last.state, factor.state, factor.value, factor.reason
-            )
+            log.log(level, "%s -> %s: factor %.2f (%s)", last.state, factor.state, factor.value, factor.cause)
 
     def _because(self, reason: str) -> None:
         """The factor in force stays, and has another cause from now on."""
-        if reason != self._factor.reason:
+        if reason != self._factor.cause:
             self._factor = Factor(self._factor.value, reason)
             self._shim.set_factor(self._factor.value, reason)
             self._show(self._factor)
@@ -195,7 +193,7 @@ class FactorLoop:
         """The cause stands in the metrics while the factor is below 1."""
         if self._cause:
             self._shim.forget("Cause", self._cause)
-        self._cause = factor.reason if factor.value < 1 else ""
+        self._cause = factor.cause if factor.value < 1 else ""
         if self._cause:
             self._shim.gauge("Cause", self._cause, "Factor", factor.value)
 

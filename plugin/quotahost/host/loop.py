@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -23,9 +23,9 @@ from quotahost.host.resolver import Changes, Resolver, asks, failures
 from quotahost.host.scheduler import TaskRunner
 from quotahost.host.shim import Shim
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType
-from quotahost.settings.broker import Settings, live_properties
+from quotahost.settings.broker import Settings, live_properties, read_properties
 from quotahost.settings.declaration import SettingsError
-from quotahost.settings.strimzi.translation import Note, translate
+from quotahost.settings.strimzi.translation import Note, Translation
 
 log = logging.getLogger("quotahost.host")
 
@@ -55,9 +55,8 @@ class Host:
     def run(self) -> None:
         """Start the plugins, tell the shim, and serve until it closes."""
         try:
-            given = self._shim.properties()
-            settings = Settings.from_properties(given)
-            self._note(given)
+            settings, translation = read_properties(self._shim.properties())
+            self._note(translation)
             self._shim.starting(settings.start_timeout.total_seconds())
             self._asked = HostBroker(self._shim, settings)
             new = self._build(settings)
@@ -171,18 +170,18 @@ class Host:
     def _on_reconfigure(self, fields: tuple[str, ...]) -> None:
         _, given = properties(fields)
         try:
-            settings = Settings.from_properties(given)
+            settings, translation = read_properties(given)
             new = self._build(settings, self._lineup)
         except (SettingsError, PluginError) as error:
             log.error("the new properties are refused and the old ones stay: %s", error)
             return
         self._install(settings, new, self._lineup)
-        self._note(given)
+        self._note(translation)
         log.info("reconfigured")
 
-    def _note(self, given: Mapping[str, str]) -> None:
+    def _note(self, translation: Translation) -> None:
         """Say what Strimzi's own properties mean here, each sentence once."""
-        for note in translate(given).notes:
+        for note in translation.notes:
             if note not in self._noted:
                 self._noted.add(note)
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)

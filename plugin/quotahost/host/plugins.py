@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from quotahost.api import Broker, Context, DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier
+from quotahost.api import Broker, Context, DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
 from quotahost.host.exemptions import node_id
@@ -15,17 +16,12 @@ from quotahost.host.guard import Guard
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
-SUPPLIER: Final = "supplier"
-FACTOR_SOURCE: Final = "factor_source"
-POLICY: Final = "policy"
-TASK: Final = "task"
-
 
 @dataclass(slots=True)
 class Member:
     """One built plugin with its role, name, context and the text of its own properties."""
 
-    role: str
+    role: Role
     name: str
     plugin: Any
     context: Context
@@ -44,21 +40,21 @@ class Lineup:
 
     def suppliers(self) -> list[tuple[str, QuotaSupplier]]:
         """The suppliers by name, in the order in which they are asked."""
-        return [(m.name, m.plugin) for m in self._members if m.role == SUPPLIER]
+        return [(m.name, m.plugin) for m in self._members if m.role == Role.SUPPLIER]
 
     def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
         """The factor source, if one is configured."""
-        return next(((m.name, m.plugin) for m in self._members if m.role == FACTOR_SOURCE), None)
+        return next(((m.name, m.plugin) for m in self._members if m.role == Role.FACTOR_SOURCE), None)
 
     def policy(self) -> tuple[str, QuotaPolicy] | None:
         """The policy, if one is configured."""
-        return next(((m.name, m.plugin) for m in self._members if m.role == POLICY), None)
+        return next(((m.name, m.plugin) for m in self._members if m.role == Role.POLICY), None)
 
     def tasks(self) -> list[tuple[str, DataSourceTask]]:
         """The tasks by name."""
-        return [(m.name, m.plugin) for m in self._members if m.role == TASK]
+        return [(m.name, m.plugin) for m in self._members if m.role == Role.TASK]
 
-    def find(self, role: str, name: str) -> Member | None:
+    def find(self, role: Role, name: str) -> Member | None:
         """The member of this role and name."""
         return next((m for m in self._members if (m.role, m.name) == (role, name)), None)
 
@@ -78,9 +74,9 @@ def build(
     """
     members = []
     for role, name in discovery.configured(settings):
-        if role != SUPPLIER and not has_disks(broker):
+        if role != Role.SUPPLIER and not has_disks(broker):
             continue
-        if role == FACTOR_SOURCE and name != settings.factor_source:
+        if role == Role.FACTOR_SOURCE and name != settings.factor_source:
             _check_second(name, settings)
             continue
         kept = old.find(role, name) if old else None
@@ -95,10 +91,10 @@ def build(
 def _check_second(name: str, settings: Settings) -> None:
     """It is built while it is needed; that it can be had is known at the start."""
     try:
-        discovery.plugin_settings(FACTOR_SOURCE, name, settings)
+        discovery.plugin_settings(Role.FACTOR_SOURCE, name, settings)
     except PluginError as error:
         named = f"{PREFIX}factor.source.second names it: {str(error).partition(': ')[2]}"
-        raise PluginError(FACTOR_SOURCE, name, named) from error
+        raise PluginError(Role.FACTOR_SOURCE, name, named) from error
 
 
 def has_disks(broker: Broker) -> bool:
@@ -123,7 +119,7 @@ def adopt(lineup: Lineup, settings: Settings, guard: Guard) -> None:
 def close(members: list[Member], guard: Guard) -> None:
     """Close what can be closed, tasks apart, which close on their own threads."""
     for member in members:
-        if member.role != TASK and callable(getattr(member.plugin, "close", None)):
+        if member.role != Role.TASK and callable(getattr(member.plugin, "close", None)):
             guard.call(member.name, "close()", "it is dropped all the same", member.plugin.close)
 
 
@@ -139,13 +135,13 @@ def _can_stay(member: Member, settings: Settings) -> bool:
 
 
 def _new(
-    role: str, name: str, settings: Settings, broker: Broker, answers_changed: Callable[..., None]
+    role: Role, name: str, settings: Settings, broker: Broker, answers_changed: Callable[..., None]
 ) -> Member:
     node = node_id(broker.properties())
     built = discovery.build(role, name, settings, node, answers_changed, broker)
 
-    def another(name: str, broker: Broker) -> discovery.Built:
-        return discovery.build(FACTOR_SOURCE, name, built.context.settings, node, broker=broker)
+    def another(name: str, broker: Broker) -> LoadedPlugin:
+        return discovery.build(Role.FACTOR_SOURCE, name, built.context.settings, node, broker=broker)
 
     built.context.factor_source = another
     return Member(role, name, built.plugin, built.context, settings.plugin.get(name, {}))

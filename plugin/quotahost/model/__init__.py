@@ -18,7 +18,7 @@ from quotahost.model.quotas import (
     Scope,
     ScopeKind,
 )
-from quotahost.model.volumes import ClusterVolumes, Factor, Limit, LimitType, State, Volume, contradict, exact
+from quotahost.model.volumes import ClusterVolumes, Factor, Limit, LimitType, State, Volume
 
 __all__ = [
     "DEFAULT",
@@ -42,6 +42,4 @@ __all__ = [
     "ScopeKind",
     "State",
     "Volume",
-    "contradict",
-    "exact",
 ]

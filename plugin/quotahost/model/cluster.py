@@ -37,7 +37,7 @@ class ClientUsage:
     """What one client uses of one quota that is its own, as this broker measures it.
 
     Attributes:
-        user: its principal's name; with ``client_id`` as in ``quotahost.model.Client``.
+        principal: its name; with ``client_id`` as in ``quotahost.model.Client``.
         client_id: may be empty.
         quota_type: PRODUCE or FETCH.
         rate: bytes/s, as Kafka measures it over its quota windows (``ClientQuotaManager``, byte-rate).
@@ -47,7 +47,7 @@ class ClientUsage:
         idle: seconds since it last asked for this type, to a quarter of a second.
     """
 
-    user: str
+    principal: str
     client_id: str
     quota_type: QuotaType
     rate: float

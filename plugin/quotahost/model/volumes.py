@@ -151,7 +151,7 @@ class Factor:
     """
 
     value: float
-    reason: str = ""
+    cause: str = ""
 
     def __post_init__(self) -> None:
         value = self.value

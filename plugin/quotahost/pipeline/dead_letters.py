@@ -21,7 +21,7 @@ from quotahost.pipeline.spark.sinks import write
 log = logging.getLogger("quotahost.pipeline")
 
 
-class Letters:
+class DeadLetters:
     """Takes the refused records, batch by batch; where all was seen to be good, they are not even read.
 
     To read and judge each record again, for letters that hardly ever are, took as much time as the volumes do.
@@ -38,10 +38,10 @@ class Letters:
         self._client = client
         self._told_unable = False
 
-    def __call__(self, letters: DataFrame, batch: int) -> None:
+    def __call__(self, dead_letters: DataFrame, batch: int) -> None:
         """A batch of ``sql/refused.sql``, for ``foreachBatch``."""
         if not self._none():
-            write(letters, self._topic, self._client)
+            write(dead_letters, self._topic, self._client)
 
     def _none(self) -> bool:
         try:

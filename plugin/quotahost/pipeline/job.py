@@ -12,14 +12,14 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.dead_letters import Letters, Sifted
+from quotahost.pipeline.dead_letters import DeadLetters, Sifted
 from quotahost.pipeline.kafka.clients import SHORT_LIVED, JvmKafka
-from quotahost.pipeline.kafka.leadership import Rivals, Watch
+from quotahost.pipeline.kafka.leadership import Leadership, Watch
 from quotahost.pipeline.kafka.ticks import Ticks
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.queries import Queries
-from quotahost.pipeline.shares import Divider
+from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.spark.offsets import behind
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.pipeline.volumes.publisher import Publisher
@@ -50,27 +50,27 @@ class Job:
         cluster = options.cluster or own
         self._kafka.ensure(_topics(options))
         self._producer = self._kafka.producer()
-        self._rivals = Rivals(max(3 * options.tick.total_seconds(), _SILENCE))
+        self._leadership = Leadership(max(3 * options.tick.total_seconds(), _SILENCE))
         watched = self._kafka.consumer(options.cluster_volumes_topic)
-        self._rivals.begin(watched, launched=time.time_ns() // 1_000_000)
-        self._watch = Watch(watched, self._rivals)
+        self._leadership.begin(watched, launched=time.time_ns() // 1_000_000)
+        self._watch = Watch(watched, self._leadership)
         self._ticks = Ticks(
             options.tick.total_seconds(),
             lambda key, value: self._producer.send(options.tick_topic, key, value),
         )
         self._members = cluster == own
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if cluster == own else ())
-        self._publisher = Publisher(rules, self._rivals, self._send, self._published, self._caught_up)
-        divider = Divider(options.shares_topic, options.client(), options.validity, self._rivals)
+        self._publisher = Publisher(rules, self._leadership, self._send, self._published, self._caught_up)
+        divider = SharesPublisher(options.shares_topic, options.client(), options.validity, self._leadership)
         self._sifted = {
             "volumes": Sifted(*options.snapshots_topic),
             "shares": Sifted(options.usage_topic),
         }
-        letters = Letters(spark, options.refused_topic, options.client(), self._sifted.values())
+        dead_letters = DeadLetters(spark, options.refused_topic, options.client(), self._sifted.values())
         queries = Queries(spark, options, cluster, options.client())
         self._starts: dict[str, Callable[[], StreamingQuery]] = {
             "volumes": lambda: queries.volumes(self._publisher),
-            Letters.NAME: lambda: queries.refused(letters),
+            DeadLetters.NAME: lambda: queries.refused(dead_letters),
             "shares": lambda: queries.shares(divider),
         }
         if options.history:
@@ -79,7 +79,7 @@ class Job:
         self._running: dict[str, StreamingQuery] = {}
         self._begun = False
         self._pauses: dict[str, tuple[float, float]] = {}
-        log.info("run %d of cluster %s begins", self._rivals.run, cluster)
+        log.info("run %d of cluster %s begins", self._leadership.run, cluster)
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries going until ``stop`` is set; one that fails is started again from its checkpoint."""
@@ -147,7 +147,7 @@ class Job:
 
     def _published(self, record: ClusterRecord) -> None:
         self._ticks.published()
-        self._progress.published(record, standing_by=self._rivals.beaten)
+        self._progress.published(record, standing_by=self._leadership.standing_by)
 
     def _caught_up(self) -> bool:
         read = self._read_all()

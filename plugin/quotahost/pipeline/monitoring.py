@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
-from quotahost.pipeline.dead_letters import Letters, refused
+from quotahost.pipeline.dead_letters import DeadLetters, refused
 from quotahost.pipeline.spark.offsets import behind, idle
 from quotahost.records.cluster_volumes import ClusterRecord
 
@@ -31,7 +31,7 @@ class Progress:
         self._refused = self._counter("refused", "Records refused and written to the dead-letter topic")
         self._published = self._counter("published", "Records published", "cluster")
         self._failures = self._counter("failures", "Times that a query failed and was started again", "query")
-        self._rivals = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
+        self._standing_by = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
         self._seconds = self._gauge("batch_seconds", "Duration of the last batch", "query")
         self._behind = self._gauge("records_behind", "Records that are not read yet", "query")
         self._state_rows = self._gauge("state_rows", "Brokers remembered", "query")
@@ -56,7 +56,7 @@ class Progress:
     def published(self, record: ClusterRecord, standing_by: bool) -> None:
         """A record was published, or would have been."""
         cluster = record.cluster
-        self._rivals.set(standing_by)
+        self._standing_by.set(standing_by)
         if not standing_by:
             self._published.labels(cluster).inc()
         if record.newest_snapshot_at:
@@ -85,7 +85,7 @@ class Progress:
             self._rows.labels(query).inc(progress["numInputRows"])
             if left > LARGE:
                 log.info("query %s: %s records are left to be read", query, f"{left:,}")
-            if query == Letters.NAME:
+            if query == DeadLetters.NAME:
                 self._refused.inc(refused(progress) or 0)
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)

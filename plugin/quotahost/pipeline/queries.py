@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.errors import QuotahostError
 from quotahost.pipeline import shares as usage
-from quotahost.pipeline.dead_letters import Letters, counted
+from quotahost.pipeline.dead_letters import DeadLetters, counted
 from quotahost.pipeline.history.writer import start_history
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.spark.resources import sql
@@ -79,11 +79,11 @@ class Queries:
     def refused(self, write: Batch) -> StreamingQuery:
         """Refused snapshots and usage as dead letters, for ``write``; the key is the same when one comes again."""
         parsed = records.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
-        letters = self._spark.sql(
+        dead_letters = self._spark.sql(
             sql("refused"), parsed=parsed, usage=usage.parse(self._read((self._options.usage_topic,)))
         )
-        sink = counted(letters, "key").writeStream.foreachBatch(_brief(write))
-        return self._start(Letters.NAME, sink, _REFUSED_EVERY)
+        sink = counted(dead_letters, "key").writeStream.foreachBatch(_brief(write))
+        return self._start(DeadLetters.NAME, sink, _REFUSED_EVERY)
 
     def shares(self, divide: Batch) -> StreamingQuery:
         """Usage to the newest of each broker, handed to ``divide`` as a whole, with each batch."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.pipeline.kafka.leadership import Rivals
+from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.max_min import FLOOR, SHAVED
 from quotahost.pipeline.spark.sinks import bring_forward, write
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, VERSION, time_json
@@ -207,22 +207,24 @@ def shares(state: DataFrame, args: dict[str, Any]) -> DataFrame:
 _MS: Final = timedelta(milliseconds=1)
 
 
-class Divider:
+class SharesPublisher:
     """Takes the newest usage of all brokers and publishes a record of shares for each broker.
 
     While a pipeline that was launched later publishes, nothing is: two would give away each quota twice.
     """
 
-    def __init__(self, topic: str, client: Mapping[str, str], validity: timedelta, rivals: Rivals) -> None:
+    def __init__(
+        self, topic: str, client: Mapping[str, str], validity: timedelta, leadership: Leadership
+    ) -> None:
         """``client`` is Kafka's, in Java's names; usage older than ``validity`` counts no more."""
-        self._topic, self._validity, self._rivals = topic, validity, rivals
+        self._topic, self._validity, self._leadership = topic, validity, leadership
         self._client = client
 
     def __call__(self, usage: DataFrame, batch: int) -> None:
         """A batch of ``sql/usage.sql``, for ``foreachBatch``."""
-        if self._rivals.stands_by():
+        if self._leadership.stands_by():
             bring_forward(usage)
             return
         now = time.time_ns() // 1_000_000
-        found = shares(usage.coalesce(1), arguments(now, self._validity // _MS, self._rivals.run, batch))
+        found = shares(usage.coalesce(1), arguments(now, self._validity // _MS, self._leadership.run, batch))
         write(found, self._topic, self._client)

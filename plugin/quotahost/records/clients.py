@@ -28,7 +28,7 @@ MAX_NAMES: Final = 120_000  # bytes of all names in UTF-8; JSON may write each a
 class ClientKey(NamedTuple):
     """Whose quota: user and client-id as in ``quotahost.model.Client``, and the type."""
 
-    user: str
+    principal: str
     client_id: str
     quota_type: QuotaType
 
@@ -57,7 +57,7 @@ def fitting(entries: Iterable[_Entry]) -> Iterator[_Entry]:
 
 def octets(key: ClientKey) -> int:
     """How long its names are, in bytes of UTF-8."""
-    return len(key.user.encode(errors="replace")) + len(key.client_id.encode(errors="replace"))
+    return len(key.principal.encode(errors="replace")) + len(key.client_id.encode(errors="replace"))
 
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -105,7 +105,7 @@ def key_of(told: KeyJson) -> ClientKey:
 
 def key_json(key: ClientKey) -> dict[str, Any]:
     """Its JSON."""
-    return {"user": key.user, "clientId": key.client_id, "quotaType": key.quota_type.value}
+    return {"user": key.principal, "clientId": key.client_id, "quotaType": key.quota_type.value}
 
 
 def written(told: dict[str, Any], cluster: str) -> bytes:

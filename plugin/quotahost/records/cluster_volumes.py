@@ -41,7 +41,7 @@ class Filling:
     """A volume, how fast it fills in bytes/s (below 0: it empties) and when it is full, in seconds; None if unknown."""
 
     volume: Volume
-    bytes_per_second: float | None = None
+    fill_rate: float | None = None
     seconds_to_full: float | None = None
 
 
@@ -271,7 +271,7 @@ def _filling_json(filling: Filling) -> dict[str, Any]:
         "consumed": volume.consumed,
         "softLimit": limit_json(volume.soft),
         "hardLimit": limit_json(volume.hard),
-        "bytesPerSecond": filling.bytes_per_second,
+        "bytesPerSecond": filling.fill_rate,
         "secondsToFull": filling.seconds_to_full,
     }
 

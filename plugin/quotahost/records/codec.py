@@ -13,7 +13,8 @@ from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict  # pydantic's, which needs it before Python 3.12
 
 from quotahost.errors import QuotahostError
-from quotahost.model import Limit, LimitType, exact
+from quotahost.model import Limit, LimitType
+from quotahost.model.volumes import exact
 
 # TODO(merge) One broker's snapshot as JSON, as the other brokers and whoever else reads the topic see it.
 #

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
 from pydantic import Field, SecretStr
@@ -10,10 +11,11 @@ from pydantic import Field, SecretStr
 from quotahost.model import Limit, State
 from quotahost.settings.declaration import PREFIX, Frozen, Problem, SettingsError, declare, declared
 from quotahost.settings.display import Models, Row, rows, table
-from quotahost.settings.reader import configured, read
+from quotahost.settings.reader import configured_names, read
 from quotahost.settings.secrets import property_names
 from quotahost.settings.storage import StorageSettings
 from quotahost.settings.strimzi.names import live_names
+from quotahost.settings.strimzi.translation import Translation, translate
 from quotahost.settings.topics import TopicSettings
 from quotahost.settings.types import (
     Action,
@@ -42,6 +44,7 @@ __all__ = [
     "describe",
     "live_properties",
     "properties_table",
+    "read_properties",
 ]
 
 
@@ -330,14 +333,28 @@ class Settings(Frozen):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Settings:
-        """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
-
-        Names of Strimzi's plugin are understood too (:mod:`quotahost.settings.strimzi.translation`).
+        """Read a broker's properties, as :func:`read_properties` does, where nobody logs Strimzi's notes.
 
         Raises:
-            SettingsError: one or more of them are unknown or wrong; all are told at once.
+            SettingsError: see read_properties.
         """
-        return read(cls, properties)
+        return read_properties(properties)[0]
+
+
+def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translation]:
+    """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
+
+    This is the edge at which properties come in: names of Strimzi's plugin are translated here, once, and nobody
+    below this call knows them.
+
+    Returns:
+        The settings, and what became of Strimzi's own names, for the log and ``doctor``.
+
+    Raises:
+        SettingsError: one or more of them are unknown or wrong; it lists all of them.
+    """
+    translation = translate(properties)
+    return read(Settings, translation.properties, translation.problems), translation
 
 
 def describe(settings: Settings, models: Models | None = None) -> list[Row]:
@@ -359,7 +376,7 @@ def live_properties(settings: Settings, models: Models | None = None) -> list[st
         models: the configured plugins' own settings models by name.
     """
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]
-    names = dict.fromkeys(name for _, name in configured(settings))
+    names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}
     plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]
     return own + plugins + live_names()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -10,46 +11,56 @@ from pydantic_core import ErrorDetails
 
 from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared
 from quotahost.settings.strimzi.names import ADMIN, OWN
-from quotahost.settings.strimzi.translation import translate
 from quotahost.text import nearest
 
 _M = TypeVar("_M", bound=BaseModel)
 _FAMILIES = ("kafka", "plugin")
 
 
-def read(model: type[_M], properties: Mapping[str, str]) -> _M:
-    """The model of the properties under the common prefix; Strimzi's own names among them are read as ours.
+def read(
+    model: type[_M],
+    properties: Mapping[str, str],
+    problems: Iterable[Problem] = (),
+) -> _M:
+    """Read the properties under the common prefix into the model; all others are ignored.
+
+    Args:
+        model: settings whose fields were made by ``declare``.
+        properties: full names and texts.
+        problems: what the caller has found wrong already, to be raised together with what is found here.
 
     Raises:
         SettingsError: unknown names, wrong values, or plugin.NAME.* of a plugin that isn't configured.
     """
-    told = translate(properties)
-    given = {n.removeprefix(PREFIX): text for n, text in told.properties.items() if n.startswith(PREFIX)}
+    given = {n.removeprefix(PREFIX): text for n, text in properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(model)}
     data: dict[str, Any] = {}
-    problems = [*told.problems]
+    problems = [*problems]
     problems += [problem for name, text in given.items() for problem in _place(data, known, name, text)]
     try:
         settings = model.model_validate(data)
     except ValidationError as error:
         problems += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
     else:
-        problems += _unused(data.get("plugin", {}), configured(settings))
+        problems += _unused(data.get("plugin", {}), configured_names(settings))
     if problems:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
         raise SettingsError(problems)
     return settings
 
 
-def configured(settings: Any) -> list[tuple[str, str]]:
-    """Role and name of every plugin that these settings name, in the order in which they are built.
+def configured_names(settings: Any) -> dict[str, list[str]]:
+    """The names of the plugins that these settings name, by the property that names them.
 
-    The second factor source is among them, which is built only while it is needed.
+    ``factor.source`` names the second factor source too, which is built only while it is needed.
     """
-    sources = dict.fromkeys((settings.factor_source, settings.factor_source_second))
-    roles = {"supplier": settings.supplier, "factor_source": tuple(sources)}
-    roles |= {"policy": (settings.policy,), "task": settings.tasks}
-    return [(role, name) for role, names in roles.items() for name in names if name]
+    named: dict[str, Iterable[str]] = {
+        "supplier": settings.supplier,
+        "factor.source": dict.fromkeys((settings.factor_source, settings.factor_source_second)),
+        "policy": (settings.policy,),
+        "tasks": settings.tasks,
+    }
+    return {key: [name for name in names if name] for key, names in named.items()}
 
 
 def _place(data: dict[str, Any], known: Mapping[str, Property], name: str, text: str) -> Iterable[Problem]:
@@ -120,8 +131,8 @@ def reason(details: ErrorDetails) -> str:
     return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
 
 
-def _unused(sections: Iterable[str], plugins: Iterable[tuple[str, str]]) -> list[Problem]:
-    names = [name for _, name in plugins]
+def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> list[Problem]:
+    names = list(chain.from_iterable(plugins.values()))
     return [
         Problem(
             f"{PREFIX}plugin.{section}.*",

@@ -6,7 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from quotahost.model import Limit, LimitType, contradict
+from quotahost.model import Limit, LimitType
+from quotahost.model.volumes import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.volume_overrides import Override, limit_of, parse_overrides
 from quotahost.units import Share, Size, Unit

@@ -67,7 +67,7 @@ class TopicSettings(Frozen):
         "topics that take in more than is expected of them; needs the fence. `unlimited`: no topic quotas.",
         told="unlimited",
     )
-    own: Thresholds = declare(
+    thresholds: Thresholds = declare(
         "topics.bytes.in.per.sec.threshold",
         "What single topics are expected to take in: `important:50M,other:5M`, together at most the total. "
         "All other topics share equally what is left.",
@@ -83,8 +83,8 @@ class TopicSettings(Frozen):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        wanted = math.fsum(rate for _, rate in self.own)
-        if self.own and self.total is None:
+        wanted = math.fsum(rate for _, rate in self.thresholds)
+        if self.thresholds and self.total is None:
             raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
         if self.total is not None and wanted > self.total:
             raise ValueError(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from quotahost.model import Limit, LimitType, contradict
+from quotahost.model import Limit, LimitType
+from quotahost.model.volumes import contradict
 from quotahost.settings.types import split
 from quotahost.text import nearest
 from quotahost.units.parse import parse_share, parse_size
@@ -109,13 +110,13 @@ class Matched:
 
     Attributes:
         limits: soft and hard limit by volume.
-        strangers: names that no volume or log directory has.
-        twice: sentences about sides that two entries set for one volume; the first holds.
+        unmatched: names that no volume or log directory has.
+        conflicts: sentences about sides that two entries set for one volume; the first holds.
     """
 
     limits: dict[str, tuple[Limit | None, Limit | None]]
-    strangers: tuple[str, ...]
-    twice: tuple[str, ...]
+    unmatched: tuple[str, ...]
+    conflicts: tuple[str, ...]
 
 
 def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping[str, str]) -> Matched:
@@ -129,18 +130,18 @@ def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping
     names = {place(volume): volume for volume in volumes}
     names = {place(directory): volume for directory, volume in places.items()} | names
     limits: dict[str, tuple[Limit | None, Limit | None]] = {}
-    strangers, twice = [], []
+    unmatched, conflicts = [], []
     for each in overrides:
         volume = names.get(place(each.volume))
         if volume is None:
-            strangers.append(each.volume)
+            unmatched.append(each.volume)
         if not volume:
             continue
         soft, hard = limits.get(volume, (None, None))
         for side, mine, theirs in (("soft", each.soft, soft), ("hard", each.hard, hard)):
             if mine and theirs:
-                twice.append(
+                conflicts.append(
                     f"{each.volume} is the volume {volume}, whose {side} limit is set before: {theirs}"
                 )
         limits[volume] = (soft or each.soft, hard or each.hard)
-    return Matched(limits, tuple(strangers), tuple(twice))
+    return Matched(limits, tuple(unmatched), tuple(conflicts))

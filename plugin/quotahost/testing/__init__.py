@@ -1,4 +1,4 @@
-"""A kit that checks a plugin against the contract of :mod:`quotahost.api.roles`, without a broker.
+"""A kit that checks a plugin against the contract of :mod:`quotahost.api`, without a broker.
 
 One call in a test of yours::
 

@@ -17,8 +17,8 @@ class FakeBroker:
         client: what ``client_config()`` answers.
         brokers: what ``registered()`` answers or raises: id and whether it is fenced.
         directories: what ``log_dirs()`` answers, for the brokers asked for, or raises.
-        used: what ``usage()`` answers, or raises.
-        given_up: what ``offline_log_dirs()`` answers.
+        usages: what ``usage()`` answers, or raises.
+        offline: what ``offline_log_dirs()`` answers.
         shown: every gauge and counter by type, name and attribute, as it is now.
     """
 
@@ -26,8 +26,8 @@ class FakeBroker:
     client: dict[str, str] = field(default_factory=dict)
     brokers: dict[int, bool] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
-    given_up: tuple[str, ...] = ()
-    used: list[ClientUsage] | Exception = field(default_factory=list)
+    offline: tuple[str, ...] = ()
+    usages: list[ClientUsage] | Exception = field(default_factory=list)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def number(self, type: str, attribute: str, name: str = "") -> float | None:
@@ -57,14 +57,14 @@ class FakeBroker:
         return [each for each in self.directories if each.broker in brokers]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """``given_up``."""
-        return self.given_up
+        """``offline``."""
+        return self.offline
 
     def usage(self, most: int) -> list[ClientUsage]:
-        """The first of ``used``, raised if it is an exception."""
-        if isinstance(self.used, Exception):
-            raise self.used
-        return self.used[:most]
+        """The first of ``usages``, raised if it is an exception."""
+        if isinstance(self.usages, Exception):
+            raise self.usages
+        return self.usages[:most]
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Remember it."""

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 def broken(number: int, sentence: str) -> AssertionError:
     """The failure that names the number of the contract."""
-    return AssertionError(f"{sentence} (contract {number} of quotahost.api.roles)")
+    return AssertionError(f"{sentence} (contract {number} of quotahost.api)")
 
 
 class Caller:
@@ -62,7 +62,7 @@ class Hangs(QuotahostError):
 
 def blame(what: str, error: BaseException, within: float, hanging: int = 3, raising: int = 5) -> NoReturn:
     """Turn what a call ended in into the sentence that names the contract."""
-    if isinstance(error, AssertionError) and "of quotahost.api.roles)" in str(error):
+    if isinstance(error, AssertionError) and "of quotahost.api)" in str(error):
         raise error
     if isinstance(error, Hangs):
         raise broken(hanging, f"{what} did not return within {within:g} s") from None

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from quotahost.api import Role
 from quotahost.discovery import build as discovery
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings
@@ -20,9 +21,6 @@ Properties = Mapping[str, str]
 
 START_WITHIN: Final = 10.0  # seconds to import and construct; the broker waits for start.timeout
 HANGS: Final = 5.0  # seconds after which a call is given up
-_ROLE_PROPERTIES: Final = {
-    "supplier": "supplier", "factor_source": "factor.source", "policy": "policy", "task": "tasks",
-}  # fmt: skip
 
 
 class FakeHost:
@@ -37,7 +35,7 @@ class FakeHost:
 
     def __init__(
         self,
-        role: str,
+        role: Role,
         entry: Any,
         properties: Properties | None = None,
         *,
@@ -48,7 +46,7 @@ class FakeHost:
         """Build it as at a broker's start.
 
         Args:
-            role: ``supplier``, ``factor_source``, ``policy`` or ``task``.
+            role: for which the plugin is built.
             entry: the class or function, an ``EntryPoint``, or the name of an installed one.
             properties: the broker's, with or without ``client.quota.callback.``.
             name: of the entry point, for ``plugin.NAME.*``; a class' own by default (OffPeak: off-peak).
@@ -64,7 +62,7 @@ class FakeHost:
         self.role, self.name = role, name or _name(entry)
         self._entry, self._node = _loaded(role, entry), node_id
         self.caller = Caller("fake-quotahost-host")
-        self._task = Caller(f"fake-quotahost-task-{self.name}") if role == "task" else self.caller
+        self._task = Caller(f"fake-quotahost-task-{self.name}") if role is Role.TASK else self.caller
         try:
             self.context, self.plugin = self._build(self._settings(properties or {}))
         except BaseException:
@@ -175,7 +173,7 @@ class FakeHost:
 
     def _settings(self, properties: Properties) -> Settings:
         given = {PREFIX + key.removeprefix(PREFIX): text for key, text in properties.items()}
-        given.setdefault(PREFIX + _ROLE_PROPERTIES[self.role], self.name)
+        given.setdefault(PREFIX + self.role.broker_property, self.name)
         return Settings.from_properties(given)
 
     def _build(self, settings: Settings) -> tuple[Any, Any]:
@@ -202,7 +200,7 @@ def _name(entry: Any) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", words.lower()).strip("-") or "plugin"
 
 
-def _loaded(role: str, entry: Any) -> Any:
+def _loaded(role: Role, entry: Any) -> Any:
     if isinstance(entry, str):
         return discovery.load(role, entry)
     return entry.load() if isinstance(entry, EntryPoint) else entry

@@ -14,6 +14,7 @@ from harness.system.debian import PackageMissing, debian_package
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
 from harness.system.waiting import eventually
+from quotahost.api import Role
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.prometheus.source import Prometheus
 from quotahost.testing.checks import check_factor_source
@@ -98,7 +99,7 @@ def server(tmp_path: Path, exporter: Exporter) -> Iterator[Server]:
 
 @pytest.fixture
 def source(server: Server) -> Iterator[FakeHost]:
-    with FakeHost("factor_source", Prometheus, properties(server)) as host:
+    with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties(server)) as host:
         yield host
 
 
@@ -171,7 +172,7 @@ def test_a_query_with_an_error_is_told_in_the_servers_words(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = properties(server) | {"plugin.prometheus.capacity": "sum("}
-    with FakeHost("factor_source", Prometheus, wrong) as host:
+    with FakeHost(Role.FACTOR_SOURCE, Prometheus, wrong) as host:
         assert host.plugin.read() is None
         eventually(lambda: "the server says bad_data" in caplog.text)
         assert "parse error" in caplog.text

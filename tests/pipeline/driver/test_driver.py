@@ -20,7 +20,7 @@ from quotahost.records import usage as wire_usage
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used
 from tests.pipeline.support.records import volume
-from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, letters, newest, published, read_all
+from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 PATIENCE = 240.0  # seconds
@@ -87,11 +87,13 @@ def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_le
         driver.kill()
     with driver:
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
-        eventually(lambda: len({each["value"] for each in letters(node.bootstrap)}) == story.bad, PATIENCE)
+        eventually(
+            lambda: len({each["value"] for each in dead_letters(node.bootstrap)}) == story.bad, PATIENCE
+        )
     orders = [each.order for each in published(node.bootstrap)]
     assert orders == sorted(orders), "a record that came later was older"
     assert runs == sorted(set(runs))
-    told = letters(node.bootstrap)
+    told = dead_letters(node.bootstrap)
     assert {each["value"] for each in told} == {f"{{bad {n}" for n in range(1, story.bad + 1)}
     assert len({each["id"] for each in told}) == story.bad, "one record has more than one key"
 
@@ -102,7 +104,7 @@ def test_without_its_checkpoint_it_rebuilds_the_same_from_the_topic(node: KafkaN
     story.tell(3)
     with driver:
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
-        eventually(lambda: len(letters(node.bootstrap)) == story.bad, PATIENCE)
+        eventually(lambda: len(dead_letters(node.bootstrap)) == story.bad, PATIENCE)
     last = newest(node.bootstrap)
     assert last is not None
     shutil.rmtree(tmp_path / "pipeline" / "checkpoint")
@@ -110,8 +112,8 @@ def test_without_its_checkpoint_it_rebuilds_the_same_from_the_topic(node: KafkaN
         again = eventually(lambda: _newer(node, last.order), PATIENCE)
         assert again.consumed == story.consumed
         assert again.reporting == last.reporting
-        eventually(lambda: len(letters(node.bootstrap)) >= 2 * story.bad, PATIENCE)
-    assert len({each["id"] for each in letters(node.bootstrap)}) == story.bad
+        eventually(lambda: len(dead_letters(node.bootstrap)) >= 2 * story.bad, PATIENCE)
+    assert len({each["id"] for each in dead_letters(node.bootstrap)}) == story.bad
 
 
 def _newer(node: KafkaNode, order: tuple[int, int]):  # type: ignore[no-untyped-def]
@@ -144,7 +146,7 @@ def test_letters_are_looked_for_when_the_volumes_have_read_what_was_there(
     with pipeline(node, tmp_path / "pipeline", batch=1000, metrics_port=free_port()) as driver:
         eventually(lambda: driver.metric("rows_total", query="refused") > 0, PATIENCE)
         assert driver.metric("rows_total", query="volumes") >= 200 * BROKERS + story.bad
-        eventually(lambda: len(letters(node.bootstrap)) == story.bad, PATIENCE)
+        eventually(lambda: len(dead_letters(node.bootstrap)) == story.bad, PATIENCE)
 
 
 def test_gaps_that_compaction_leaves_under_the_stream_do_no_harm(node: KafkaNode, tmp_path: Path) -> None:

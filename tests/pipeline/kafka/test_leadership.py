@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from quotahost.pipeline.kafka.leadership import Rivals
+from quotahost.pipeline.kafka.leadership import Leadership
 
 SILENCE = 15.0
 
@@ -32,42 +32,42 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def rivals(clock: Clock) -> Rivals:
-    made = Rivals(SILENCE, clock)
+def leadership(clock: Clock) -> Leadership:
+    made = Leadership(SILENCE, clock)
     made.begin(Empty(), launched=1000)  # type: ignore[arg-type]
     return made
 
 
-def test_alone_it_publishes(rivals: Rivals) -> None:
-    rivals.note(1000)
-    assert not rivals.stands_by()
-    assert rivals.run == 1000
+def test_alone_it_publishes(leadership: Leadership) -> None:
+    leadership.note(1000)
+    assert not leadership.stands_by()
+    assert leadership.run == 1000
 
 
 def test_it_stands_by_for_one_that_was_launched_later_and_says_so_once(
-    rivals: Rivals, caplog: pytest.LogCaptureFixture
+    leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        rivals.note(2000)
-        rivals.note(2000)
-    assert rivals.stands_by()
+        leadership.note(2000)
+        leadership.note(2000)
+    assert leadership.stands_by()
     assert len(caplog.records) == 1
     assert "it was launched later and wins" in caplog.text
 
 
 def test_it_wins_over_one_that_was_launched_earlier_and_says_so(
-    rivals: Rivals, caplog: pytest.LogCaptureFixture
+    leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        rivals.note(500)
-    assert not rivals.stands_by()
+        leadership.note(500)
+    assert not leadership.stands_by()
     assert "this one was launched later and wins" in caplog.text
 
 
-def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(rivals: Rivals, clock: Clock) -> None:
-    rivals.note(2**50)  # its clock is far ahead
+def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(leadership: Leadership, clock: Clock) -> None:
+    leadership.note(2**50)  # its clock is far ahead
     clock.now += SILENCE
-    assert rivals.stands_by()
+    assert leadership.stands_by()
     clock.now += 0.1
-    assert not rivals.stands_by()
-    assert rivals.run > 2**50
+    assert not leadership.stands_by()
+    assert leadership.run > 2**50

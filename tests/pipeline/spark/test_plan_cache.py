@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from quotahost.pipeline.spark.plan_cache import Prepared
+from quotahost.pipeline.spark.plan_cache import PlanCache
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ class Counted:
     """A query, and how often it was built."""
 
     def __init__(self) -> None:
-        self.prepared = Prepared()
+        self.plans = PlanCache()
         self.built = 0
         self.told: list[list[tuple[object, ...]]] = []
 
@@ -39,7 +39,7 @@ class Counted:
 
     def run(self, stream: DataFrame, *keys: str) -> None:
         def done(batch: DataFrame, number: int) -> None:
-            found = self.prepared.over(batch, self.query, *keys[number : number + 1])
+            found = self.plans.over(batch, self.query, *keys[number : number + 1])
             self.told.append([tuple(row) for row in found.collect()])
 
         stream.writeStream.foreachBatch(done).trigger(availableNow=True).start().awaitTermination()

@@ -76,7 +76,7 @@ def _headers(message: Message) -> dict[str, bytes | None]:
     return dict(told or ())
 
 
-def letters(bootstrap: str) -> list[dict[str, str]]:
+def dead_letters(bootstrap: str) -> list[dict[str, str]]:
     """The dead letters: key, value and headers as texts."""
     return [
         {"id": (message.key() or b"").decode(), "value": (message.value() or b"").decode(errors="replace")}

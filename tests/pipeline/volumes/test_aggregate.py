@@ -44,7 +44,7 @@ def rounded(each: ClusterRecord) -> ClusterRecord:
     """Without the last digits of quotients."""
 
     def some(fillings: tuple[Filling, ...]) -> tuple[Filling, ...]:
-        return tuple(replace(f, bytes_per_second=_sig(f.bytes_per_second), seconds_to_full=_sig(f.seconds_to_full))
+        return tuple(replace(f, fill_rate=_sig(f.fill_rate), seconds_to_full=_sig(f.seconds_to_full))
                      for f in fillings)  # fmt: skip
 
     worst = {kind: some(found) for kind, found in each.worst.items()}
@@ -131,8 +131,8 @@ def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(
     gone = record(1, "1", None, ago(20))
     again = record(2, "1", snapshot("1", ago(10), [volume("a", 100, 50)]), ago(10))
     assert in_spark(spark, [first, gone]) == {}
-    assert in_spark(spark, [first, gone, again])["home"].fullest[0].bytes_per_second is None
-    assert in_spark(spark, [first, again])["home"].fullest[0].bytes_per_second == pytest.approx(2.0)
+    assert in_spark(spark, [first, gone, again])["home"].fullest[0].fill_rate is None
+    assert in_spark(spark, [first, again])["home"].fullest[0].fill_rate == pytest.approx(2.0)
 
 
 def fill(spark: SparkSession, *told: tuple[float, int]) -> float | None:
@@ -141,7 +141,7 @@ def fill(spark: SparkSession, *told: tuple[float, int]) -> float | None:
         record(n, "1", snapshot("1", ago(seconds), [volume("a", 10_000, used)]), ago(seconds))
         for n, (seconds, used) in enumerate(told)
     ]
-    return in_spark(spark, given)["home"].fullest[0].bytes_per_second
+    return in_spark(spark, given)["home"].fullest[0].fill_rate
 
 
 def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
@@ -159,7 +159,7 @@ def test_a_volume_keeps_its_past_when_others_come_and_go(spark: SparkSession) ->
     after = snapshot("1", ago(10), [volume("new", 100, 1), volume("c", 100, 50), volume("a", 100, 12)])
     told = in_spark(spark, [record(0, "1", before, ago(30)), record(1, "1", after, ago(10))])["home"]
     worst = told.worst[LimitType.CONSUMED_BYTES]
-    assert [(f.volume.name, f.bytes_per_second) for f in worst] == [("c", 1.0), ("a", 0.1), ("new", None)]
+    assert [(f.volume.name, f.fill_rate) for f in worst] == [("c", 1.0), ("a", 0.1), ("new", None)]
 
 
 def test_a_late_snapshot_changes_nothing(spark: SparkSession) -> None:

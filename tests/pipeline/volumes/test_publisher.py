@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from quotahost.pipeline.kafka.leadership import Rivals
+from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.session import checkpoint_files, compile_for
 from quotahost.pipeline.volumes import aggregate
 from quotahost.pipeline.volumes import parse as records
@@ -27,7 +27,7 @@ class Sent:
     def __init__(self, caught_up: bool = True) -> None:
         self.records: list[ClusterRecord] = []
         self.told: list[ClusterRecord] = []
-        self.publisher = Publisher(RULES, Rivals(30), self._send, self.told.append, lambda: caught_up)
+        self.publisher = Publisher(RULES, Leadership(30), self._send, self.told.append, lambda: caught_up)
 
     def _send(self, key: bytes, value: bytes) -> int:
         self.records.append(decode(key, value))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.discovery.entry_points import GROUPS
+from quotahost.api import Role
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.packages import distribute
 from tests.unit.cli.commands import CLASS, doctor, run, write_jar
@@ -78,7 +78,7 @@ def test_configured_plugins_that_fail_or_refuse_their_settings_are_wrong(
 def test_a_broken_plugin_that_is_not_configured_is_only_weak(
     site: Path, package: Path, tmp_path: Path
 ) -> None:
-    distribute(site, "acme", {GROUPS["task"]: {"broken": "acme_no_such:Thing"}})
+    distribute(site, "acme", {Role.TASK.group: {"broken": "acme_no_such:Thing"}})
     result = doctor(tmp_path, f"{CLASS}listeners=SASL_SSL://:9092\n")
     assert result.exit_code == 0, result.output
     assert "task broken of acme is broken: ModuleNotFoundError" in result.output
@@ -92,7 +92,7 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
                 open_sesame: pydantic.SecretStr
                 hour: int = 0
     """
-    distribute(site, "acme", {GROUPS["supplier"]: {"mine": "acme_mine:plugin"}}, {"acme_mine": code})
+    distribute(site, "acme", {Role.SUPPLIER.group: {"mine": "acme_mine:plugin"}}, {"acme_mine": code})
     properties = (
         f"{CLASS}{PREFIX}supplier=mine\n{PREFIX}kafka.sasl.password=S3CR3T-1\n"
         f"{PREFIX}plugin.mine.open-sesame=S3CR3T-2\n{PREFIX}plugin.mine.hour="
@@ -145,7 +145,7 @@ def test_another_environment_is_examined_by_its_own_quotahost(
     site: Path, kafka: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
-    distribute(site, "acme", {GROUPS["supplier"]: {"theirs": "builtins:print"}})
+    distribute(site, "acme", {Role.SUPPLIER.group: {"theirs": "builtins:print"}})
     other = tmp_path / "other"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
     libraries = next((other / "lib").glob("python3*/site-packages"))

@@ -23,7 +23,7 @@ from quotahost.cli.main import app
 from quotahost.host.messages import plain
 from quotahost.model import Client, QuotaType, State
 from tests.unit.cli.commands import write_jar
-from tools.readme import README
+from tools.tables import DOCS
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
 
@@ -252,12 +252,12 @@ README_EXAMPLE = told(
 )  # fmt: skip
 
 
-def test_the_readme_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documents_show_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert show(README_EXAMPLE, PRODUCE) == 0
     printed = capsys.readouterr().out.strip("\n")
     assert (
         f"```console\n$ quotahost explain --client alice/app --type produce\n{printed}\n```"
-        in README.read_text()
+        in (DOCS / "operate.md").read_text()
     )
 
 

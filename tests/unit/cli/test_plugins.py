@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quotahost.discovery.entry_points import GROUPS
+from quotahost.api import Role
 from quotahost.settings.broker import properties_table
 from tests.fakes.packages import distribute
 from tests.unit.cli.commands import run
 
 
 def test_plugins_lists_each_role_s_plugins_with_their_state(site: Path) -> None:
-    broken = {GROUPS["policy"]: {"broken": "acme_no_such:Thing"}}
+    broken = {Role.POLICY.group: {"broken": "acme_no_such:Thing"}}
     distribute(site, "acme", broken, version="2.3")
 
     result = run("plugins")

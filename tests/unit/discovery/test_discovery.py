@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from quotahost.discovery.build import build, load, models, plugin_settings
-from quotahost.discovery.entry_points import GROUPS, PluginError, settings_model, survey
+from quotahost.api import Role
+from quotahost.discovery.build import build, configured, load, models, plugin_settings
+from quotahost.discovery.entry_points import PluginError, settings_model, survey
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import configured
 from tests.fakes.packages import distribute, distribute_quotahost
 
 GOOD = """
@@ -54,7 +54,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def supplier(site: Path, name: str, code: str, distribution: str = "acme") -> None:
     module = f"{distribution}_{name}".replace("-", "_")
-    distribute(site, distribution, {GROUPS["supplier"]: {name: f"{module}:plugin"}}, {module: code})
+    distribute(site, distribution, {Role.SUPPLIER.group: {name: f"{module}:plugin"}}, {module: code})
 
 
 def settings(properties: Mapping[str, str]) -> Settings:
@@ -62,19 +62,19 @@ def settings(properties: Mapping[str, str]) -> Settings:
 
 
 def good(site: Path) -> None:
-    distribute(site, "acme", {GROUPS["supplier"]: {"good": "acme_good:Good"}}, {"acme_good": GOOD})
+    distribute(site, "acme", {Role.SUPPLIER.group: {"good": "acme_good:Good"}}, {"acme_good": GOOD})
 
 
 def test_a_plugin_is_loaded_by_role_and_name(site: Path) -> None:
     good(site)
-    assert load("supplier", "good").__name__ == "Good"
+    assert load(Role.SUPPLIER, "good").__name__ == "Good"
 
 
 def test_an_unknown_name_is_told_with_the_nearest_and_all_others(site: Path) -> None:
     good(site)
     distribute_quotahost(site)
     with pytest.raises(PluginError) as error:
-        load("supplier", "goood")
+        load(Role.SUPPLIER, "goood")
     message = str(error.value)
     assert message.startswith("supplier 'goood': there is none; did you mean 'good'? There are: ")
     assert "client-quotas" in message
@@ -84,7 +84,7 @@ def test_an_unknown_name_is_told_with_the_nearest_and_all_others(site: Path) -> 
 def test_a_name_of_another_role_is_not_taken(site: Path) -> None:
     good(site)
     with pytest.raises(PluginError, match="factor source 'good': there is none"):
-        load("factor_source", "good")
+        load(Role.FACTOR_SOURCE, "good")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_plugin_that_fails_to_import_is_told_with_where_it_comes_from(
 ) -> None:
     supplier(site, "broken", code)
     with pytest.raises(PluginError) as error:
-        load("supplier", "broken")
+        load(Role.SUPPLIER, "broken")
     message = str(error.value)
     assert message.startswith("supplier 'broken': acme_broken:plugin of acme 1.0 fails to import: ")
     assert words in message
@@ -111,7 +111,7 @@ def test_a_plugin_that_fails_to_import_is_told_with_where_it_comes_from(
 def test_a_broken_plugin_harms_no_other(site: Path) -> None:
     good(site)
     supplier(site, "broken", "raise SystemExit('never imported')", distribution="other")
-    assert build("supplier", "good", settings({"supplier": "good"}), 1).plugin.quota(None, None) is None
+    assert build(Role.SUPPLIER, "good", settings({"supplier": "good"}), 1).plugin.quota(None, None) is None
     assert "other_broken" not in sys.modules
 
 
@@ -119,7 +119,7 @@ def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> Non
     supplier(site, "same", "plugin = None", distribution="first")
     supplier(site, "same", "plugin = None", distribution="second")
     with pytest.raises(PluginError) as error:
-        load("supplier", "same")
+        load(Role.SUPPLIER, "same")
     message = str(error.value)
     assert "first 1.0" in message
     assert "second 1.0" in message
@@ -130,7 +130,7 @@ def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None
     good(site)
     told = []
     broker = settings({"supplier": "good", "plugin.good.off-peak-factor": "3", "plugin.good.every": "5m"})
-    built = build("supplier", "good", broker, 7, answers_changed=lambda: told.append(1))
+    built = build(Role.SUPPLIER, "good", broker, 7, answers_changed=lambda: told.append(1))
 
     context = built.plugin.context
     assert context is built.context
@@ -145,9 +145,9 @@ def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     supplier(
         site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context"
     )
-    assert build("supplier", "plain", settings({"supplier": "plain"}), 1).context.section is None
+    assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"}), 1).context.section is None
     with pytest.raises(SettingsError, match="has no settings of its own; remove it") as error:
-        build("supplier", "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}), 1)
+        build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}), 1)
     assert f"{PREFIX}plugin.plain.x" in str(error.value)
 
 
@@ -162,7 +162,7 @@ def test_unknown_and_wrong_properties_of_a_plugin_are_told_by_their_full_names(s
         }
     )
     with pytest.raises(SettingsError) as error:
-        plugin_settings("supplier", "good", broker)
+        plugin_settings(Role.SUPPLIER, "good", broker)
     lines = str(error.value).splitlines()
     start = f" - {PREFIX}plugin.good."
     assert (
@@ -177,7 +177,7 @@ def test_a_required_property_that_is_missing_is_told_with_the_line_to_add(site: 
     code = "import pydantic\nclass plugin:\n    class Section(pydantic.BaseModel):\n        base_rate: int"
     supplier(site, "strict", code)
     with pytest.raises(SettingsError, match=rf"add a line {PREFIX}plugin.strict.base-rate="):
-        plugin_settings("supplier", "strict", settings({"supplier": "strict"}))
+        plugin_settings(Role.SUPPLIER, "strict", settings({"supplier": "strict"}))
 
 
 def test_a_model_with_aliases_is_still_set_by_its_field_names(site: Path) -> None:
@@ -189,10 +189,10 @@ def test_a_model_with_aliases_is_still_set_by_its_field_names(site: Path) -> Non
     """
     supplier(site, "aliased", code)
     broker = settings({"supplier": "aliased", "plugin.aliased.base-rate": "5"})
-    assert plugin_settings("supplier", "aliased", broker).base_rate == 5
+    assert plugin_settings(Role.SUPPLIER, "aliased", broker).base_rate == 5
     with pytest.raises(SettingsError, match=r"plugin\.aliased\.base-rate=x: "):
         plugin_settings(
-            "supplier", "aliased", settings({"supplier": "aliased", "plugin.aliased.base-rate": "x"})
+            Role.SUPPLIER, "aliased", settings({"supplier": "aliased", "plugin.aliased.base-rate": "x"})
         )
 
 
@@ -211,7 +211,7 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
     cases += [("telltale", {"plugin.telltale.api-token": "S3CR3T-token"})]
     for name, own in cases:
         with pytest.raises((PluginError, SettingsError)) as error:
-            build("supplier", name, settings({"supplier": name, **own}), 1)
+            build(Role.SUPPLIER, name, settings({"supplier": name, **own}), 1)
         assert "S3CR3T" not in "".join(traceback.format_exception(error.value))
         assert name in str(error.value)
 
@@ -234,7 +234,7 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
 def test_a_plugin_that_cannot_take_its_role_is_told(site: Path, code: str, words: str) -> None:
     supplier(site, "odd", code)
     with pytest.raises(PluginError) as error:
-        build("supplier", "odd", settings({"supplier": "odd"}), 1)
+        build(Role.SUPPLIER, "odd", settings({"supplier": "odd"}), 1)
     assert str(error.value).startswith("supplier 'odd': ")
     assert words in str(error.value)
 
@@ -248,18 +248,23 @@ def test_a_task_needs_a_period_above_0(site: Path, period: str) -> None:
             def __init__(self, context): pass
             def run(self): pass
     """
-    distribute(site, "acme", {GROUPS["task"]: {"tick": "acme_tick:plugin"}}, {"acme_tick": code})
+    distribute(site, "acme", {Role.TASK.group: {"tick": "acme_tick:plugin"}}, {"acme_tick": code})
     with pytest.raises(PluginError, match=r"its period is .*; make it a datetime.timedelta above 0"):
-        build("task", "tick", settings({"tasks": "tick"}), 1)
+        build(Role.TASK, "tick", settings({"tasks": "tick"}), 1)
 
 
 @pytest.mark.parametrize(
     ("role", "method"),
-    [("factor_source", "read"), ("policy", "quota_factor"), ("task", "run"), ("supplier", "quota")],
+    [
+        (Role.FACTOR_SOURCE, "read"),
+        (Role.POLICY, "quota_factor"),
+        (Role.TASK, "run"),
+        (Role.SUPPLIER, "quota"),
+    ],
 )
-def test_each_role_needs_its_method(site: Path, role: str, method: str) -> None:
+def test_each_role_needs_its_method(site: Path, role: Role, method: str) -> None:
     code = "def plugin(context): return object()"
-    distribute(site, "acme", {GROUPS[role]: {"empty": "acme_empty:plugin"}}, {"acme_empty": code})
+    distribute(site, "acme", {role.group: {"empty": "acme_empty:plugin"}}, {"acme_empty": code})
     with pytest.raises(PluginError, match=f"has no method {method}"):
         build(role, "empty", settings({"supplier": "empty"}), 1)
 
@@ -275,12 +280,12 @@ def test_quotahost_s_own_plugins_are_found_like_any_other(site: Path) -> None:
 def test_configured_plugins_come_in_the_order_of_their_roles(site: Path) -> None:
     broker = settings({"supplier": "b,a", "factor.source": "f", "policy": "p", "tasks": "t,s"})
     assert configured(broker) == [
-        ("supplier", "b"),
-        ("supplier", "a"),
-        ("factor_source", "f"),
-        ("policy", "p"),
-        ("task", "t"),
-        ("task", "s"),
+        (Role.SUPPLIER, "b"),
+        (Role.SUPPLIER, "a"),
+        (Role.FACTOR_SOURCE, "f"),
+        (Role.POLICY, "p"),
+        (Role.TASK, "t"),
+        (Role.TASK, "s"),
     ]
 
 
@@ -289,12 +294,12 @@ def test_a_survey_tells_of_every_plugin_whether_it_loads(site: Path) -> None:
     supplier(site, "exits", "raise SystemExit(1)", distribution="exits")
     supplier(site, "twice", "plugin = print", distribution="one")
     supplier(site, "twice", "plugin = print", distribution="two")
-    found = {(plugin.name, plugin.distribution): plugin for plugin in survey()["supplier"]}
+    found = {(plugin.name, plugin.distribution): plugin for plugin in survey()[Role.SUPPLIER]}
 
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
     assert found["exits", "exits"].error == "SystemExit: 1"
     assert "offered more than once" in found["twice", "one"].error
-    assert set(survey()) == set(GROUPS)
+    assert set(survey()) == set(Role)
 
 
 def test_a_model_is_what_the_entry_declares() -> None:

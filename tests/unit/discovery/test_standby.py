@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from quotahost.api import Broker, Context
-from quotahost.discovery.entry_points import GROUPS, PluginError
+from quotahost.api import Broker, Context, Role
+from quotahost.discovery.build import configured
+from quotahost.discovery.entry_points import PluginError
 from quotahost.host import plugins as lineup
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import configured
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import context
@@ -51,8 +51,8 @@ def settings(properties: Mapping[str, str]) -> Settings:
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Context]:
     entries = {"first": "sources:Source", "other": "sources:Choosy", "broken": "no_such_module:Source"}
-    distribute(tmp_path, "acme", {GROUPS["factor_source"]: entries}, {"sources": CODE})
-    distribute(tmp_path, "policies", {GROUPS["supplier"]: {"idle": "idle:Idle"}}, {"idle": IDLE})
+    distribute(tmp_path, "acme", {Role.FACTOR_SOURCE.group: entries}, {"sources": CODE})
+    distribute(tmp_path, "policies", {Role.SUPPLIER.group: {"idle": "idle:Idle"}}, {"idle": IDLE})
     monkeypatch.syspath_prepend(str(tmp_path))
     contexts: list[Context] = importlib.import_module("sources").BUILT
     contexts.clear()
@@ -90,11 +90,13 @@ def test_its_own_properties_are_those_of_a_configured_plugin_and_it_is_named_onc
     chosen = settings(
         {"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.1"}
     )
-    assert [each for each in configured(chosen) if each[0] == "factor_source"] == [
-        ("factor_source", "first"), ("factor_source", "other"),
+    assert [each for each in configured(chosen) if each[0] == Role.FACTOR_SOURCE] == [
+        (Role.FACTOR_SOURCE, "first"), (Role.FACTOR_SOURCE, "other"),
     ]  # fmt: skip
     same = settings({"factor.source": "first", "factor.source.second": "first"})
-    assert [each for each in configured(same) if each[0] == "factor_source"] == [("factor_source", "first")]
+    assert [each for each in configured(same) if each[0] == Role.FACTOR_SOURCE] == [
+        (Role.FACTOR_SOURCE, "first")
+    ]
 
 
 def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
@@ -103,7 +105,7 @@ def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
     source = made.factor_source()
     assert source is not None
     assert source[0] == "first"
-    assert made.find("factor_source", "other") is None
+    assert made.find(Role.FACTOR_SOURCE, "other") is None
 
 
 @pytest.mark.parametrize(

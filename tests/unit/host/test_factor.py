@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from quotahost.api import Role
 from quotahost.host.factor import FactorLoop
 from quotahost.host.guard import Guard
-from quotahost.host.plugins import FACTOR_SOURCE, POLICY, Lineup, Member
+from quotahost.host.plugins import Lineup, Member
 from quotahost.model import ClusterVolumes, Factor, Volume
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim
@@ -55,8 +56,10 @@ class World:
         """The factor in force after the source has answered this for so long; asked each second."""
         if answer is not ...:
             self.answer = answer
-        roles: list[tuple[str, Any]] = [(FACTOR_SOURCE, self)] if self.has_source else []
-        lineup = Lineup([Member(r, "mine", p, context(), {}) for r, p in [*roles, (POLICY, self.policy)]])
+        roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
+        lineup = Lineup(
+            [Member(r, "mine", p, context(), {}) for r, p in [*roles, (Role.POLICY, self.policy)]]
+        )
         for _ in range(int(seconds)):
             self.clock.now += 1
             self.loop.step(lineup, self.settings)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quotahost.model import Limit, LimitType, Volume, contradict
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.volumes import contradict
 
 CONSUMED, FREE, PERCENT = LimitType
 SIZES = st.integers(0, 2**63 - 1)

@@ -155,7 +155,9 @@ def test_every_broker_hears_of_every_client_the_busiest_in_the_cluster_first() -
     found = shares(
         [usage("2", ("bob", 2e6, None)), usage("1", ("alice", 1e6, None), ("bob", 0, 0.0)), usage("3")]
     )
-    assert {b: [s.key.user for s in row] for b, row in found.items()} == {b: ["bob", "alice"] for b in "123"}
+    assert {b: [s.key.principal for s in row] for b, row in found.items()} == {
+        b: ["bob", "alice"] for b in "123"
+    }
     assert [found[b][1].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
     assert [found[b][0].share for b in "123"] == pytest.approx([50e3, 2.9e6, 50e3])
 
@@ -163,7 +165,7 @@ def test_every_broker_hears_of_every_client_the_busiest_in_the_cluster_first() -
 def test_what_a_silent_broker_told_counts_no_more_but_it_keeps_the_floor() -> None:
     told = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None), ("bob", 1, None)), usage("3")]
     found = shares(told, silent={"2"})
-    assert [s.key.user for s in found["2"]] == ["alice"], "of bob nobody tells any more"
+    assert [s.key.principal for s in found["2"]] == ["alice"], "of bob nobody tells any more"
     assert [found[b][0].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
     assert shares(told, silent=set("123")) == {"1": (), "2": (), "3": ()}
 
@@ -180,4 +182,4 @@ def test_no_more_clients_than_a_record_holds_and_the_same_ones_on_every_broker()
     many = [(f"u{n:03}", float(n), None) for n in range(MAX_CLIENTS + 50)]
     found = shares([usage("1", *many[:200]), usage("2", *many[200:])])
     assert [s.key for s in found["1"]] == [s.key for s in found["2"]]
-    assert [s.key.user for s in found["1"]] == [f"u{n:03}" for n in range(MAX_CLIENTS + 49, 49, -1)]
+    assert [s.key.principal for s in found["1"]] == [f"u{n:03}" for n in range(MAX_CLIENTS + 49, 49, -1)]

@@ -167,7 +167,7 @@ def test_a_limit_that_is_not_there_has_any_form_that_spark_gives_it(none: object
 
 def test_a_whole_number_is_a_rate_too_and_sums_have_any_size() -> None:
     (filling,) = read(told(fullest=[volume(bytesPerSecond=5, secondsToFull=600)])).fullest
-    assert (filling.bytes_per_second, filling.seconds_to_full) == (5.0, 600.0)
+    assert (filling.fill_rate, filling.seconds_to_full) == (5.0, 600.0)
     assert read(told(smallestFactor=1)).smallest_factor == 1.0
     assert read(told(capacity=10**30)).capacity == 10**30
 

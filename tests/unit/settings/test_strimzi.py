@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from quotahost.model import Client, Limit, LimitType, State
 from quotahost.settings.broker import Settings, describe, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.strimzi.names import LINES, table
-from quotahost.settings.strimzi.translation import Note, translate
+from quotahost.settings.strimzi.translation import Note, Translation, translate
 from tests.fakes.shim import FakeShim
 
 BYTES = "static.storage.per.volume.limit.min.available.bytes"
@@ -300,6 +301,21 @@ def test_each_is_said_once_in_the_broker_s_log_and_again_only_when_it_changes(
     assert told.count(f"{ADMIN}* (bootstrap.servers) is the Kafka client") == 1
     assert shim.configured is not None
     assert shim.configured.validity == timedelta(minutes=6)
+
+
+def test_a_start_and_each_live_change_translate_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    translated: list[str] = []
+
+    def counted(properties: Mapping[str, str]) -> Translation:
+        translated.append(properties[PREFIX + VALIDITY])
+        return translate(properties)
+
+    monkeypatch.setattr("quotahost.settings.broker.translate", counted)
+    shim = FakeShim(given={VALIDITY: "PT5M"})
+    shim.reconfigure(**{VALIDITY: "PT6M"})
+    shim.idle()
+    Host(shim).run()
+    assert translated == ["PT5M", "PT6M"]
 
 
 def test_a_live_change_to_a_wrong_value_is_refused_by_their_name() -> None:

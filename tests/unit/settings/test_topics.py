@@ -27,14 +27,14 @@ def refused(**given: str) -> str:
 
 def test_without_a_total_there_are_no_topic_quotas() -> None:
     topics = read().topics
-    assert (topics.total, topics.own, topics.reject_error) == (None, (), "NOT_ENOUGH_REPLICAS")
+    assert (topics.total, topics.thresholds, topics.reject_error) == (None, (), "NOT_ENOUGH_REPLICAS")
     assert read(total="unlimited").topics.total is None
 
 
 def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() -> None:
     settings = read(total="100M", own=" important.v1 : 50M , other_2-x:5Ki", error="policy-violation")
     assert settings.topics.total == 100_000_000
-    assert settings.topics.own == (("important.v1", 50_000_000), ("other_2-x", 5120))
+    assert settings.topics.thresholds == (("important.v1", 50_000_000), ("other_2-x", 5120))
     assert settings.topics.reject_error == "POLICY_VIOLATION"
     shown = {row.property: row.value for row in describe(settings)}
     assert shown[PREFIX + OWN] == "important.v1: 50,000,000 bytes/s, other_2-x: 5,120 bytes/s"
@@ -45,7 +45,7 @@ def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> N
     total = sum(range(1, 100)) + 9.9
     for seed in range(5):
         random.Random(seed).shuffle(parts)
-        assert len(read(total=repr(total), own=",".join(parts)).topics.own) == 99
+        assert len(read(total=repr(total), own=",".join(parts)).topics.thresholds) == 99
         assert "together, above the" in refused(total=repr(total - 1), own=",".join(parts))
 
 

@@ -108,7 +108,7 @@ def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
     one, two, three = (Override(name, hard=bytes_used(5)) for name in ("/dev/sda", "/data/2/", "/data/3"))
     told = match([one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"})
     assert told.limits == {"/dev/sda": (None, bytes_used(5)), "/dev/sdb": (None, bytes_used(5))}
-    assert told.strangers == ("/data/3",)
+    assert told.unmatched == ("/data/3",)
 
 
 def test_two_entries_for_one_volume_are_joined_and_of_a_side_set_twice_the_first_holds() -> None:
@@ -116,14 +116,14 @@ def test_two_entries_for_one_volume_are_joined_and_of_a_side_set_twice_the_first
     two = Override("/data/1", soft=bytes_used(3), hard=bytes_used(9))
     told = match([one, two], ["/dev/sda"], {"/data/1": "/dev/sda"})
     assert told.limits == {"/dev/sda": (bytes_used(3), bytes_used(5))}
-    assert told.twice == (
+    assert told.conflicts == (
         "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes",
     )
 
 
 def test_a_log_directory_whose_volume_is_not_known_now_is_no_stranger() -> None:
     told = match([Override("/data/1", hard=bytes_used(5))], [], {"/data/1": ""})
-    assert (told.limits, told.strangers) == ({}, ())
+    assert (told.limits, told.unmatched) == ({}, ())
 
 
 # ---- what the sources see ----

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from quotahost.api import Context
+from quotahost.api import Context, Role
 from quotahost.model import Client, ClientQuotaChange, ClusterVolumes, Factor, Quota, QuotaType, Scope, Volume
 from quotahost.plugins.factor_sources.fixed import Fixed
 from quotahost.plugins.suppliers.client_quotas import ClientQuotas
@@ -141,7 +141,7 @@ def test_properties_are_validated_as_at_a_brokers_start(properties: dict[str, st
         check_supplier(Demanding, properties)
     assert told in str(failure.value)
     with pytest.raises(SettingsError, match="demanding"):
-        FakeHost("supplier", Demanding, properties)
+        FakeHost(Role.SUPPLIER, Demanding, properties)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_what_cannot_be_built_is_caught(entry: Any) -> None:
     ],
 )
 def test_a_bad_answer_is_caught(quota: Asked, told: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"(?s){told}.*\(contract {number} of quotahost.api.roles\)"):
+    with pytest.raises(AssertionError, match=rf"(?s){told}.*\(contract {number} of quotahost.api\)"):
         check_supplier(supplier(quota))
 
 
@@ -349,7 +349,7 @@ def test_a_bad_task_is_caught(bad: type, told: str) -> None:
 
 
 def test_the_fake_host_tells_and_remembers() -> None:
-    with FakeHost("supplier", ClientQuotas, node_id=7) as host:
+    with FakeHost(Role.SUPPLIER, ClientQuotas, node_id=7) as host:
         assert host.context.node_id == 7
         assert host.quota("alice", "app", QuotaType.PRODUCE) is None
         host.client_quota(CLIENT_QUOTAS[0])
@@ -358,7 +358,7 @@ def test_the_fake_host_tells_and_remembers() -> None:
 
 
 def test_a_live_change_goes_to_reconfigure_or_builds_the_plugin_anew() -> None:
-    with FakeHost("supplier", Demanding, {"plugin.demanding.rate": "1"}) as host:
+    with FakeHost(Role.SUPPLIER, Demanding, {"plugin.demanding.rate": "1"}) as host:
         first = host.plugin
         host.reconfigure({"plugin.demanding.rate": "2"})
         assert host.plugin is not first
@@ -366,7 +366,7 @@ def test_a_live_change_goes_to_reconfigure_or_builds_the_plugin_anew() -> None:
         with pytest.raises(SettingsError):
             host.reconfigure({"plugin.demanding.rate": "fast"})
         assert host.quota("a", "b", QuotaType.FETCH) == Quota(2.0)
-    with FakeHost("factor_source", Fixed) as host:
+    with FakeHost(Role.FACTOR_SOURCE, Fixed) as host:
         first = host.plugin
         host.reconfigure({"plugin.fixed.factor": "0.25"})
         assert host.plugin is first

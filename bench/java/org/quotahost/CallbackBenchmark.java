@@ -30,6 +30,9 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Threads;
 import org.openjdk.jmh.annotations.Warmup;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.table.QuotaTable;
 
 /** What Kafka asks a callback on each request: ours, Strimzi's and Kafka's own, with 1,000 clients and two threads. */
 @BenchmarkMode(Mode.AverageTime)
@@ -40,6 +43,7 @@ import org.openjdk.jmh.annotations.Warmup;
 @Threads(2)
 public class CallbackBenchmark {
     private static final int CLIENTS = 1_000;
+    private static final int TYPES = ClientQuotaType.values().length;
 
     @State(Scope.Benchmark)
     public static class Callback {
@@ -63,14 +67,14 @@ public class CallbackBenchmark {
 
         private ClientQuotaCallback quotahost() throws Exception {
             QuotaTable table = new QuotaTable(new Inbox());
-            double[] rates = new double[Tags.TYPES];
+            double[] rates = new double[TYPES];
             Arrays.fill(rates, 1e6);
             table.configure(2 * CLIENTS, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates);
             List<Batch.Asked> asked = new ArrayList<>();
             for (KafkaPrincipal p : principals) asked.add(new Batch.Asked(p.getName(), "client", 0));
-            double[] each = new double[CLIENTS * Tags.TYPES];
+            double[] each = new double[CLIENTS * TYPES];
             Arrays.fill(each, 1e6);
-            int[] zeros = new int[CLIENTS * Tags.TYPES];
+            int[] zeros = new int[CLIENTS * TYPES];
             table.publish(new Batch(asked, List.of()), zeros, each, new String[0], zeros, new String[] {"static"});
             PythonQuotaCallback made = new PythonQuotaCallback();
             Field field = PythonQuotaCallback.class.getDeclaredField("table");

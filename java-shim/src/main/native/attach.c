@@ -76,7 +76,7 @@ static int resolve(void) {
 }
 
 /* Starts Python once, as the interpreter `executable` would start it, and leaves the GIL free. */
-JNIEXPORT jstring JNICALL Java_org_quotahost_Interpreter_initialize(
+JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
     JNIEnv *env, jclass type, jstring library, jstring executable) {
   (void)type;
   const char *path = (*env)->GetStringUTFChars(env, library, NULL);
@@ -99,7 +99,7 @@ JNIEXPORT jstring JNICALL Java_org_quotahost_Interpreter_initialize(
  * Runs code on this thread. The code must catch everything, SystemExit too, and leave what went wrong in
  * __main__.quotahost_error ("" for nothing): PyRun_SimpleString would end the process on SystemExit.
  */
-JNIEXPORT jstring JNICALL Java_org_quotahost_Interpreter_run(JNIEnv *env, jclass type, jstring code) {
+JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_run(JNIEnv *env, jclass type, jstring code) {
   (void)type;
   jstring failure = NULL;
   int gil = py.gil_ensure();

@@ -13,7 +13,7 @@ def check_plugins() -> Section:
     section = Section("Plugins", columns=COLUMNS)
     for role, plugins in survey().items():
         for found in plugins:
-            row = (role.replace("_", " "), found.name, found.distribution, found.version, found.error or "ok")
+            row = (role, found.name, found.distribution, found.version, found.error or "ok")
             section.rows.append(row)
             if found.error:
                 section.add(

@@ -130,13 +130,13 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
     disks = read_disks(broker.get("node.id"), here)
     known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
     matched = match(settings.static.storage.overrides, [volume.name for volume in disks.volumes], known)
-    for name in matched.strangers:
+    for name in matched.unmatched:
         yield (
             f"static.storage.overrides: {printable(name)} is no volume or log directory of this broker: it holds for "
             "nothing",
             f"name one of {', '.join([*known, *(volume.name for volume in disks.volumes)])}",
         )
-    for text in matched.twice:
+    for text in matched.conflicts:
         yield f"static.storage.overrides: {text}", "write the limits of a volume in one entry"
     for volume in disks.volumes:
         soft, hard = matched.limits.get(volume.name, (None, None))

@@ -8,12 +8,11 @@ from pydantic import BaseModel
 
 from quotahost.cli.broker_file import CLASS, BrokerFile
 from quotahost.cli.console import Level, Section
-from quotahost.discovery.build import load, plugin_settings
+from quotahost.discovery.build import configured, load, plugin_settings
 from quotahost.discovery.entry_points import PluginError, settings_model
-from quotahost.settings.broker import Settings, describe
+from quotahost.settings.broker import Settings, describe, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import configured
-from quotahost.settings.strimzi.translation import Translation, translate
+from quotahost.settings.strimzi.translation import Translation
 
 
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
@@ -23,14 +22,13 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
     for name in broker.unresolved:
         section.add(Level.NOTE, f"{name} is not checked: a config provider of the broker resolves it")
     try:
-        settings = Settings.from_properties(broker.properties)
+        settings, translation = read_properties(broker.properties)
     except SettingsError as error:
         _tell(section, error)
         return section, None
     section.add(
         Level.GOOD, f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here"
     )
-    translation = translate(broker.properties)
     for note in translation.notes:
         section.add(Level.WEAK if note.warns else Level.NOTE, note.text)
     if with_plugins:

@@ -130,7 +130,7 @@ def _topics(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
             "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
             "authorizer.class.name=org.quotahost.QuotaFence",
         )
-    if math.fsum(rate for _, rate in topics.own) >= topics.total:
+    if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
         yield (
             "the topics' thresholds leave nothing: while the broker is over its total, topics without one take "
             "nothing in",

@@ -1,4 +1,4 @@
-"""What a broker tells of one client: the lines of ``org.quotahost.Explain``, as values."""
+"""What a broker tells of one client: the lines of ``org.quotahost.explain.Explain``, as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a running broker of this machine, by way of ``org.quotahost.Explain`` in the jar."""
+"""Asks a running broker of this machine, by way of ``org.quotahost.explain.Explain`` in the jar."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ask(client: Client, pid: int | None = None, broker: int | None = None) -> To
     try:
         with carried_jar() as jar:
             lines = _run([java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path),
-                          "org.quotahost.Explain", which, *map(escaped, client)])  # fmt: skip
+                          "org.quotahost.explain.Explain", which, *map(escaped, client)])  # fmt: skip
     except NoJar as error:
         raise Unanswered(str(error), "reinstall quotahost") from None
     wrong = next((line for line in lines if line.startswith("error\t")), None)

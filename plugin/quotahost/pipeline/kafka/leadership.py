@@ -18,7 +18,7 @@ _POLL: Final = 0.5  # seconds
 _CLOSE_WITHIN: Final = 5.0  # seconds
 
 
-class Rivals:
+class Leadership:
     """Follows the topic that is published to, and gives this pipeline its run.
 
     ``run`` is the time of the launch in ms since the epoch, or one more than the highest that was there before.
@@ -33,7 +33,7 @@ class Rivals:
         self._highest = 0
         self._heard = 0.0
         self._told: int | None = None
-        self.beaten = False
+        self.standing_by = False
         self.run = 0
 
     def begin(self, consumer: JvmConsumer, launched: int) -> None:
@@ -64,23 +64,23 @@ class Rivals:
     def stands_by(self) -> bool:
         """Whether a later one publishes; if it no longer does, this pipeline has a new run by now."""
         with self._lock:
-            beaten = self._highest > self.run
-            if beaten and self._clock() - self._heard > self._silence:
+            standing_by = self._highest > self.run
+            if standing_by and self._clock() - self._heard > self._silence:
                 self.run = self._highest = max(int(time.time() * 1000), self._highest + 1)
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
-                self._told, beaten = None, False
-            self.beaten = beaten
-            return beaten
+                self._told, standing_by = None, False
+            self.standing_by = standing_by
+            return standing_by
 
 
 class Watch:
-    """The thread that follows the topic for Rivals."""
+    """The thread that follows the topic of the cluster records, for Leadership."""
 
-    def __init__(self, consumer: JvmConsumer, rivals: Rivals) -> None:
-        """Begins at once, where ``rivals.begin`` has ended."""
-        self._consumer, self._rivals = consumer, rivals
+    def __init__(self, consumer: JvmConsumer, leadership: Leadership) -> None:
+        """Begins at once, where ``leadership.begin`` has ended."""
+        self._consumer, self._leadership = consumer, leadership
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="quotahost-rivals", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name="quotahost-leadership", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Watch:
         while not self._stop.is_set():
             try:
                 for key, value in self._consumer.poll(_POLL):
-                    self._rivals.note(_run(key, value))
+                    self._leadership.note(_run(key, value))
                 told = False
             except Exception as problem:
                 if not told and not self._stop.is_set():

@@ -21,7 +21,7 @@ log = logging.getLogger("quotahost.pipeline")
 _ROWS: Final = "LogicalRDD"  # Spark's name for rows that are there already, as foreachBatch gets them
 
 
-class Prepared:
+class PlanCache:
     """Of the last query that was built, the plan, to be laid over the next batch's rows."""
 
     def __init__(self) -> None:

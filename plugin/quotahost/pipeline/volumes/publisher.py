@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, Row
 
 from quotahost.pipeline.kafka.clients import KafkaClock
-from quotahost.pipeline.kafka.leadership import Rivals
-from quotahost.pipeline.spark.plan_cache import Prepared
+from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.pipeline.spark.plan_cache import PlanCache
 from quotahost.pipeline.spark.session import compile_for
 from quotahost.pipeline.spark.sinks import bring_forward
 from quotahost.pipeline.volumes.aggregate import Rules, rollup
@@ -32,7 +32,7 @@ class Publisher:
     def __init__(
         self,
         rules: Rules,
-        rivals: Rivals,
+        leadership: Leadership,
         send: Callable[[bytes, bytes], int],
         published: Callable[[ClusterRecord], None],
         caught_up: Callable[[], bool],
@@ -42,9 +42,9 @@ class Publisher:
         ``caught_up`` says whether the batch before this one has read all that there was: with a part of a backlog, or
         of what came while a cold Spark took its time, living brokers look dead and full disks empty.
         """
-        self._rules, self._rivals, self._send, self._published = rules, rivals, send, published
+        self._rules, self._leadership, self._send, self._published = rules, leadership, send, published
         self._caught_up = caught_up
-        self._clock, self._prepared = KafkaClock(), Prepared()
+        self._clock, self._plans = KafkaClock(), PlanCache()
         self._lock = threading.Lock()
         self._told_late = False
 
@@ -60,7 +60,7 @@ class Publisher:
         if not self._caught_up():
             bring_forward(volumes)
             return
-        silent, run = self._rivals.stands_by(), self._rivals.run
+        silent, run = self._leadership.stands_by(), self._leadership.run
         found = [record(row, run, batch) for row in self._clusters(volumes, rules)]
         if all(each.cluster != rules.cluster for each in found):
             found.append(_nobody(rules, run, batch, self._clock.now()))
@@ -72,7 +72,7 @@ class Publisher:
 
     def _clusters(self, volumes: DataFrame, rules: Rules) -> list[Row]:
         ahead = self._clock.ahead
-        return self._prepared.over(volumes, lambda batch: rollup(batch, rules, ahead), rules, ahead).collect()
+        return self._plans.over(volumes, lambda batch: rollup(batch, rules, ahead), rules, ahead).collect()
 
     def _late(self, record: ClusterRecord) -> bool:
         """A batch that took too long, or was begun before a restart, tells of what was; the next is due at once."""

@@ -90,7 +90,7 @@ class Demands:
 
 def key_of(used: ClientUsage) -> ClientKey:
     """Whose use it is."""
-    return ClientKey(used.user, used.client_id, used.quota_type)
+    return ClientKey(used.principal, used.client_id, used.quota_type)
 
 
 def quota_window(broker: Mapping[str, str]) -> float:

@@ -75,7 +75,7 @@ class ClusterRates:
             KeyError: no quota is set for the client.
         """
         rates = self._rates.get(key.quota_type, {})
-        for name in ((key.user, key.client_id), (key.user, None), (None, key.client_id)):
+        for name in ((key.principal, key.client_id), (key.principal, None), (None, key.client_id)):
             if name in rates:
                 return rates[name]
         return rates[None, None]

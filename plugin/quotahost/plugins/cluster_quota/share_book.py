@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from quotahost.model import ClientUsage
 from quotahost.plugins.cluster_quota.demand import Demands, key_of
 from quotahost.plugins.cluster_quota.rates import ClusterRates
+from quotahost.plugins.kafka.newest import Newest
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
 
@@ -44,7 +46,7 @@ class _Given:
 
 
 class ShareBook:
-    """Keeps the newest record by (run, sequence); one whose last is older than validity takes any.
+    """Keeps the newest record (``quotahost.plugins.kafka.newest``) and what each client is given of it.
 
     Without a fresh share a client has an equal part: its quota over the number of registered brokers. It has that at
     least, too, while it is silent here and for a moment after it began: what it has of a quota that is used elsewhere
@@ -53,34 +55,32 @@ class ShareBook:
 
     def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """``window`` of Kafka's quotas; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
-        self._clock, self._wall = clock, wall
+        self._clock = clock
         self._demands = Demands(window)
-        self._newest: Shares | None = None
+        self._newest: Newest[Shares] = Newest(clock, wall)
         self._shares: Mapping[ClientKey, Share] = {}
-        self._heard = 0.0
         self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
         self.brokers = 1
 
     def take(self, shares: Shares, live: bool, validity: float) -> bool:
-        """A record was read; whether it is the newest now. ``live`` if it came after those there at first."""
-        now = self._clock()
-        kept = self._newest
-        stale = kept is None or now - self._heard > validity
-        if not stale and kept and (shares.run, shares.sequence) <= (kept.run, kept.sequence):
+        """A record was read; whether it is the newest now. ``live`` as for ``follower.Reader``."""
+        self._newest.take(shares, live, validity)
+        kept = self._newest.known()[0]
+        if kept is not shares:
             return False
-        age = 0.0 if live else max(0.0, self._wall() - shares.computed_at.timestamp())
-        self._newest, self._heard = shares, now - age
         self._shares = {share.key: share for share in shares.clients}
         return True
 
     def remove(self) -> None:
-        """The record was removed."""
-        self._newest, self._shares = None, {}
+        """A tombstone was read: no share holds."""
+        self._newest.remove()
+        self._shares = {}
 
     def age(self) -> float | None:
-        """How old the newest record is in seconds; None without one."""
-        return None if self._newest is None else self._clock() - self._heard
+        """The newest record's age in seconds; None without one."""
+        age = self._newest.known()[1]
+        return None if math.isinf(age) else age
 
     def fresh(self, validity: float) -> bool:
         """Whether there are shares that hold."""

@@ -112,8 +112,8 @@ class DiskWatch:
         return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
 
     def _tell(self, matched: Matched, offline: bool) -> None:
-        problems = [f"{printable(name)} is no volume or log directory" for name in matched.strangers]
-        for problem in [*matched.twice, *([] if offline else problems)]:
+        problems = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
+        for problem in [*matched.conflicts, *([] if offline else problems)]:
             if self._tells and problem not in self._told:
                 self._context.log.warning("static.storage.overrides: %s", problem)
             self._told.add(problem)

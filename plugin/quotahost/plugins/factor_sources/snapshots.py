@@ -10,7 +10,7 @@ from quotahost.model import ClusterVolumes
 from quotahost.plugins.disks.monitor import DiskWatch
 from quotahost.plugins.factor_sources.roster import Known, Roster
 from quotahost.plugins.kafka.follower import Follower
-from quotahost.plugins.kafka.registered_brokers import Members
+from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import decode
 from quotahost.text import printable
@@ -37,7 +37,7 @@ class Snapshots:
         self._shown: set[str] = set()
         self._show_at = 0.0
         self._watch = DiskWatch(context, clock, tells=context.name != context.settings.factor_source_second)
-        self._members = Members(context, self._roster.register)
+        self._registered_brokers = RegisteredBrokers(context, self._roster.register)
         silence = 3 * context.settings.snapshots_period.total_seconds() + 10
         self._follower = Follower(context, context.settings.snapshots_topic, self, silence)
 
@@ -88,13 +88,13 @@ class Snapshots:
     def close(self) -> None:
         """End the threads and the client."""
         self._follower.close()
-        self._members.close()
+        self._registered_brokers.close()
         self._watch.close()
 
     def _waits_for(self) -> str:
         if not self._caught_up:
             return f"topic {self._context.settings.snapshots_topic} is not read yet"
-        if not self._members.ever:
+        if not self._registered_brokers.answered:
             return "the cluster has not told its brokers yet"
         return ""
 

@@ -1,74 +1,131 @@
-"""The newest record of this broker's cluster, and how old it is."""
+"""The newest record of a topic, aged by its arrival and not by a wall clock.
+
+Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
+time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
+record arrived, on this machine's monotonic clock. :class:`ArrivalClock` does that for any record; :class:`Newest`
+adds the order in which the pipeline's records replace each other. The factor source ``cluster-volumes`` and the
+supplier ``cluster-quota`` use ``Newest``, the roster of ``snapshots`` only the clock.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
 
-from quotahost.records.cluster_volumes import ClusterRecord
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """A record, and when it was fresh, on the monotonic clock."""
+class Arrival(Generic[R]):
+    """A record and its arrival in monotonic seconds, which lies in the past if the record was in the topic before."""
 
-    record: ClusterRecord
-    fresh_at: float
+    record: R
+    arrived_at: float
 
 
-class Newest:
-    """Takes records as they are read, and keeps the one with the largest (run, sequence).
+class ArrivalClock:
+    """Says when a record arrived and how old it is, whatever the wall clocks do."""
 
-    Once that one is older than ``validity``, the next to arrive counts, whatever its run: the clock of the machine that
-    ran the pipeline before may have been ahead. How old a record is goes by when it arrived, by the monotonic clock;
-    only what was in the topic before goes by its own time. So no jump of a wall clock makes it fresh or stale.
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+        self.now, self._wall = clock, wall
+
+    def arrival(self, record: R, written_at: datetime, live: bool, before: Arrival[R] | None) -> Arrival[R]:
+        """A record that was just read.
+
+        Args:
+            record: the record.
+            written_at: the time that the record itself bears. It is used only where ``live`` is False.
+            live: whether the record was written after this reader had caught up; see ``follower.Reader``.
+            before: the arrival of the record that this one replaces.
+        """
+        arrived_at = self.now() if live else self.now() - max(0.0, self._wall() - written_at.timestamp())
+        if before:
+            # If this machine's wall clock jumped forward, a topic that is read again looks old. But a record
+            # can't be older than the one that it replaces.
+            arrived_at = max(arrived_at, before.arrived_at)
+        return Arrival(record, arrived_at)
+
+    def age(self, arrival: Arrival[R]) -> float:
+        """Seconds since the record arrived."""
+        return self.now() - arrival.arrived_at
+
+
+class PipelineRecord(Protocol):
+    """A record of which the pipeline publishes a new version again and again, such as ``ClusterRecord``."""
+
+    @property
+    def run(self) -> int:
+        """When the pipeline that wrote the record was launched, in ms since the epoch."""
+        ...
+
+    @property
+    def sequence(self) -> int:
+        """The record's number within the run."""
+        ...
+
+    @property
+    def computed_at(self) -> datetime:
+        """The time of the pipeline's machine."""
+        ...
+
+
+P = TypeVar("P", bound=PipelineRecord)
+
+
+class Newest(Generic[P]):
+    """Keeps the record with the largest (run, sequence). Any thread may call.
+
+    Once the kept record is older than ``validity``, the next record that arrives replaces it, whatever its run is: the
+    clock of the machine on which the pipeline ran before may have been ahead.
     """
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
-        self._clock, self._wall = clock, wall
+        self._clock = ArrivalClock(clock, wall)
         self._lock = threading.Lock()
-        self._kept: _Kept | None = None
-        self._outlived: int | None = None
+        self._kept: Arrival[P] | None = None
+        self._outlived: int | None = None  # the newer run that a record of an older run has replaced
 
-    def take(self, record: ClusterRecord, live: bool, validity: float) -> str:
-        """A record of this cluster was read; "" if nothing is wrong with it, else what: ``late`` or ``rival``.
+    def take(self, record: P, live: bool, validity: float) -> str:
+        """Keep the record if it is newer; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
 
-        ``rival`` is one of an older run, while a newer run publishes: two pipelines run.
+        Returns:
+            "" if nothing is wrong with the record, else the reason why it was passed over: ``late``, or ``rival`` if
+            a pipeline of a newer run publishes at the same time.
         """
-        now = self._clock()
         with self._lock:
             kept = self._kept
-            if kept is None or self._counts(kept, record, live, now - kept.fresh_at > validity):
-                self._keep(record, live, now)
+            if kept is None or self._replaces(record, kept, live, validity):
+                self._kept = self._clock.arrival(record, record.computed_at, live, kept)
+                if kept and record.run < kept.record.run:
+                    self._outlived = kept.record.run
                 return ""
-        if not live or record.order == kept.record.order:  # it was read before, or published twice
+        if not live or _order(record) == _order(kept.record):  # it was read before, or was published twice
             return ""
         return "rival" if record.run < kept.record.run else "late"
 
     def remove(self) -> None:
-        """A tombstone was read: what is kept is stale from now on."""
+        """A tombstone was read: the kept record is stale from now on."""
         with self._lock:
             if self._kept:
-                self._kept = _Kept(self._kept.record, -math.inf)
+                self._kept = replace(self._kept, arrived_at=-math.inf)
 
-    def known(self) -> tuple[ClusterRecord | None, float]:
-        """The record and its age in seconds; before the first None, and no age."""
+    def known(self) -> tuple[P | None, float]:
+        """The kept record and its age in seconds, infinite after a tombstone; (None, infinity) before the first."""
         kept = self._kept
-        return (None, math.inf) if kept is None else (kept.record, self._clock() - kept.fresh_at)
+        return (None, math.inf) if kept is None else (kept.record, self._clock.age(kept))
 
-    def _counts(self, kept: _Kept, record: ClusterRecord, live: bool, stale: bool) -> bool:
-        if live and stale:
+    def _replaces(self, record: P, kept: Arrival[P], live: bool, validity: float) -> bool:
+        if live and self._clock.age(kept) > validity:
             return True
-        return record.order > kept.record.order and (live or record.run != self._outlived)
+        # When the topic is read again, a record of the run that was outlived must not come back.
+        return _order(record) > _order(kept.record) and (live or record.run != self._outlived)
 
-    def _keep(self, record: ClusterRecord, live: bool, now: float) -> None:
-        fresh_at = now if live else now - max(0.0, self._wall() - record.computed_at.timestamp())
-        if kept := self._kept:
-            # Read again after a jump of this clock, it is no older than what it follows.
-            fresh_at = max(fresh_at, kept.fresh_at)
-            if record.run < kept.record.run:  # which must not come back when the topic is read again
-                self._outlived = kept.record.run
-        self._kept = _Kept(record, fresh_at)
+
+def _order(record: PipelineRecord) -> tuple[int, int]:
+    return record.run, record.sequence

@@ -14,7 +14,7 @@ _AT_FIRST: Final = 0.5  # seconds, while the broker's own listener isn't open ye
 _CLOSE_WITHIN: Final = 0.5
 
 
-class Members:
+class RegisteredBrokers:
     """Tells of the registered brokers, and whether each is fenced, whenever the cluster answers."""
 
     def __init__(self, context: Context, tell: Callable[[Mapping[str, bool]], None]) -> None:
@@ -23,8 +23,8 @@ class Members:
         self._started = time.monotonic()
         self._stop = threading.Event()
         self._told_failure = False
-        self.ever = False
-        self._thread = context.start_thread(f"{context.name}-members", self._run)
+        self.answered = False
+        self._thread = context.start_thread(f"{context.name}-registered-brokers", self._run)
 
     def close(self) -> None:
         """End the thread; one that waits for an answer is left to end by itself."""
@@ -34,7 +34,7 @@ class Members:
     def _run(self) -> None:
         while not self._stop.is_set():
             self._ask()
-            self._stop.wait(_EVERY if self.ever else _AT_FIRST)
+            self._stop.wait(_EVERY if self.answered else _AT_FIRST)
 
     def _ask(self) -> None:
         try:
@@ -43,12 +43,12 @@ class Members:
             self._failed(problem)
             return
         self._tell({str(broker): fenced for broker, fenced in brokers.items()})
-        self.ever, self._told_failure = True, False
+        self.answered, self._told_failure = True, False
 
     def _failed(self, problem: Exception) -> None:
         """Told once; not while the broker's own listener may not be open yet."""
         starting = time.monotonic() - self._started < self._context.settings.startup_grace.total_seconds()
-        if (self.ever or not starting) and not self._told_failure:
+        if (self.answered or not starting) and not self._told_failure:
             self._context.log.warning(
                 "the cluster doesn't tell its brokers; the last known stay: %s", problem
             )

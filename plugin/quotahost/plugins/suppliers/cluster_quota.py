@@ -18,7 +18,7 @@ from quotahost.plugins.cluster_quota.demand import quota_window
 from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.plugins.cluster_quota.share_book import Bounds, ShareBook
 from quotahost.plugins.kafka.follower import Follower
-from quotahost.plugins.kafka.registered_brokers import Members
+from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import decode
@@ -63,9 +63,9 @@ class ClusterQuota:
     def _begin(self) -> None:
         context, host = self._context, self._context.settings
         self._follower = Follower(context, host.shares_topic, self, silence=3 * host.validity.total_seconds())
-        self._members = Members(context, self._on_members)
+        self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._thread = context.start_thread(f"{context.name}-steps", self._run)
-        self._threads = (self._follower, self._members)
+        self._threads = (self._follower, self._registered_brokers)
 
     # ---- the host thread ----
 
@@ -131,9 +131,9 @@ class ClusterQuota:
         with self._lock:
             self._book.take(shares, live, self._context.settings.validity.total_seconds())
 
-    # ---- the members' thread ----
+    # ---- the thread that asks for the registered brokers ----
 
-    def _on_members(self, brokers: Mapping[str, bool]) -> None:
+    def _on_registered_brokers(self, brokers: Mapping[str, bool]) -> None:
         self._registered = len(brokers)
         self._count_brokers()
 
@@ -175,7 +175,7 @@ class ClusterQuota:
             fresh, age = self._book.fresh(bounds.validity), self._book.age()
             brokers, shared = self._book.brokers, self._book.shared
         for key in changed:
-            self._context.answers_changed(principal=key.user, client_id=key.client_id)
+            self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._show(fresh, age, brokers, shared)
 
     def _used(self, bounds: Bounds) -> list[ClientUsage]:

@@ -247,6 +247,6 @@ def test_the_watch_asks_for_what_kafka_gave_up_at_each_look(
     broker = FakeBroker({"log.dirs": str(tmp_path)})
     watch = DiskWatch(context(broker, volumes__period="2ms"))
     assert len(watch.known().volumes) == 1
-    broker.given_up = (str(tmp_path),)
+    broker.offline = (str(tmp_path),)
     eventually(lambda: watch.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",))
     watch.close()

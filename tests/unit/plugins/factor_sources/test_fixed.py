@@ -42,7 +42,7 @@ def test_the_factor_is_the_property_as_a_properties_file_spells_it(value: float)
 
 
 def test_the_reason_names_the_property_to_change() -> None:
-    assert fixed(factor="0.25").read().reason == "fixed by plugin.fixed.factor=0.25"
+    assert fixed(factor="0.25").read().cause == "fixed by plugin.fixed.factor=0.25"
 
 
 def test_a_live_change_holds_from_the_next_read() -> None:
@@ -54,7 +54,7 @@ def test_a_live_change_holds_from_the_next_read() -> None:
         states.append(source.read().state)
 
     assert states == [State.THROTTLE, State.PAUSE, State.OPEN]
-    assert source.read().reason == "fixed by plugin.fixed.factor=1"
+    assert source.read().cause == "fixed by plugin.fixed.factor=1"
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.1", "nan", "inf", "half", "", None])

@@ -24,11 +24,11 @@ HARD = Limit(LimitType.CONSUMED_BYTES, 90)
 
 
 class Topic:
-    """Stands for the follower of the topic and for the members of the cluster."""
+    """Stands for the follower of the topic and for the registered brokers."""
 
     def __init__(self, context: Any, *given: Any) -> None:
         self.tell: Callable[[Mapping[str, bool]], None] = given[0]
-        self.ever = False
+        self.answered = False
 
     def close(self) -> None: ...
 
@@ -42,9 +42,9 @@ class World:
     def knows(self, *brokers: str) -> None:
         """The topic is read, and the cluster consists of these."""
         self.source.caught_up()
-        members: Any = self.source._members
-        members.tell(dict.fromkeys(brokers, False))
-        members.ever = True
+        registered: Any = self.source._registered_brokers
+        registered.tell(dict.fromkeys(brokers, False))
+        registered.answered = True
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds
@@ -68,7 +68,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     own = Disks((OWN,))
     monkeypatch.setattr(module, "Follower", Topic)
-    monkeypatch.setattr(module, "Members", Topic)
+    monkeypatch.setattr(module, "RegisteredBrokers", Topic)
     monkeypatch.setattr(diskwatch, "read_disks", lambda *_: own)
     made = World(own)
     yield made

@@ -23,7 +23,7 @@ def record(run: int, sequence: int, at: float = WALL) -> ClusterRecord:
 class World:
     def __init__(self) -> None:
         self.clock, self.wall = Clock(), Clock(WALL)
-        self.newest = Newest(self.clock, self.wall)
+        self.newest: Newest[ClusterRecord] = Newest(self.clock, self.wall)
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds

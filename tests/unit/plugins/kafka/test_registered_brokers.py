@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from quotahost.plugins.kafka import registered_brokers as module
-from quotahost.plugins.kafka.registered_brokers import Members
+from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, eventually
 
@@ -21,14 +21,14 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_tells_of_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -> None:
     broker = FakeBroker()
     told: list[Mapping[str, bool]] = []
-    members = Members(context(broker), told.append)
-    assert not members.ever
+    registered = RegisteredBrokers(context(broker), told.append)
+    assert not registered.answered
     broker.brokers = {1: False, 2: True}
-    eventually(lambda: members.ever)
+    eventually(lambda: registered.answered)
     assert told[0] == {"1": False, "2": True}
     broker.brokers = {1: False}
     eventually(lambda: told[-1] == {"1": False})
-    members.close()
+    registered.close()
 
 
 def test_when_the_cluster_is_silent_the_last_known_stay_and_it_is_logged_once(
@@ -36,18 +36,18 @@ def test_when_the_cluster_is_silent_the_last_known_stay_and_it_is_logged_once(
 ) -> None:
     broker = FakeBroker(brokers={1: False})
     told: list[Mapping[str, bool]] = []
-    members = Members(context(broker), told.append)
+    registered = RegisteredBrokers(context(broker), told.append)
     eventually(lambda: told)
     broker.brokers = TimeoutError("no answer")
     eventually(lambda: caplog.records)
     so_far = len(told)
     broker.brokers = {1: False, 2: False}
     eventually(lambda: len(told) > so_far)
-    members.close()
+    registered.close()
     assert [r.getMessage() for r in caplog.records] == [
         "the cluster doesn't tell its brokers; the last known stay: no answer"
     ]
-    assert members.ever
+    assert registered.answered
 
 
 @pytest.mark.parametrize(("grace", "is_told"), [("1ms", True), ("1h", False)])
@@ -61,7 +61,7 @@ def test_that_it_never_answered_is_logged_after_startup_grace(
             asked.append(1)
             raise TimeoutError("no answer")
 
-    members = Members(context(Silent(), startup__grace=grace), lambda brokers: None)
+    registered = RegisteredBrokers(context(Silent(), startup__grace=grace), lambda brokers: None)
     eventually(lambda: len(asked) > 5)
-    members.close()
+    registered.close()
     assert bool(caplog.records) is is_told

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quotahost.api import Role
 from quotahost.model import ClientUsage, Quota, QuotaType, Scope
 from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.plugins.suppliers import cluster_quota as module
@@ -45,7 +46,7 @@ class World:
             {"process.roles": "broker,controller"}, brokers={1: False, 2: True, 3: False}
         )
         self.host = FakeHost(
-            "supplier", ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker
+            Role.SUPPLIER, ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker
         )
         self.plugin: ClusterQuota = self.host.plugin
 
@@ -165,10 +166,10 @@ def test_rates_changed_live_hold_at_once(world: World) -> None:
 
 def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
     used = ClientUsage("alice", "app", PRODUCE, 3.5e6, 3.5e6, 0.0, 0.0)
-    world.broker.used = [used]
+    world.broker.usages = [used]
     world.shares(3.5e6)
     world.plugin.look()
-    world.broker.used = ConnectionError("not now")
+    world.broker.usages = ConnectionError("not now")
     world.plugin.record(b"1", None, True)
     with pytest.raises(ConnectionError):
         world.plugin.look()
@@ -188,7 +189,7 @@ def test_its_thread_hands_shares_on_by_itself(monkeypatch: pytest.MonkeyPatch) -
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Follower", lambda *_, **__: pytest.fail("it follows"))
     broker = FakeBroker({"process.roles": "controller"})
-    with FakeHost("supplier", ClusterQuota, RATES, name="cluster-quota", broker=broker) as host:
+    with FakeHost(Role.SUPPLIER, ClusterQuota, RATES, name="cluster-quota", broker=broker) as host:
         assert host.quota("alice", "app", PRODUCE) == Quota(4e6, Scope.CLIENT)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quotahost.api import Role
 from quotahost.discovery import build as discovery
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from quotahost.plugins.suppliers.controller_mutation import ControllerMutation
@@ -36,7 +37,9 @@ def settings(given: dict[str, str], supplier: str) -> Settings:
 
 
 def built(given: dict[str, str], supplier: str) -> Any:
-    return discovery.construct("supplier", supplier, ENTRIES[supplier], settings(given, supplier), 1).plugin
+    return discovery.construct(
+        Role.SUPPLIER, supplier, ENTRIES[supplier], settings(given, supplier), 1
+    ).plugin
 
 
 def of(supplier: Any, client_id: str, user: str = "ANONYMOUS") -> dict[QuotaType, Quota]:

@@ -23,7 +23,8 @@ class World:
     def __init__(self) -> None:
         self.clock = Clock()
         self.rates = ClusterRates(ClusterQuotaSettings.model_validate({"produce.users": "alice:3M"}))
-        self.book = ShareBook(11.0, self.clock, lambda: WALL.timestamp())
+        self.wall = Clock(WALL.timestamp())
+        self.book = ShareBook(11.0, self.clock, self.wall)
         self.book.brokers = 3
         self.sequence = 0
 
@@ -188,9 +189,28 @@ def test_what_was_there_before_the_start_is_as_old_as_it_says(world: World) -> N
     assert world.look(1e6) == [KEY]
 
 
+@pytest.mark.parametrize("jump", [3600, -3600])
+def test_shares_that_are_read_again_after_a_jump_of_this_brokers_clock_stay_fresh(
+    world: World, jump: float
+) -> None:
+    world.take(1, 1)
+    world.wall.now += jump
+    world.clock.now += 5
+    world.take(1, 1, live=False)
+    world.take(1, 2, live=False)
+    assert world.book.fresh(60), "what was fresh before the jump is not older than what it follows"
+
+
+def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again(world: World) -> None:
+    world.take(9, 9)
+    world.clock.now += 61
+    assert world.take(1, 1)
+    assert not world.take(9, 9, live=False)
+
+
 def test_a_client_that_is_no_longer_listed_has_its_equal_part(world: World) -> None:
     world.active(2e6, 1e5)
-    world.share(1.0, key=KEY._replace(user="bob"))
+    world.share(1.0, key=KEY._replace(principal="bob"))
     assert world.look(1e5) == [KEY]
     assert world.given == 1e6
 

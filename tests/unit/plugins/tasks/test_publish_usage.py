@@ -35,7 +35,7 @@ class World:
         before = len(self.kafka.sent)
         for _ in range(round(seconds / 0.5)):
             self.clock.now += 0.5
-            self.broker.used = list(used)
+            self.broker.usages = list(used)
             self.task.run()
         return len(self.kafka.sent) - before
 
@@ -107,13 +107,13 @@ def test_a_client_that_is_silent_goes_once_its_rate_has_run_out(world: World) ->
 def test_clients_without_a_cluster_wide_quota_are_left_out(world: World) -> None:
     fetched = ClientUsage("alice", "app", QuotaType.FETCH, 1e6, 2e6, 0.0, 0.0)
     world.run(use("carol"), use("dave"), fetched, use("bob"))
-    assert [each.key.user for each in world.kafka.sent[0].clients] == ["bob"]
+    assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
 
 
 def test_no_more_than_usage_clients_are_told_of_the_busiest(world: World) -> None:
     world.context.settings = settings(usage__clients="1", **OWN)
     world.run(use("dave", 9e6), use("bob", 2e6), use("alice", 1e6))
-    assert [each.key.user for each in world.kafka.sent[0].clients] == ["bob"]
+    assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
 
 
 def test_quotas_changed_live_are_told_at_once(world: World) -> None:

@@ -24,7 +24,7 @@ class ClusterReader:
     def __init__(self, context: Context, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
         self._context = context
-        self._newest = Newest(clock, wall)
+        self._newest: Newest[ClusterRecord] = Newest(clock, wall)
         self._key = b""
         self._follower: Follower | None = None
         self._told: set[str] = set()

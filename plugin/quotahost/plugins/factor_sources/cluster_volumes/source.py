@@ -15,7 +15,7 @@ from quotahost.plugins.factor_sources.cluster_volumes.failover import Heard, Tur
 from quotahost.plugins.factor_sources.cluster_volumes.reader import ClusterReader
 from quotahost.plugins.factor_sources.cluster_volumes.standby import Second
 from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState, Told
-from quotahost.plugins.kafka.registered_brokers import Members
+from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.cluster_volumes import ClusterRecord
 
 # TODO(merge) What the metrics show of the cluster's record.
@@ -46,7 +46,7 @@ class ClusterVolumesSource:
         self._show = ClusterShow(context.broker, clock)
         self._reader = ClusterReader(context, clock, wall)
         self._watch = DiskWatch(context, clock)
-        self._members = Members(context, self._state.register)
+        self._registered_brokers = RegisteredBrokers(context, self._state.register)
         self._whole = _NOTHING
         self._told: ClusterVolumes | None = None
         self._reader.follow(self._watch.cluster)
@@ -64,7 +64,7 @@ class ClusterVolumesSource:
     def close(self) -> None:
         """End the threads and the clients, the second source's, too."""
         self._reader.close()
-        self._members.close()
+        self._registered_brokers.close()
         self._second.close()
         self._watch.close()
 
@@ -118,7 +118,7 @@ class ClusterVolumesSource:
     def _waits_for(self) -> str:
         if waits_for := self._reader.waits_for():
             return waits_for
-        return "" if self._members.ever else "the cluster has not told its brokers yet"
+        return "" if self._registered_brokers.answered else "the cluster has not told its brokers yet"
 
 
 _TYPE: Final = "ClusterRecord"

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from quotahost.api import Broker, Built, Context
+from quotahost.api import Broker, Context
+from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Factor
 from quotahost.plugins.factor_sources.cluster_volumes.standby_metrics import SecondBroker
 
@@ -133,11 +134,11 @@ class SecondLife:
         """``context`` is the first source's."""
         self._context, self.name, self._broker = context, name, broker
         self.own = context.settings.plugin.get(name or "", {})
-        self.built: Built | None = None
+        self.built: LoadedPlugin | None = None
         self.error: BaseException | None = None
         self.ready = False
         self._stop = threading.Event()
-        self._thread = context.start_thread(f"{context.name}-second", self._run)
+        self._thread = context.start_thread(f"{context.name}-standby", self._run)
 
     def end(self) -> None:
         """Let it close itself."""

@@ -16,7 +16,7 @@ from tests.unit.plugins.factor_sources.cluster_volumes.world import FULL, OWN, T
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
     monkeypatch.setattr(clusterreader, "Follower", Topic)
-    monkeypatch.setattr(module, "Members", Topic)
+    monkeypatch.setattr(module, "RegisteredBrokers", Topic)
     monkeypatch.setattr(diskwatch, "read_disks", lambda *_: Disks((OWN,)))
     monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "c-1")
     made: list[World] = []

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quotahost.api import Broker, Context
+from quotahost.api import Broker, Context, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
@@ -25,11 +26,11 @@ GIVEN = {
 
 
 class Topic:
-    """Stands for the follower of the topic and for the members of the cluster."""
+    """Stands for the follower of the topic and for the registered brokers."""
 
     def __init__(self, context: Any, *given: Any) -> None:
         self.topic = self.tell = given[0]
-        self.ever = False
+        self.answered = False
 
     def close(self) -> None: ...
 
@@ -42,10 +43,6 @@ class SecondSource:
     broker: Broker
     answer: Any = READS
     closed: bool = False
-
-    @property
-    def plugin(self) -> SecondSource:
-        return self
 
     def read(self) -> Any:
         if isinstance(self.answer, BaseException):
@@ -68,12 +65,13 @@ class World:
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
         self.sequence = 0
 
-    def build(self, name: str, broker: Broker) -> SecondSource:
+    def build(self, name: str, broker: Broker) -> LoadedPlugin:
         assert self.may_build.wait(10)
         if self.trouble:
             raise self.trouble
-        self.built.append(SecondSource(context(name=name), broker))
-        return self.built[-1]
+        own = context(name=name)
+        self.built.append(SecondSource(own, broker))
+        return LoadedPlugin(Role.FACTOR_SOURCE, self.built[-1], own)
 
     @property
     def second(self) -> SecondSource:
@@ -88,10 +86,10 @@ class World:
         self.source._reader.caught_up()
 
     def knows(self, *brokers: str) -> None:
-        members: Any = self.source._members
-        tell: Callable[[Mapping[str, bool]], None] = members.tell
+        registered: Any = self.source._registered_brokers
+        tell: Callable[[Mapping[str, bool]], None] = registered.tell
         tell(dict.fromkeys(brokers, False))
-        members.ever = True
+        registered.answered = True
 
     def publishes(
         self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.api import Context, QuotaFactorSource
+from quotahost.api import Context, QuotaFactorSource, Role
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.prometheus.source import Prometheus
 from quotahost.settings.broker import Settings
@@ -295,7 +295,7 @@ def test_it_keeps_the_contract_with_a_server_and_without(server: FakePrometheus)
 def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> None:
     own = {"url": server.url, "capacity": "none", "available": "avail", "interval": "100ms"}
     properties = {f"plugin.prometheus.{key}": text for key, text in own.items()}
-    with FakeHost("factor_source", Prometheus, properties) as host:
+    with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties) as host:
         assert host.plugin.read() is None
         host.reconfigure(properties | {"plugin.prometheus.capacity": "size"})
         assert answered(host.plugin) == KNOWN

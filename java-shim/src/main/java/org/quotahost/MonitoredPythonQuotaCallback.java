@@ -4,6 +4,7 @@ import java.util.LinkedHashMap;
 import org.apache.kafka.common.metrics.Gauge;
 import org.apache.kafka.common.metrics.Monitorable;
 import org.apache.kafka.common.metrics.PluginMetrics;
+import org.quotahost.metrics.Gauges;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

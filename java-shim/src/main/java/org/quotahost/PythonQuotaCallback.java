@@ -12,6 +12,12 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.host.HostConfig;
+import org.quotahost.host.PythonHost;
+import org.quotahost.inbox.ClientQuotas;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.python.StartException;
+import org.quotahost.table.QuotaTable;
 
 /**
  * What Kafka loads: answers from the QuotaTable and tells the Inbox what it doesn't know.
@@ -21,9 +27,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * MonitoredPythonQuotaCallback is the same with Kafka's own metrics besides.
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
-    static final String PREFIX = "client.quota.callback.";
-
-    private final AtomicIntegerArray read = new AtomicIntegerArray(Tags.TYPES);
+    private final AtomicIntegerArray read = new AtomicIntegerArray(ClientQuotaType.values().length);
     /** Answers before configure(): everyone is a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
     private volatile PythonHost host;

@@ -7,6 +7,10 @@ import java.util.Objects;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.ForwardingAuthorizer;
+import org.quotahost.fence.InnerAuthorizer;
+import org.quotahost.fence.UnseenMetrics;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

@@ -19,6 +19,7 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.quotahost.fence.FenceFixture;
 
 /** A fence and Kafka's own StandardAuthorizer beside it, given the same properties and ACLs. */
 final class AclOracle implements AutoCloseable {
@@ -27,7 +28,7 @@ final class AclOracle implements AutoCloseable {
     final QuotaFence fence;
 
     AclOracle(Map<String, String> properties) {
-        fence = Asks.fence("", properties);
+        fence = FenceFixture.fence("", properties);
         kafkas.configure(properties);
         Plugin.wrapInstance(kafkas, metrics, "authorizer.class.name", "role", "broker");
     }

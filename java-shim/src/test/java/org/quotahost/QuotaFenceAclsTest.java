@@ -30,6 +30,8 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
 
 /** Behind the default, ACLs hold as with Kafka's own StandardAuthorizer beside it. */
 class QuotaFenceAclsTest {
@@ -57,26 +59,26 @@ class QuotaFenceAclsTest {
             oracle.load(acls, List.of());
             Fence.close();
             for (String user : USERS) {
-                var request = Asks.from(ApiKeys.PRODUCE, user, "app");
-                List<AuthorizationResult> kafkas = oracle.kafkas.authorize(request, Asks.write(NAMES));
+                var request = FenceFixture.from(ApiKeys.PRODUCE, user, "app");
+                List<AuthorizationResult> kafkas = oracle.kafkas.authorize(request, FenceFixture.write(NAMES));
                 if (kafkas.contains(AuthorizationResult.ALLOWED)) {
-                    assertThrows(Paused.class, () -> oracle.fence.authorize(request, Asks.write(NAMES)));
+                    assertThrows(FenceFixture.PAUSED, () -> oracle.fence.authorize(request, FenceFixture.write(NAMES)));
                 } else {
-                    assertEquals(kafkas, oracle.fence.authorize(request, Asks.write(NAMES)));
+                    assertEquals(kafkas, oracle.fence.authorize(request, FenceFixture.write(NAMES)));
                 }
             }
         } finally {
-            Asks.reset();
+            FenceFixture.reset();
         }
     }
 
     private static void assertSameAnswers(AclOracle oracle) {
         for (String user : USERS) {
-            var request = Asks.from(ApiKeys.PRODUCE, user, "app");
+            var request = FenceFixture.from(ApiKeys.PRODUCE, user, "app");
             List<Action> actions = new ArrayList<>();
             for (ResourceType type : TYPES) {
                 for (AclOperation operation : OPERATIONS) {
-                    for (String name : NAMES) actions.add(Asks.to(operation, type, name));
+                    for (String name : NAMES) actions.add(FenceFixture.to(operation, type, name));
                     assertEquals(oracle.kafkas.authorizeByResourceType(request, operation, type),
                             oracle.fence.authorizeByResourceType(request, operation, type));
                 }
@@ -87,18 +89,18 @@ class QuotaFenceAclsTest {
 
     @Example
     void untilTheAclsAreLoadedOnlySuperUsersAreAnswered() throws Exception {
-        try (QuotaFence fence = Asks.fence("", Map.of("super.users", "User:root"))) {
+        try (QuotaFence fence = FenceFixture.fence("", Map.of("super.users", "User:root"))) {
             assertEquals(List.of(AuthorizationResult.ALLOWED),
-                    fence.authorize(Asks.from(ApiKeys.PRODUCE, "root", "x"), Asks.write("t")));
+                    fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("t")));
             assertThrows(AuthorizerNotReadyException.class,
-                    () -> fence.authorize(Asks.from(ApiKeys.PRODUCE, "alice", "x"), Asks.write("t")));
+                    () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "x"), FenceFixture.write("t")));
         }
     }
 
     @Example
     void aListenerWaitsForTheAcls() throws Exception {
         Endpoint endpoint = new Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "localhost", 9092);
-        try (QuotaFence fence = Asks.fence("", Map.of())) {
+        try (QuotaFence fence = FenceFixture.fence("", Map.of())) {
             var ready = fence.start(new ServerInfo(List.of(endpoint))).get(endpoint).toCompletableFuture();
             assertFalse(ready.isDone());
             fence.completeInitialLoad();
@@ -108,9 +110,9 @@ class QuotaFenceAclsTest {
 
     @Example
     void aclsAreCreatedByTheActiveControllerOnly() throws Exception {
-        try (QuotaFence fence = Asks.fence("", Map.of())) {
+        try (QuotaFence fence = FenceFixture.fence("", Map.of())) {
             assertThrows(NotControllerException.class, fence::aclMutatorOrException);
-            assertThrows(NotControllerException.class, () -> fence.createAcls(Asks.from(ApiKeys.CREATE_ACLS, "root", "x"),
+            assertThrows(NotControllerException.class, () -> fence.createAcls(FenceFixture.from(ApiKeys.CREATE_ACLS, "root", "x"),
                     List.of(AclOracle.binding("alice", "t"))));
         }
     }

@@ -31,16 +31,19 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.LogCapture;
 
 /** What stands behind the fence, by client.quota.callback.fence.authorizer. */
 class QuotaFenceTest {
-    private static final AuthorizableRequestContext REQUEST = Asks.from(ApiKeys.PRODUCE, "alice", "app");
+    private static final AuthorizableRequestContext REQUEST = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
     private static final int TIMES = 100_000;
 
     private List<AuthorizationResult> last;
 
     /** An authorizer that keeps its ACLs itself and notes what it is asked. */
-    public static class Plain extends Recorder implements Reconfigurable {
+    public static class Plain extends RecordingAuthorizer implements Reconfigurable {
         @Override
         public Set<String> reconfigurableConfigs() {
             return Set.of("plain.level");
@@ -58,14 +61,14 @@ class QuotaFenceTest {
     }
 
     /** No constructor that the fence could call. */
-    public static class Unmakeable extends Recorder {
+    public static class Unmakeable extends RecordingAuthorizer {
         public Unmakeable(String needed) {
             note(needed);
         }
     }
 
     /** Its constructor fails. */
-    public static class Broken extends Recorder {
+    public static class Broken extends RecordingAuthorizer {
         public Broken() {
             throw new IllegalStateException("no database");
         }
@@ -73,20 +76,20 @@ class QuotaFenceTest {
 
     @AfterEach
     void reset() {
-        Asks.reset();
+        FenceFixture.reset();
     }
 
     private static Plain plain(QuotaFence fence) {
-        return assertInstanceOf(Plain.class, fence.inner());
+        return assertInstanceOf(Plain.class, FenceFixture.inner(fence));
     }
 
     @Test
     void withoutThePropertyItIsKafkasStandardAuthorizerWhichDeniesWhatNoAclAllows() {
-        String log = Logged.during(() -> {
-            QuotaFence fence = Asks.fence("", Map.of());
+        String log = LogCapture.during(() -> {
+            QuotaFence fence = FenceFixture.fence("", Map.of());
             fence.completeInitialLoad();
-            assertSame(StandardAuthorizer.class, fence.inner().getClass());
-            assertEquals(List.of(AuthorizationResult.DENIED), fence.authorize(REQUEST, Asks.write("t")));
+            assertSame(StandardAuthorizer.class, FenceFixture.inner(fence).getClass());
+            assertEquals(List.of(AuthorizationResult.DENIED), fence.authorize(REQUEST, FenceFixture.write("t")));
         });
         assertTrue(log.contains("stands before org.apache.kafka.metadata.authorizer.StandardAuthorizer"), log);
         assertTrue(log.contains("\"none\" there is for clusters that had no authorizer"), log);
@@ -95,11 +98,11 @@ class QuotaFenceTest {
     @ParameterizedTest
     @ValueSource(strings = {"none", "NONE", " none "})
     void noneIsABrokerWithoutAnAuthorizer(String none) throws Exception {
-        QuotaFence fence = Asks.fence(none, Map.of());
+        QuotaFence fence = FenceFixture.fence(none, Map.of());
         var bindings = List.of(AclOracle.binding("alice", "t"));
 
         assertEquals(List.of(AuthorizationResult.ALLOWED, AuthorizationResult.ALLOWED),
-                fence.authorize(REQUEST, Asks.write("t", "u")));
+                fence.authorize(REQUEST, FenceFixture.write("t", "u")));
         assertEquals(AuthorizationResult.ALLOWED,
                 fence.authorizeByResourceType(REQUEST, AclOperation.WRITE, ResourceType.TOPIC));
         var created = fence.createAcls(REQUEST, bindings).get(0).toCompletableFuture().get();
@@ -111,12 +114,12 @@ class QuotaFenceTest {
 
     @Test
     void anotherAuthorizerIsAskedAndToldAllThatKafkaAsksAndTellsTheFence() throws Exception {
-        QuotaFence fence = Asks.fence(Plain.class.getName(), Map.of("plain.level", "3"));
+        QuotaFence fence = FenceFixture.fence(Plain.class.getName(), Map.of("plain.level", "3"));
         Plain plain = plain(fence);
 
         assertEquals("3", plain.configs.get("plain.level"));
         assertSame(plain.ready, fence.start(null));
-        assertSame(plain.results, fence.authorize(REQUEST, Asks.write("t")));
+        assertSame(plain.results, fence.authorize(REQUEST, FenceFixture.write("t")));
         assertEquals(AuthorizationResult.DENIED, fence.authorizeByResourceType(REQUEST, AclOperation.READ, ResourceType.GROUP));
         assertSame(plain.creates, fence.createAcls(REQUEST, List.of()));
         assertSame(plain.deletes, fence.deleteAcls(REQUEST, List.of()));
@@ -133,7 +136,7 @@ class QuotaFenceTest {
 
     @Test
     void anAuthorizerWithAclsOfItsOwnHearsNothingOfKafkas() {
-        QuotaFence fence = Asks.fence(Plain.class.getName(), Map.of());
+        QuotaFence fence = FenceFixture.fence(Plain.class.getName(), Map.of());
 
         fence.setAclMutator(null);
         fence.loadSnapshot(Map.of());
@@ -150,7 +153,7 @@ class QuotaFenceTest {
     @ValueSource(strings = {"no.such.Authorizer", "java.lang.String", "org.quotahost.QuotaFence",
         "org.quotahost.MonitoredQuotaFence", "org.quotahost.QuotaFenceTest$Unmakeable", "org.quotahost.QuotaFenceTest$Broken"})
     void whatCantBeOneIsOneConfigExceptionWithPropertyValueAndRemedy(String name) {
-        String said = assertThrows(ConfigException.class, () -> Asks.fence(name, Map.of())).getMessage();
+        String said = assertThrows(ConfigException.class, () -> FenceFixture.fence(name, Map.of())).getMessage();
 
         assertTrue(said.startsWith("client.quota.callback.fence.authorizer=" + name + " "), said);
         assertTrue(said.contains("leave the property out") && said.contains("\"none\""), said);
@@ -159,7 +162,7 @@ class QuotaFenceTest {
 
     @Test
     void theReasonOfAFailedConstructorIsTold() {
-        String said = assertThrows(ConfigException.class, () -> Asks.fence(Broken.class.getName(), Map.of())).getMessage();
+        String said = assertThrows(ConfigException.class, () -> FenceFixture.fence(Broken.class.getName(), Map.of())).getMessage();
 
         assertTrue(said.contains("no database"), said);
     }
@@ -177,7 +180,7 @@ class QuotaFenceTest {
             }
         });
         try {
-            plain(Asks.fence(Plain.class.getName(), Map.of()));
+            plain(FenceFixture.fence(Plain.class.getName(), Map.of()));
         } finally {
             thread.setContextClassLoader(before);
         }
@@ -191,7 +194,7 @@ class QuotaFenceTest {
             fence.configure(Map.of("process.roles", "controller"));
             try (var plugin = Plugin.wrapInstance(fence, metrics, "authorizer.class.name", "role", "broker")) {
                 plugin.get().completeInitialLoad();
-                plugin.get().authorize(REQUEST, Asks.write("t"));
+                plugin.get().authorize(REQUEST, FenceFixture.write("t"));
                 var denied = metrics.metrics().entrySet().stream()
                         .filter(each -> each.getKey().name().equals("authorization-denied-rate-per-minute")).toList();
                 assertEquals(1, denied.size());
@@ -202,14 +205,14 @@ class QuotaFenceTest {
 
     @Test
     void anOpenFenceAllocatesNothingBeyondWhatTheInnerAuthorizerDoes() {
-        QuotaFence fence = Asks.fence(Silent.class.getName(), Map.of());
-        List<Action> actions = Asks.write("t");
+        QuotaFence fence = FenceFixture.fence(Silent.class.getName(), Map.of());
+        List<Action> actions = FenceFixture.write("t");
 
         assertEquals(0, bytesPerCall(() -> last = fence.authorize(REQUEST, actions)));
     }
 
     /** Like Plain, but notes nothing. */
-    public static class Silent extends Recorder {
+    public static class Silent extends RecordingAuthorizer {
         @Override
         public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
             return results;

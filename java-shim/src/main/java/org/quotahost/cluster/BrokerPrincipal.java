@@ -1,0 +1,96 @@
+package org.quotahost.cluster;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.quotahost.util.BrokerConfigs;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The principals under which the brokers of this cluster show up at each other's listeners, out of this broker's own
+ * configuration: brokers share their credentials. What can't be found out is said once, with the property to set.
+ */
+public final class BrokerPrincipal {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.principals");
+    private static final String ANONYMOUS = "ANONYMOUS";
+    /** A JAAS option: its name and its value, quoted (with backslash escapes) or bare. */
+    private static final Pattern OPTION = Pattern.compile("([\\w.]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
+
+    private final BrokerConfigs configs;
+
+    private BrokerPrincipal(BrokerConfigs configs) {
+        this.configs = configs;
+    }
+
+    public static List<String> names(Map<String, ?> configs) {
+        BrokerPrincipal broker = new BrokerPrincipal(new BrokerConfigs(configs));
+        Set<String> names = new LinkedHashSet<>();
+        for (String listener : broker.listeners()) {
+            try {
+                names.addAll(broker.name(listener).map(List::of).orElseGet(() -> unknown(listener, "")));
+            } catch (Exception e) {
+                names.addAll(unknown(listener, ": " + e.getClass().getSimpleName())); // a message may hold a secret
+            }
+        }
+        return new ArrayList<>(names);
+    }
+
+    private static List<String> unknown(String listener, String why) {
+        LOG.warn("The principal of brokers at listener {} can't be told from the configuration{}. If they authenticate, name"
+                + " it in {}static.excluded.principal.name.list, or brokers may be throttled", listener, why,
+                BrokerConfigs.PREFIX);
+        return List.of();
+    }
+
+    /** Where brokers connect to: the inter-broker listener and the controllers'. */
+    private List<String> listeners() {
+        List<String> listeners = new ArrayList<>();
+        listeners.add(configs.interBrokerListener());
+        listeners.addAll(controllers());
+        return listeners;
+    }
+
+    private List<String> controllers() {
+        return Arrays.stream(configs.text("controller.listener.names").split(",")).map(String::strip).filter(name -> !name.isEmpty()).toList();
+    }
+
+    private Optional<String> name(String listener) throws Exception {
+        String protocol = configs.protocol(listener);
+        if (protocol.startsWith("SASL_")) return saslName(listener);
+        if (protocol.equals("SSL")) return KeystoreSubject.name(configs.overridden(BrokerConfigs.prefix(listener)));
+        return Optional.of(ANONYMOUS);
+    }
+
+    /** The user of the JAAS section by which this broker logs in as a client (JaasContext.loadClientContext). */
+    private Optional<String> saslName(String listener) {
+        boolean controller = controllers().contains(listener);
+        String property = controller ? "sasl.mechanism.controller.protocol" : "sasl.mechanism.inter.broker.protocol";
+        String mechanism = configs.textOr(property, "GSSAPI");
+        String own = BrokerConfigs.prefix(listener) + mechanism.toLowerCase(Locale.ROOT) + ".sasl.jaas.config";
+        String jaas = configs.textOr(own, configs.text("sasl.jaas.config"));
+        return switch (mechanism) {
+            case "GSSAPI" -> find("principal", jaas).map(name -> name.split("[/@]")[0]);
+            case "OAUTHBEARER" -> find("unsecuredLoginStringClaim_sub", jaas);
+            default -> find("username", jaas);
+        };
+    }
+
+    /** One option by its name; read from the left, so that no value is taken for an option. */
+    static Optional<String> find(String name, String jaas) {
+        Matcher option = OPTION.matcher(jaas);
+        while (option.find()) {
+            if (!option.group(1).equals(name)) continue;
+            String quoted = option.group(2);
+            return Optional.of(quoted != null ? quoted.replaceAll("\\\\(.)", "$1") : option.group(3));
+        }
+        return Optional.empty();
+    }
+}

@@ -1,0 +1,114 @@
+package org.quotahost.cluster;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.DescribeClusterOptions;
+import org.apache.kafka.clients.admin.DescribeLogDirsOptions;
+import org.apache.kafka.clients.admin.LogDirDescription;
+import org.apache.kafka.common.Node;
+import org.quotahost.util.Reply;
+
+/**
+ * What the cluster tells of its brokers and their log directories, by Java's Admin client in this JVM, as the broker
+ * itself. Plugins call it on threads of their own: it waits, up to TIMEOUT_MS.
+ */
+public final class ClusterAdmin implements AutoCloseable {
+    static final int TIMEOUT_MS = 10_000;
+    private final Map<String, Object> config;
+    private Admin admin;
+    private boolean closed;
+
+    public ClusterAdmin(Map<String, Object> client, String clientId) {
+        config = new HashMap<>(client);
+        config.put("client.id", clientId);
+        config.put("request.timeout.ms", TIMEOUT_MS / 2);
+        config.put("default.api.timeout.ms", TIMEOUT_MS);
+        config.put("reconnect.backoff.max.ms", TIMEOUT_MS);
+        config.put("metric.reporters", "");
+    }
+
+    /**
+     * Every registered broker, fenced (stopped) ones too: id, then 1 if it is fenced and else 0, tab-separated. As in
+     * all answers here the first line is "", or else what went wrong, and then the only one (Reply).
+     */
+    public String[] brokers() {
+        return Reply.lines(this::askBrokers);
+    }
+
+    private String[] askBrokers() throws Exception {
+        var options = new DescribeClusterOptions().includeFencedBrokers(true).timeoutMs(TIMEOUT_MS);
+        Collection<Node> nodes = get(admin().describeCluster(options).nodes());
+        return nodes.stream().map(node -> node.id() + "\t" + (node.isFenced() ? 1 : 0)).toArray(String[]::new);
+    }
+
+    /**
+     * The log directories of these brokers: broker, path, capacity and usable bytes (-1 if the broker doesn't say), error
+     * ("" for none), tab-separated. A broker that doesn't answer has one line with its error and no path.
+     */
+    public String[] logDirs(int[] brokers) {
+        return Reply.lines(() -> askLogDirs(brokers));
+    }
+
+    private String[] askLogDirs(int[] brokers) throws Exception {
+        List<Integer> ids = new ArrayList<>();
+        for (int broker : brokers) ids.add(broker);
+        var answers = admin().describeLogDirs(ids, new DescribeLogDirsOptions().timeoutMs(TIMEOUT_MS)).descriptions();
+        List<String> lines = new ArrayList<>();
+        for (var answer : answers.entrySet()) {
+            try {
+                get(answer.getValue()).forEach((path, found) -> lines.add(line(answer.getKey(), path, found)));
+            } catch (ExecutionException | TimeoutException e) {
+                Throwable why = e.getCause() == null ? e : e.getCause();
+                lines.add(String.join("\t", answer.getKey().toString(), "", "-1", "-1", why.getClass().getSimpleName()));
+            }
+        }
+        return lines.toArray(new String[0]);
+    }
+
+    private static String line(int broker, String path, LogDirDescription found) {
+        String error = found.error() == null ? "" : found.error().getClass().getSimpleName();
+        return String.join("\t", String.valueOf(broker), path.replace("\t", " "),
+                String.valueOf(found.totalBytes().orElse(-1)), String.valueOf(found.usableBytes().orElse(-1)), error);
+    }
+
+    private static <T> T get(org.apache.kafka.common.KafkaFuture<T> future) throws Exception {
+        return future.get(TIMEOUT_MS, TimeUnit.MILLISECONDS);
+    }
+
+    private synchronized Admin admin() throws IOException {
+        if (closed) throw new IOException("closed");
+        if (config.get("bootstrap.servers") == null) throw new IOException("this node has no inter-broker listener");
+        if (admin == null) {
+            reach(config.get("bootstrap.servers").toString());
+            admin = Admin.create(config);
+        }
+        return admin;
+    }
+
+    /** Fails while the broker's own listener isn't open yet, where Java's client would log a warning a second. */
+    private static void reach(String address) throws IOException {
+        int colon = address.lastIndexOf(':');
+        String host = address.substring(0, colon).replaceAll("[\\[\\]]", "");
+        try (Socket socket = new Socket()) {
+            socket.connect(new InetSocketAddress(host, Integer.parseInt(address.substring(colon + 1))), 1_000);
+        }
+    }
+
+    /** Doesn't wait: the broker may be gone already. */
+    @Override
+    public synchronized void close() {
+        closed = true;
+        if (admin != null) admin.close(Duration.ZERO);
+    }
+}

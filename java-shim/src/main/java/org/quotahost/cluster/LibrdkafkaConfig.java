@@ -1,0 +1,87 @@
+package org.quotahost.cluster;
+
+import java.security.Key;
+import java.security.KeyStore;
+import java.security.cert.Certificate;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.SslConfigs;
+import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
+import org.quotahost.util.BrokerConfigs;
+
+/**
+ * From a Java client's configuration to librdkafka's: keystores of any type become PEM texts, which librdkafka takes
+ * as they are, and JAAS becomes user and password. The map holds secrets.
+ */
+public final class LibrdkafkaConfig {
+    private static final List<String> SAME = List.of("bootstrap.servers", "security.protocol", "sasl.mechanism",
+            "client.id", "request.timeout.ms", "ssl.endpoint.identification.algorithm", "ssl.cipher.suites");
+    private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});
+
+    private LibrdkafkaConfig() {}
+
+    /** Throws what Kafka's own SSL code throws for keystores that can't be read. */
+    public static Map<String, String> librdkafka(Map<String, ?> java) throws Exception {
+        Map<String, String> made = new LinkedHashMap<>();
+        for (String name : SAME) if (java.get(name) != null) made.put(name, BrokerConfigs.text(java.get(name)));
+        String identification = made.get("ssl.endpoint.identification.algorithm");
+        if (identification != null && identification.isEmpty()) made.put("ssl.endpoint.identification.algorithm", "none");
+        String protocol = BrokerConfigs.text(java.get("security.protocol"));
+        if (!protocol.endsWith("SSL")) made.keySet().removeIf(name -> name.startsWith("ssl."));
+        else pem(java, made);
+        if (protocol.startsWith("SASL_")) login(BrokerConfigs.text(java.get("sasl.jaas.config")), made);
+        return made;
+    }
+
+    private static void login(String jaas, Map<String, String> made) {
+        BrokerPrincipal.find("username", jaas).ifPresent(user -> made.put("sasl.username", user));
+        BrokerPrincipal.find("password", jaas).ifPresent(password -> made.put("sasl.password", password));
+    }
+
+    private static void pem(Map<String, ?> java, Map<String, String> made) throws Exception {
+        Map<String, Object> ssl = new LinkedHashMap<>();
+        java.forEach((name, value) -> {
+            if (name.startsWith("ssl.") && value != null) ssl.put(name, value);
+        });
+        ConfigDef known = new ConfigDef();
+        SslConfigs.addClientSslSupport(known);
+        try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
+            Map<String, ?> values = new AbstractConfig(known, ssl, false).values();
+            factory.configure(values);
+            if (factory.truststore() != null) made.put("ssl.ca.pem", certificates(factory.truststore()));
+            if (factory.keystore() != null) key(factory.keystore(), values, made);
+        }
+    }
+
+    private static String certificates(KeyStore store) throws Exception {
+        StringBuilder pem = new StringBuilder();
+        for (String alias : Collections.list(store.aliases())) {
+            if (store.getCertificate(alias) != null) pem.append(block("CERTIFICATE", store.getCertificate(alias).getEncoded()));
+        }
+        return pem.toString();
+    }
+
+    private static void key(KeyStore store, Map<String, ?> values, Map<String, String> made) throws Exception {
+        Object secret = values.get(SslConfigs.SSL_KEY_PASSWORD_CONFIG);
+        if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
+        char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
+        for (String alias : Collections.list(store.aliases())) {
+            if (!store.isKeyEntry(alias)) continue;
+            Key key = store.getKey(alias, password);
+            StringBuilder chain = new StringBuilder();
+            for (Certificate each : store.getCertificateChain(alias)) chain.append(block("CERTIFICATE", each.getEncoded()));
+            made.put("ssl.key.pem", block("PRIVATE KEY", key.getEncoded()));
+            made.put("ssl.certificate.pem", chain.toString());
+            return;
+        }
+    }
+
+    private static String block(String what, byte[] der) {
+        return "-----BEGIN " + what + "-----\n" + LINES.encodeToString(der) + "\n-----END " + what + "-----\n";
+    }
+}

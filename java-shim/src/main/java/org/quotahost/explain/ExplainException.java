@@ -1,0 +1,21 @@
+package org.quotahost.explain;
+
+/**
+ * Why no broker could be asked: a kind for which the command line tool ({@code quotahost explain}) knows a remedy, and
+ * the details of this case as the message.
+ */
+final class ExplainException extends Exception {
+    private static final long serialVersionUID = 1;
+
+    private final String kind;
+
+    ExplainException(String kind, String details) {
+        super(details);
+        this.kind = kind;
+    }
+
+    /** One of no-jdk, none, several, refused, no-jvm, no-quotahost, older, failed. */
+    String kind() {
+        return kind;
+    }
+}

@@ -1,0 +1,63 @@
+package org.quotahost.host;
+
+import java.util.function.DoubleSupplier;
+import java.util.stream.Stream;
+import org.quotahost.fence.Fence;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.metrics.Gauges;
+import org.quotahost.table.QuotaTable;
+import org.quotahost.topics.TopicMeters;
+import org.quotahost.topics.TopicQuotas;
+import org.quotahost.topics.TopicsOverThreshold;
+import org.quotahost.util.Escape;
+
+/** The numbers that every broker with the callback shows. The README's table is held against them by a test. */
+final class StandardGauges {
+    private StandardGauges() {}
+
+    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
+        QuotaTable.Counters counters = table.counters();
+        gauges.add("QuotaTable", "", "Clients", table::size);
+        gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
+        gauges.add("QuotaTable", "", "Misses", counters.misses::sum);
+        gauges.add("QuotaTable", "", "Unadmitted", counters.unadmitted::sum);
+        gauges.add("QuotaTable", "", "Evicted", counters.evicted::sum);
+        gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
+        gauges.add("QuotaTable", "", "Factor", table.factorInForce()::value);
+        gauges.add("QuotaTable", "", "LimitFactor", table.factorInForce()::limitFactor);
+        gauges.add("QuotaTable", "", "State", () -> TableState.state(table.factorInForce().value()).ordinal());
+        gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
+        gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
+        gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
+        gauges.operation("QuotaTable", "describe", args -> table.describe(args[0], args[1]));
+        gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
+        gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
+        gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
+        gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
+        gauges.add("Inbox", "", "Depth", inbox::depth);
+        gauges.add("Inbox", "", "Overflow", inbox::overflow);
+        gauges.add("Lease", "", "Age", lease::ageSeconds);
+        gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
+        gauges.add("Lease", "", "FallbackApplied", lease::applied);
+        gauges.add("Host", "", "Restarts", restarts);
+        gauges.operation("QuotaTable", "explain", args -> Stream.concat(
+                Stream.of(TableState.lines(table, lease, topics, args[0], args[1])), Stream.of(source(gauges))).toArray(String[]::new));
+        add(gauges, topics);
+    }
+
+    /** Which factor source answers, where one stands in for another; a line like those of the table's state. */
+    private static String source(Gauges gauges) {
+        return Escape.fields("source", String.join(",", gauges.names("FactorSource", "Answers", 1)));
+    }
+
+    private static void add(Gauges gauges, TopicQuotas topics) {
+        gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
+        gauges.add("TopicQuotas", "", "Rate", topics::rate);
+        gauges.add("TopicQuotas", "", "Share", topics::share);
+        gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
+        gauges.add("TopicQuotas", "", "Rejections", TopicsOverThreshold.rejections::sum);
+        gauges.add("TopicQuotas", "", "Shadowed", TopicsOverThreshold.shadowed::sum);
+        gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
+        gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
+    }
+}

@@ -1,0 +1,46 @@
+package org.quotahost.host;
+
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.quotahost.fence.Fence;
+import org.quotahost.table.LimitRule;
+import org.quotahost.table.QuotaTable;
+import org.quotahost.topics.TopicQuotas;
+import org.quotahost.util.Escape;
+
+/** What holds for all clients now, as lines of a name and a value for operators: QuotaTable's operation explain. */
+final class TableState {
+    /** In the order in which the gauge State numbers them. */
+    enum State { OPEN, THROTTLE, PAUSE }
+
+    private TableState() {}
+
+    static State state(double factor) {
+        return factor >= 1 ? State.OPEN : factor > 0 ? State.THROTTLE : State.PAUSE;
+    }
+
+    /** Factor aimed at and acted on, their cause, the mode, the fence, also for this one client, and the topics. */
+    static String[] lines(QuotaTable table, Lease lease, TopicQuotas topics, String principal, String clientId) {
+        LimitRule rule = table.rule();
+        double factor = table.factorInForce().value();
+        boolean fallback = lease.expired();
+        return Stream.of(
+                List.of("mode", rule.shadow() ? "shadow" : "enforce"),
+                List.of("state", state(factor)),
+                List.of("factor", factor),
+                List.of("limit-factor", table.factorInForce().limitFactor()),
+                List.of("cause", fallback ? lease.sentence() : table.factorInForce().reason()),
+                List.of("fallback", fallback),
+                List.of("factor-types", rule.factored().stream().map(Enum::name).sorted().collect(Collectors.joining(","))),
+                List.of("fence-installed", Fence.installed()),
+                List.of("fence-closed", Fence.closed()),
+                List.of("fence-passes", Fence.passes(principal, clientId)),
+                List.of("topics-threshold", topics.threshold()),
+                List.of("topics-rate", topics.rate()),
+                List.of("topics-over", String.join(",", topics.over())),
+                List.of("clients", table.size()),
+                List.of("clients-max", table.clientsMax())
+        ).map(pair -> Escape.fields(pair.toArray())).toArray(String[]::new);
+    }
+}

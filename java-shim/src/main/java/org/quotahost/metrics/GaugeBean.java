@@ -1,0 +1,79 @@
+package org.quotahost.metrics;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.DoubleSupplier;
+import java.util.function.Function;
+import javax.management.Attribute;
+import javax.management.AttributeList;
+import javax.management.AttributeNotFoundException;
+import javax.management.DynamicMBean;
+import javax.management.MBeanAttributeInfo;
+import javax.management.MBeanInfo;
+import javax.management.MBeanOperationInfo;
+import javax.management.MBeanParameterInfo;
+import javax.management.ReflectionException;
+
+/** An MBean whose read-only attributes are numbers, and whose operations take two strings and answer lines. */
+final class GaugeBean implements DynamicMBean {
+    private final Map<String, DoubleSupplier> attributes = new ConcurrentSkipListMap<>();
+    private final Map<String, Function<String[], String[]>> operations = new ConcurrentSkipListMap<>();
+
+    void put(String attribute, DoubleSupplier value) {
+        attributes.put(attribute, value);
+    }
+
+    void operation(String name, Function<String[], String[]> body) {
+        operations.put(name, body);
+    }
+
+    @Override
+    public Object getAttribute(String name) throws AttributeNotFoundException {
+        DoubleSupplier value = attributes.get(name);
+        if (value == null) throw new AttributeNotFoundException(name);
+        return value.getAsDouble();
+    }
+
+    @Override
+    public AttributeList getAttributes(String[] names) {
+        AttributeList list = new AttributeList();
+        for (String name : names) {
+            DoubleSupplier value = attributes.get(name);
+            if (value != null) list.add(new Attribute(name, value.getAsDouble()));
+        }
+        return list;
+    }
+
+    @Override
+    public Object invoke(String name, Object[] parameters, String[] signature) throws ReflectionException {
+        Function<String[], String[]> body = operations.get(name);
+        if (body == null) throw new ReflectionException(new NoSuchMethodException(name));
+        String[] texts = new String[parameters.length];
+        for (int i = 0; i < texts.length; i++) texts[i] = String.valueOf(parameters[i]);
+        return body.apply(texts);
+    }
+
+    @Override
+    public MBeanInfo getMBeanInfo() {
+        var infos = attributes.keySet().stream()
+                .map(name -> new MBeanAttributeInfo(name, "double", name, true, false, false)).toArray(MBeanAttributeInfo[]::new);
+        var two = new MBeanParameterInfo[] {
+            new MBeanParameterInfo("principal", "java.lang.String", "principal name"),
+            new MBeanParameterInfo("clientId", "java.lang.String", "client-id"),
+        };
+        var does = operations.keySet().stream()
+                .map(name -> new MBeanOperationInfo(name, name, two, "[Ljava.lang.String;", MBeanOperationInfo.INFO))
+                .toArray(MBeanOperationInfo[]::new);
+        return new MBeanInfo(getClass().getName(), "quotahost", infos, null, does, null);
+    }
+
+    @Override
+    public void setAttribute(Attribute attribute) throws AttributeNotFoundException {
+        throw new AttributeNotFoundException(attribute.getName() + " is read-only");
+    }
+
+    @Override
+    public AttributeList setAttributes(AttributeList list) {
+        return new AttributeList();
+    }
+}

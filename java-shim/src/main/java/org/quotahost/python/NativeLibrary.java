@@ -1,0 +1,69 @@
+package org.quotahost.python;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Locale;
+
+/** The attach library for this platform, taken out of the jar (native/PLATFORM/libquotahost.EXT). */
+final class NativeLibrary {
+    static final String PLATFORMS =
+            "linux x86-64 and aarch64 (glibc and musl), macOS x86-64 and arm64";
+
+    private NativeLibrary() {}
+
+    /** The resource for a platform; musl only matters on Linux. */
+    static String resource(String os, String arch, boolean musl) {
+        String system = os.toLowerCase(Locale.ROOT);
+        String cpu = switch (arch.toLowerCase(Locale.ROOT)) {
+            case "amd64", "x86_64", "x86-64" -> "x86_64";
+            case "aarch64", "arm64" -> "aarch64";
+            default -> throw unsupported(os, arch);
+        };
+        if (system.startsWith("linux")) {
+            return "/org/quotahost/native/" + cpu + "-linux-" + (musl ? "musl" : "gnu") + "/libquotahost.so";
+        }
+        if (system.startsWith("mac")) return "/org/quotahost/native/" + cpu + "-macos/libquotahost.dylib";
+        throw unsupported(os, arch);
+    }
+
+    /** Loads it into this JVM and gives the path, which must stay until JPype has opened it too. */
+    static Path load() {
+        String name = resource(System.getProperty("os.name"), System.getProperty("os.arch"), musl());
+        Path file = extract(name);
+        try {
+            System.load(file.toString());
+            return file;
+        } catch (UnsatisfiedLinkError e) {
+            throw new StartException("the attach library " + file + " does not load: " + e.getMessage()
+                    + ". If its folder is mounted noexec, give the broker another one by -Djava.io.tmpdir", e);
+        }
+    }
+
+    private static Path extract(String name) {
+        try (InputStream in = NativeLibrary.class.getResourceAsStream(name)) {
+            if (in == null) throw new StartException("this jar was built without " + name + "; run 'make build'");
+            Path file = Files.createTempFile("quotahost-", name.substring(name.lastIndexOf('.')));
+            Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
+            return file;
+        } catch (IOException e) {
+            throw new StartException("the attach library cannot be written to "
+                    + System.getProperty("java.io.tmpdir") + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** Whether this JVM itself runs on musl: asked of what is mapped, since both libcs may be installed. */
+    private static boolean musl() {
+        try (var maps = Files.lines(Path.of("/proc/self/maps"))) {
+            return maps.anyMatch(line -> line.contains("/ld-musl-"));
+        } catch (IOException | java.io.UncheckedIOException e) {
+            return false; // not Linux
+        }
+    }
+
+    private static StartException unsupported(String os, String arch) {
+        return new StartException("no attach library for " + os + " on " + arch + "; there is one for " + PLATFORMS);
+    }
+}

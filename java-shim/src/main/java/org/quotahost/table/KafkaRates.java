@@ -1,0 +1,86 @@
+package org.quotahost.table;
+
+import java.lang.management.ManagementFactory;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.apache.kafka.common.utils.Sanitizer;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The byte rates that Kafka measures for its quotas, by the two values of the tags, out of the MBeans that its
+ * JmxReporter (on by default) keeps in this JVM: kafka.server:type=Produce|Fetch,user=...,client-id=..., byte-rate.
+ * A tag whose value is empty is not in the name.
+ */
+final class KafkaRates {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.rates");
+    private static final Map<ClientQuotaType, String> BEANS =
+            Map.of(ClientQuotaType.PRODUCE, "Produce", ClientQuotaType.FETCH, "Fetch");
+    private static final Map<ClientQuotaType, String> GROUPS = Map.of(ClientQuotaType.PRODUCE, "Produce",
+            ClientQuotaType.FETCH, "Fetch", ClientQuotaType.REQUEST, "Request",
+            ClientQuotaType.CONTROLLER_MUTATION, "ControllerMutation");
+    private static final Map<ClientQuotaType, String> RATES = Map.of(ClientQuotaType.PRODUCE, "byte-rate",
+            ClientQuotaType.FETCH, "byte-rate", ClientQuotaType.REQUEST, "request-time",
+            ClientQuotaType.CONTROLLER_MUTATION, "mutation-rate");
+    private static volatile boolean toldFailure;
+
+    private KafkaRates() {}
+
+    /** Bytes/s by (user, client-id); empty for types that aren't bytes. */
+    static Map<List<String>, Double> of(ClientQuotaType type) {
+        Map<List<String>, Double> rates = new HashMap<>();
+        String bean = BEANS.get(type);
+        if (bean == null) return rates;
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            for (ObjectName name : server.queryNames(new ObjectName("kafka.server:type=" + bean + ",*"), null)) {
+                String user = name.getKeyProperty(Tags.USER);
+                String clientId = name.getKeyProperty(Tags.CLIENT_ID);
+                if (user == null && clientId == null) continue;
+                Double rate = number(server, name, "byte-rate");
+                if (rate != null) rates.put(List.of(plain(user), plain(clientId)), rate);
+            }
+        } catch (JMException | RuntimeException e) {
+            if (!toldFailure) LOG.warn("Kafka's measured rates can't be read; clients without a quota go by newcomers.*", e);
+            toldFailure = true;
+        }
+        return rates;
+    }
+
+    /** What Kafka measures for one scope now, in the type's unit, and the delay (ms) of late; NaN where it tells none. */
+    static double[] now(ClientQuotaType type, Tags tags) {
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            ObjectName name = new ObjectName("kafka.server:type=" + GROUPS.get(type) + key(Tags.USER, tags.user)
+                    + key(Tags.CLIENT_ID, tags.clientId));
+            return new double[] {orNaN(number(server, name, RATES.get(type))), orNaN(number(server, name, "throttle-time"))};
+        } catch (JMException | RuntimeException e) {
+            return new double[] {Double.NaN, Double.NaN};
+        }
+    }
+
+    private static String key(String tag, String value) {
+        return value.isEmpty() ? "" : "," + tag + "=" + Sanitizer.jmxSanitize(value);
+    }
+
+    private static double orNaN(Double number) {
+        return number == null ? Double.NaN : number;
+    }
+
+    private static Double number(MBeanServer server, ObjectName name, String attribute) {
+        try {
+            return server.getAttribute(name, attribute) instanceof Double rate && Double.isFinite(rate) ? rate : null;
+        } catch (JMException e) {
+            return null; // expired between the query and now
+        }
+    }
+
+    private static String plain(String value) {
+        return value == null ? "" : value.startsWith("\"") ? ObjectName.unquote(value) : value;
+    }
+}

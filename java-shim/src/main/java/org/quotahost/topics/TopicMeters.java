@@ -1,0 +1,83 @@
+package org.quotahost.topics;
+
+import java.lang.management.ManagementFactory;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import javax.management.Attribute;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.MalformedObjectNameException;
+import javax.management.ObjectName;
+
+/**
+ * Kafka's meters of bytes appended, in all and by topic, out of the MBeans of this JVM:
+ * kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec[,topic=...]. ReplicaManager marks them after the append. A
+ * topic has one from its first append here until this broker leads none of its partitions any more.
+ */
+public final class TopicMeters {
+    private static final String GROUP = "kafka.server:type=BrokerTopicMetrics,name=";
+    private static final ObjectName TOTAL = name(GROUP + "BytesInPerSec");
+    private static final ObjectName OF_TOPICS = name(GROUP + "BytesInPerSec,topic=*");
+    private static final String[] ATTRIBUTES = {"OneMinuteRate", "Count"};
+
+    private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+    private Map<String, ObjectName> topics = Map.of();
+
+    /** One meter: its one-minute rate in bytes/s as of its last tick, and its bytes of all time. */
+    record Reading(double rate, long count) {}
+
+    /** The meter of all topics, null if there is none. */
+    Reading total() {
+        return read(TOTAL);
+    }
+
+    /** The meter of one topic that list() found, null if it has gone. */
+    Reading of(String topic) {
+        return read(topics.get(topic));
+    }
+
+    /** Looks for topics: goes through all of Kafka's MBeans, so not at every look. */
+    Set<String> list() {
+        Map<String, ObjectName> found = new HashMap<>();
+        for (ObjectName name : server.queryNames(OF_TOPICS, null)) found.put(plain(name.getKeyProperty("topic")), name);
+        topics = found;
+        return found.keySet();
+    }
+
+    /** The count of another of Kafka's meters of all topics, 0 where there is none. */
+    public static double count(String meter) {
+        try {
+            return ManagementFactory.getPlatformMBeanServer().getAttribute(name(GROUP + meter), "Count") instanceof Number count
+                    ? count.doubleValue() : 0;
+        } catch (JMException e) {
+            return 0;
+        }
+    }
+
+    private Reading read(ObjectName name) {
+        if (name == null) return null;
+        try {
+            var values = server.getAttributes(name, ATTRIBUTES);
+            return values.size() == 2 ? new Reading(number(values.get(0)).doubleValue(), number(values.get(1)).longValue()) : null;
+        } catch (JMException e) {
+            return null; // it went since it was listed
+        }
+    }
+
+    private static Number number(Object attribute) {
+        return (Number) ((Attribute) attribute).getValue();
+    }
+
+    private static ObjectName name(String text) {
+        try {
+            return new ObjectName(text);
+        } catch (MalformedObjectNameException e) {
+            throw new IllegalArgumentException(text, e);
+        }
+    }
+
+    private static String plain(String value) {
+        return value.startsWith("\"") ? ObjectName.unquote(value) : value;
+    }
+}

@@ -1,0 +1,6 @@
+/**
+ * What any package may use: the broker's properties as texts, escaped lines, replies to Python, a repeating thread.
+ *
+ * <p>It is the bottom layer and uses no other package of the jar.
+ */
+package org.quotahost.util;

@@ -1,0 +1,69 @@
+package org.quotahost;
+
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.methods;
+import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+
+import com.tngtech.archunit.core.domain.JavaModifier;
+import com.tngtech.archunit.core.importer.ImportOption;
+import com.tngtech.archunit.junit.AnalyzeClasses;
+import com.tngtech.archunit.junit.ArchTest;
+import com.tngtech.archunit.lang.ArchRule;
+import org.apache.kafka.common.metrics.Monitorable;
+import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
+
+/**
+ * Which package may use which, what Kafka loads, and what request threads must not do.
+ *
+ * <p>ArchUnit reads the compiled classes. A constant that the compiler copies into its users leaves no trace there, so a
+ * package that uses nothing but another one's constant is not seen.
+ */
+@AnalyzeClasses(packages = "org.quotahost", importOptions = ImportOption.DoNotIncludeTests.class)
+class ArchitectureTest {
+    /** From the top to the bottom: each package with all the packages that it may use. */
+    @ArchTest
+    static final ArchRule EVERY_PACKAGE_USES_ONLY_WHAT_LIES_BELOW = layeredArchitecture().consideringOnlyDependenciesInLayers()
+            .layer("root").definedBy("org.quotahost")
+            .layer("host").definedBy("org.quotahost.host")
+            .layer("table").definedBy("org.quotahost.table")
+            .layer("topics").definedBy("org.quotahost.topics")
+            .layer("python").definedBy("org.quotahost.python")
+            .layer("cluster").definedBy("org.quotahost.cluster")
+            .layer("metrics").definedBy("org.quotahost.metrics")
+            .layer("inbox").definedBy("org.quotahost.inbox")
+            .layer("fence").definedBy("org.quotahost.fence")
+            .layer("explain").definedBy("org.quotahost.explain")
+            .layer("util").definedBy("org.quotahost.util")
+            .whereLayer("root").mayOnlyAccessLayers("host", "table", "python", "metrics", "inbox", "fence", "util")
+            .whereLayer("host").mayOnlyAccessLayers("table", "topics", "python", "cluster", "metrics", "inbox", "fence", "util")
+            .whereLayer("table").mayOnlyAccessLayers("inbox", "fence", "util")
+            .whereLayer("topics").mayOnlyAccessLayers("fence", "util")
+            .whereLayer("python").mayOnlyAccessLayers("util")
+            .whereLayer("cluster").mayOnlyAccessLayers("util")
+            .whereLayer("fence").mayOnlyAccessLayers("util")
+            .whereLayer("explain").mayOnlyAccessLayers("util")
+            .whereLayer("metrics").mayNotAccessAnyLayer()
+            .whereLayer("inbox").mayNotAccessAnyLayer()
+            .whereLayer("util").mayNotAccessAnyLayer()
+            .ensureAllClassesAreContainedInArchitecture()
+            .as("every package uses only what lies below it");
+
+    @ArchTest
+    static final ArchRule NO_PACKAGES_USE_EACH_OTHER = slices().matching("org.quotahost.(*)..").should().beFreeOfCycles();
+
+    @ArchTest
+    static final ArchRule WHAT_KAFKA_LOADS_AS_A_CALLBACK_HAS_ITS_NAME_IN_THE_ROOT_PACKAGE =
+            classes().that().areAssignableTo(ClientQuotaCallback.class).or().areAssignableTo(Monitorable.class)
+                    .should().resideInAPackage("org.quotahost");
+
+    @ArchTest
+    static final ArchRule WHAT_KAFKA_LOADS_AS_AN_AUTHORIZER_HAS_ITS_NAME_IN_THE_ROOT_PACKAGE =
+            classes().that().areAssignableTo(ClusterMetadataAuthorizer.class).and().doNotHaveModifier(JavaModifier.ABSTRACT)
+                    .should().resideInAPackage("org.quotahost");
+
+    @ArchTest
+    static final ArchRule REQUEST_THREADS_NEITHER_WAIT_NOR_LOG_NOR_DO_IO =
+            methods().that(RequestPath.BEGINS_HERE).should(RequestPath.NEVER_WAIT_LOG_OR_DO_IO);
+}

@@ -1,0 +1,77 @@
+package org.quotahost.fence;
+
+import java.net.InetAddress;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.network.ClientInformation;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.Authorizer;
+import org.quotahost.QuotaFence;
+
+/** What a broker asks an authorizer, and fences to ask. */
+public final class FenceFixture {
+    public static final ListenerName LISTENER = ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT);
+
+    /** The error with which a closed fence turns a produce request back. */
+    public static final Class<? extends RuntimeException> PAUSED = FenceClosedException.class;
+
+    private static final List<QuotaFence> MADE = new ArrayList<>();
+
+    private FenceFixture() {}
+
+    /** A fence of a broker before that authorizer ("" for the default), with more properties besides. */
+    public static QuotaFence fence(String authorizer, Map<String, ?> more) {
+        QuotaFence fence = new QuotaFence();
+        Map<String, Object> properties = new HashMap<>(Map.of("process.roles", "broker,controller", "node.id", "1"));
+        if (!authorizer.isEmpty()) properties.put("client.quota.callback.fence.authorizer", authorizer);
+        properties.putAll(more);
+        fence.configure(properties);
+        MADE.add(fence);
+        return fence;
+    }
+
+    /** The authorizer that this fence asks first. */
+    public static Authorizer inner(QuotaFence fence) {
+        return fence.inner();
+    }
+
+    public static AuthorizableRequestContext from(ApiKeys key, String user, String clientId) {
+        RequestHeader header = new RequestHeader(key, key.latestVersion(), clientId, 1);
+        return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), new KafkaPrincipal("User", user), LISTENER,
+                SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
+    }
+
+    public static Action to(AclOperation operation, ResourceType type, String name) {
+        return new Action(operation, new ResourcePattern(type, name, PatternType.LITERAL), 1, true, true);
+    }
+
+    public static List<Action> write(String... topics) {
+        List<Action> actions = new ArrayList<>();
+        for (String topic : topics) actions.add(to(AclOperation.WRITE, ResourceType.TOPIC, topic));
+        return actions;
+    }
+
+    /** What every test of the fence must leave behind: none installed, open, nobody exempt. */
+    public static void reset() {
+        for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
+        MADE.clear();
+        Fence.open();
+        Fence.topics(null);
+        Fence.shadow(false);
+        Fence.exempt(new String[0], new String[0], false);
+    }
+}

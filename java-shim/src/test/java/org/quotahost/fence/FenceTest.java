@@ -1,0 +1,199 @@
+package org.quotahost.fence;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.errors.NotEnoughReplicasException;
+import org.apache.kafka.common.errors.RetriableException;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.QuotaFence;
+import org.quotahost.util.LogCapture;
+
+/** Who is turned back while the fence is closed, and with what. */
+class FenceTest {
+    private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
+    private static final List<AuthorizationResult> DENIED = List.of(AuthorizationResult.DENIED);
+
+    private final QuotaFence fence = FenceFixture.fence("none", Map.of());
+
+    @BeforeEach
+    void closed() {
+        Fence.close();
+    }
+
+    @AfterEach
+    void reset() {
+        FenceFixture.reset();
+    }
+
+    private List<AuthorizationResult> produce(String user, String clientId) {
+        return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, user, clientId), FenceFixture.write("t"));
+    }
+
+    private void assertTurnedBack(String user, String clientId) {
+        assertThrows(FenceClosedException.class, () -> produce(user, clientId), user + "/" + clientId);
+    }
+
+    @Test
+    void aProduceRequestIsTurnedBackUntilTheFenceOpens() {
+        assertTurnedBack("alice", "app");
+        Fence.open();
+        assertEquals(ALLOWED, produce("alice", "app"));
+        Fence.close();
+        assertTurnedBack("alice", "app");
+    }
+
+    @Test
+    void clientsSeeAnErrorThatTheyTryAgain() {
+        RuntimeException refusal = assertThrows(RuntimeException.class, () -> produce("alice", "app"));
+
+        assertEquals(Errors.NOT_ENOUGH_REPLICAS, Errors.forException(refusal));
+        assertInstanceOf(RetriableException.class, refusal);
+        assertInstanceOf(NotEnoughReplicasException.class, refusal);
+        assertEquals(0, refusal.getStackTrace().length);
+    }
+
+    static Stream<ApiKeys> everyOtherRequestGoesOn() {
+        return Stream.of(ApiKeys.values()).filter(key -> key != ApiKeys.PRODUCE && key.hasValidVersion());
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void everyOtherRequestGoesOn(ApiKeys key) {
+        assertEquals(ALLOWED, fence.authorize(FenceFixture.from(key, "alice", "app"), FenceFixture.write("t")));
+    }
+
+    @Test
+    void aTransactionalProduceIsTurnedBackAtItsTopicsNotAtItsId() {
+        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
+        List<Action> id = List.of(FenceFixture.to(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"));
+
+        assertEquals(ALLOWED, fence.authorize(request, id));
+        assertThrows(FenceClosedException.class, () -> fence.authorize(request, FenceFixture.write("t")));
+    }
+
+    @Test
+    void whoIsDeniedHearsSoAndIsNotToldToTryAgain() throws IOException {
+        try (QuotaFence strict = FenceFixture.fence("", Map.of())) {
+            strict.completeInitialLoad();
+            assertEquals(DENIED, strict.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t")));
+        }
+    }
+
+    @Test
+    void exemptPrincipalsGoOnUnderAnyClientIdAndOthersDoNot() {
+        Fence.exempt(new String[] {"root", "CN=b,OU=c"}, new String[] {"quotahost-1"}, false);
+
+        assertEquals(ALLOWED, produce("root", "x"));
+        assertEquals(ALLOWED, produce("CN=b,OU=c", ""));
+        assertEquals(ALLOWED, produce("ANONYMOUS", "quotahost-1"), "the plugins' own client alone may be anonymous");
+        assertTurnedBack("alice", "quotahost-1");
+        assertTurnedBack("ANONYMOUS", "1");
+        assertTurnedBack("ANONYMOUS", "broker-1-fetcher-0");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3"})
+    void whereBrokersAreAnonymousTheyGoByClientId(String clientId) {
+        Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, true);
+
+        assertEquals(ALLOWED, produce("ANONYMOUS", clientId));
+        assertTurnedBack("alice", clientId);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "raft-client-", "1 "})
+    void otherAnonymousClientsAreTurnedBack(String clientId) {
+        Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, true);
+
+        assertTurnedBack("ANONYMOUS", clientId);
+    }
+
+    @Test
+    void aClientWithoutAClientIdIsTurnedBackToo() {
+        Fence.exempt(new String[] {"root"}, new String[] {"1"}, true);
+
+        assertTurnedBack("ANONYMOUS", null);
+        assertEquals(ALLOWED, produce("root", null));
+    }
+
+    @Test
+    void whoIsExemptIsReplacedAsAWhole() {
+        Fence.exempt(new String[] {"root"}, new String[0], false);
+        Fence.exempt(new String[] {"boss"}, new String[0], false);
+
+        assertTurnedBack("root", "x");
+        assertEquals(ALLOWED, produce("boss", "x"));
+    }
+
+    @Test
+    void inShadowNothingIsTurnedBackOnlyCounted() {
+        Fence.shadow(true);
+        long before = Fence.shadowed.sum();
+        long rejections = Fence.rejections.sum();
+
+        assertDoesNotThrow(() -> produce("alice", "app"));
+
+        assertEquals(before + 1, Fence.shadowed.sum());
+        assertEquals(rejections, Fence.rejections.sum());
+    }
+
+    @Test
+    void rejectionsAreCountedOncePerRequestAndTheExemptNot() {
+        Fence.exempt(new String[] {"root"}, new String[0], false);
+        long before = Fence.rejections.sum();
+
+        assertThrows(FenceClosedException.class,
+                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t", "u", "v")));
+        produce("root", "app");
+
+        assertEquals(before + 1, Fence.rejections.sum());
+    }
+
+    @Test
+    void eachChangeIsLoggedOnce() {
+        String log = LogCapture.during(() -> {
+            Fence.close();
+            Fence.open();
+            Fence.open();
+            Fence.close();
+            Fence.close();
+        });
+
+        assertEquals(1, LogCapture.lines(log, "The fence is open"));
+        assertEquals(1, LogCapture.lines(log, "The fence is closed"));
+    }
+
+    @Test
+    void itIsInstalledWhileAFenceOfABrokerIs() throws IOException {
+        fence.close();
+        fence.close();
+        assertFalse(Fence.installed());
+        try (QuotaFence controller = FenceFixture.fence("none", Map.of("process.roles", "controller"))) {
+            assertFalse(Fence.installed());
+        }
+        try (QuotaFence broker = FenceFixture.fence("none", Map.of("process.roles", "broker"))) {
+            assertTrue(Fence.installed());
+        }
+        assertFalse(Fence.installed());
+    }
+}

@@ -1,0 +1,49 @@
+package org.quotahost.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class LeaseTest {
+    private long now = 1_000;
+    private final List<Double> applied = new ArrayList<>();
+    private final Lease lease = new Lease(() -> now, applied::add);
+
+    private void after(long ms) {
+        now += ms * 1_000_000;
+        lease.check();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"PAUSE,0.0", "OPEN,1.0"})
+    void theFallbackHoldsWithinValidityAndEndsWhenTheHostAnswers(String action, double factor) {
+        lease.configure(10_000, action);
+        after(5_000);
+        assertEquals(List.of(), applied);
+        after(5_000 - lease.checkEveryMs());
+        assertEquals(List.of(factor), applied, "not later than validity, by the next check");
+        after(60_000);
+        assertEquals(1, lease.applied(), "counted once");
+
+        lease.renew();
+        after(1);
+        assertEquals(Arrays.asList(factor, null), applied);
+    }
+
+    @Test
+    void aRenewedLeaseNeverEnds() {
+        lease.configure(1_000, "PAUSE");
+        for (int i = 0; i < 100; i++) {
+            lease.renew();
+            after(500);
+        }
+        assertEquals(List.of(), applied);
+        assertTrue(lease.ageSeconds() <= 0.5);
+    }
+}

@@ -1,0 +1,47 @@
+package org.quotahost.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.lang.management.ManagementFactory;
+import java.util.Set;
+import java.util.stream.Collectors;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.metrics.Gauges;
+import org.quotahost.table.QuotaTable;
+import org.quotahost.table.Tables;
+import org.quotahost.topics.TopicQuotas;
+
+/** The numbers that every broker with the callback shows. */
+class StandardGaugesTest {
+    private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+    private final Gauges gauges = new Gauges();
+
+    @AfterEach
+    void close() {
+        gauges.close();
+    }
+
+    @Test
+    void theyShowTheTableTheInboxAndTheLease() throws Exception {
+        Inbox inbox = new Inbox();
+        QuotaTable table = Tables.table(inbox, 3, 3_600);
+        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table.factorInForce()::fallback), new TopicQuotas(), () -> 0);
+        table.tags(Tables.PRODUCE, "alice", "a");
+        Tables.publish(table, "alice", "a", Tables.CLIENT, 1_000);
+        table.factor(0.5, "");
+
+        ObjectName name = new ObjectName("quotahost:type=QuotaTable");
+        assertEquals(1.0, server.getAttribute(name, "Clients"));
+        assertEquals(3.0, server.getAttribute(name, "ClientsMax"));
+        assertEquals(0.5, server.getAttribute(name, "Factor"));
+        assertEquals(1.0, server.getAttribute(name, "State"), "THROTTLE");
+        assertEquals(1.0, server.getAttribute(name, "Resolved"));
+        assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
+        Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
+        assertEquals(Set.of("QuotaTable", "Fence", "TopicQuotas", "Inbox", "Lease", "Host"), types);
+    }
+}

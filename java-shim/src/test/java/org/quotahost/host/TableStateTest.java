@@ -1,0 +1,63 @@
+package org.quotahost.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.Arrays;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.fence.Fence;
+import org.quotahost.table.QuotaTable;
+import org.quotahost.table.Tables;
+import org.quotahost.topics.TopicQuotas;
+
+/** What an operator is told of the state that all clients share. */
+class TableStateTest {
+    private final QuotaTable table = Tables.table();
+
+    @AfterEach
+    void close() {
+        Fence.open();
+    }
+
+    private static Map<String, String> state(QuotaTable table, Lease lease) {
+        return Arrays.stream(TableState.lines(table, lease, new TopicQuotas(), "alice", "app")).map(line -> line.split("\t", -1))
+                .collect(Collectors.toMap(line -> line[0], line -> line[1]));
+    }
+
+    @Test
+    void theStateNamesFactorAndCauseAndTheLeasesOwnSentenceOnceItRanOut() {
+        long[] now = {0};
+        Lease lease = new Lease(() -> now[0], table.factorInForce()::fallback);
+        lease.configure(1_000, "PAUSE");
+        table.factor(0.5, "broker 2, volume /dev/sdb");
+        var told = state(table, lease);
+        assertEquals("THROTTLE 0.5 0.5 broker 2, volume /dev/sdb false", String.join(" ", told.get("state"), told.get("factor"),
+                told.get("limit-factor"), told.get("cause"), told.get("fallback")));
+
+        now[0] = 5_000_000_000L;
+        lease.check();
+        told = state(table, lease);
+        assertEquals("PAUSE 0.0 true", String.join(" ", told.get("state"), told.get("factor"), told.get("fallback")));
+        assertEquals("The Python host has been silent for 5000 ms (validity 1000 ms): fallback.action=PAUSE holds until it answers again",
+                told.get("cause"));
+    }
+
+    @Test
+    void theStateTellsTheFenceAndWhoPassesIt() {
+        table.exempt(new String[] {"root"}, new String[0], false);
+        Fence.install();
+        try {
+            table.factor(0, "");
+            Lease lease = new Lease(() -> 0, table.factorInForce()::fallback);
+            var told = state(table, lease);
+            assertEquals("true true false", String.join(" ", told.get("fence-installed"), told.get("fence-closed"), told.get("fence-passes")));
+            assertEquals("1.0", told.get("limit-factor"), "the limits stay where they were");
+            assertEquals("fence-passes\ttrue", TableState.lines(table, lease, new TopicQuotas(), "root", "x")[9]);
+        } finally {
+            Fence.uninstall();
+            table.exempt(new String[0], new String[0], false);
+        }
+    }
+}

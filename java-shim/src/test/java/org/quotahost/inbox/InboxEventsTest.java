@@ -1,0 +1,87 @@
+package org.quotahost.inbox;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.Test;
+
+class InboxEventsTest {
+    private final Inbox inbox = new Inbox();
+
+    private static ClientQuotas.Key key(String user) {
+        return new ClientQuotas.Key(ClientQuotaType.PRODUCE, "name", user, "", "");
+    }
+
+    private List<String> kinds() {
+        return inbox.take(0).events().stream().map(e -> e.kind() + e.fields()).toList();
+    }
+
+    @Test
+    void withoutWorkTheWaitEndsEmptyHanded() {
+        Batch batch = inbox.take(1);
+
+        assertTrue(batch.clients().isEmpty() && batch.events().isEmpty());
+    }
+
+    @Test
+    void clientsComeInTheOrderOfTheirFirstRequest() {
+        for (String id : List.of("c", "a", "b", "a")) inbox.ask("alice", id);
+
+        assertEquals(List.of("alice/c", "alice/a", "alice/b"), Inboxes.drain(inbox));
+    }
+
+    @Test
+    void aLargeCrowdIsTakenInParts() {
+        for (int i = 0; i < Inbox.BATCH + 5; i++) inbox.ask("alice", "c" + i);
+
+        assertEquals(Inbox.BATCH, inbox.take(0).clients().size());
+        assertEquals(5, inbox.take(0).clients().size());
+    }
+
+    @Test
+    void clientQuotasAreToldBeforeOtherEventsInTheOrderTheyWereFirstSet() {
+        inbox.post("reconfigure", List.of("x"));
+        inbox.clientQuota(key("bob"), 1.0);
+        inbox.clientQuota(key("alice"), 2.0);
+        inbox.clientQuota(key("bob"), 3.0);
+
+        assertEquals(List.of("client-quota[PRODUCE, name, bob, , , 3.0]", "client-quota[PRODUCE, name, alice, , , 2.0]",
+                "reconfigure[x]"), kinds());
+    }
+
+    @Test
+    void aQuotaThatWasSetAndRemovedBeforeAnybodyLookedIsToldAsRemoved() {
+        inbox.clientQuota(key("bob"), 1.0);
+        inbox.clientQuota(key("bob"), null);
+
+        assertEquals(List.of("client-quota[PRODUCE, name, bob, , , ]"), kinds());
+        inbox.clientQuota(key("bob"), null);
+        assertEquals(List.of(), kinds());
+    }
+
+    @Test
+    void aNewHostIsToldAllQuotasAndTheClusterOnce() {
+        inbox.clientQuota(key("alice"), 1.0);
+        inbox.clientQuota(key("bob"), 2.0);
+        inbox.clientQuota(key("bob"), null);
+        inbox.cluster("id", List.of("1", "2"));
+        inbox.take(0);
+        inbox.clientQuota(key("carol"), 3.0);
+        inbox.cluster("id", List.of("1"));
+
+        inbox.replay();
+
+        assertEquals(List.of("client-quota[PRODUCE, name, carol, , , 3.0]", "client-quota[PRODUCE, name, alice, , , 1.0]",
+                "cluster[id, 1]"), kinds());
+    }
+
+    @Test
+    void theClusterOfBothCallbacksOfANodeIsToldOnce() {
+        inbox.cluster("id", List.of("1"));
+        assertEquals(List.of("cluster[id, 1]"), kinds());
+        inbox.cluster("id", List.of("1"));
+        assertEquals(List.of(), kinds());
+    }
+}

@@ -1,0 +1,114 @@
+package org.quotahost.inbox;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.Test;
+
+class InboxTest {
+    private static final ClientQuotas.Key ALICE = new ClientQuotas.Key(ClientQuotaType.PRODUCE, "name", "alice", "", "");
+
+    private final Inbox inbox = new Inbox();
+
+    @Test
+    void aClientThatWaitsIsNotPostedTwice() {
+        for (int i = 0; i < 10; i++) inbox.ask("alice", "a");
+        assertEquals(List.of("alice/a"), Inboxes.drain(inbox));
+    }
+
+    @Test
+    void beyondItsBoundAPostIsDroppedAndCounted() {
+        inbox.max(5);
+        for (int i = 0; i < 8; i++) inbox.ask("alice", "client-" + i);
+        assertEquals(5, inbox.depth());
+        assertEquals(3, inbox.overflow());
+        assertEquals(5, Inboxes.drain(inbox).size());
+        assertEquals(0, inbox.depth());
+    }
+
+    @Test
+    void nothingIsLostUnderManyProducers() throws InterruptedException {
+        List<Thread> producers = IntStream.range(0, 4)
+                .mapToObj(p -> new Thread(() -> IntStream.range(0, 5_000).forEach(i -> inbox.ask("p" + p, "c" + i)))).toList();
+        producers.forEach(Thread::start);
+        Set<String> seen = new HashSet<>();
+        while (producers.stream().anyMatch(Thread::isAlive) || inbox.depth() > 0) {
+            inbox.take(10).clients().forEach(c -> seen.add(c.principal() + c.clientId()));
+        }
+        assertEquals(20_000, seen.size());
+    }
+
+    @Test
+    void aPostEndsTheWait() throws InterruptedException {
+        Thread producer = new Thread(() -> inbox.ask("alice", "a"));
+        producer.start();
+        assertEquals(1, inbox.take(60_000).clients().size());
+        producer.join();
+        Thread closer = new Thread(() -> inbox.post("closing", List.of()));
+        closer.start();
+        assertEquals("closing", inbox.take(60_000).events().get(0).kind());
+        closer.join();
+    }
+
+    @Test
+    void aClientQuotaIsToldOnceWithItsLastValueAndAgainToANewHost() {
+        inbox.clientQuota(ALICE, 1.0);
+        inbox.clientQuota(ALICE, 2.0);
+        inbox.clientQuota(ALICE, 2.0);
+        assertEquals(List.of("2.0"), rates());
+        inbox.clientQuota(ALICE, 2.0); // the other callback of a combined node
+        assertEquals(List.of(), rates());
+        inbox.replay();
+        assertEquals(List.of("2.0"), rates());
+        inbox.clientQuota(ALICE, null);
+        assertEquals(List.of(""), rates());
+        inbox.replay();
+        assertEquals(List.of(), rates());
+    }
+
+    @Test
+    void theSameClusterIsToldOnce() {
+        inbox.cluster("id", List.of("1"));
+        inbox.cluster("id", List.of("1"));
+        inbox.cluster("id", List.of("1", "2"));
+        assertEquals(2, inbox.take(0).events().size());
+    }
+
+    @Test
+    void aBatchIsLaidOutAsPythonReadsIt() {
+        var asked = List.of(new Batch.Asked("ü", "", 0), new Batch.Asked("𝄞", "a\0b", 0));
+        ByteBuffer in = ByteBuffer.wrap(new Batch(asked, List.of(new Batch.Event("kind", List.of("field")))).bytes());
+        int[] lengths = new int[in.getInt()];
+        for (int i = 0; i < lengths.length; i++) lengths[i] = in.getInt();
+        String text = StandardCharsets.UTF_8.decode(in).toString();
+        List<String> texts = new ArrayList<>();
+        for (int at = 0, i = 0; i < lengths.length; i++) {
+            int end = text.offsetByCodePoints(at, lengths[i]);
+            texts.add(text.substring(at, end));
+            at = end;
+        }
+        assertEquals(List.of("2", "ü", "", "𝄞", "a\0b", "kind", "1", "field"), texts);
+    }
+
+    @Test
+    void afterClearNothingIsLeft() {
+        inbox.ask("alice", "a");
+        inbox.clientQuota(ALICE, 1.0);
+        inbox.clear();
+        inbox.replay();
+        Batch batch = inbox.take(0);
+        assertTrue(batch.clients().isEmpty() && batch.events().isEmpty());
+    }
+
+    private List<String> rates() {
+        return inbox.take(0).events().stream().map(e -> e.fields().get(5)).toList();
+    }
+}

@@ -1,0 +1,19 @@
+package org.quotahost.inbox;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Inboxes in tests. */
+public final class Inboxes {
+    private Inboxes() {}
+
+    /** Takes all clients that wait in an inbox, each as "principal/client-id". */
+    public static List<String> drain(Inbox inbox) {
+        List<String> names = new ArrayList<>();
+        for (Batch batch = inbox.take(0); !batch.clients().isEmpty(); batch = inbox.take(0)) {
+            batch.clients().forEach(c -> names.add(c.principal() + "/" + c.clientId()));
+        }
+        return names;
+    }
+
+}

@@ -1,0 +1,97 @@
+package org.quotahost.python;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** A wrong python.executable is refused with one sentence that cures it. */
+class PythonEnvironmentTest {
+    private static final Properties BUILT = PythonEnvironment.built();
+
+    private final Map<String, String> told = new HashMap<>(Map.of("version", "3.11.2", "executable", "/opt/q/bin/python",
+            "libpython", "/usr/lib/libpython3.11.so.1.0", "free-threaded", "false",
+            "quotahost", BUILT.getProperty("quotahost"), "jpype", BUILT.getProperty("jpype")));
+
+    private String refusal() {
+        return assertThrows(StartException.class, () -> PythonEnvironment.check("/opt/q/bin/python", told)).getMessage();
+    }
+
+    @Test
+    void theRightOneIsTaken() {
+        PythonEnvironment.check("/opt/q/bin/python", told);
+        told.put("version", "3.14.0rc1");
+        PythonEnvironment.check("/opt/q/bin/python", told);
+    }
+
+    @Test
+    void theJarKnowsWhatItWasBuiltWith() {
+        assertEquals("1.6.0", BUILT.getProperty("jpype"));
+        assertTrue(BUILT.getProperty("quotahost").matches("\\d+\\.\\d+\\.\\d+.*"));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "version, '', is no Python",
+        "version, 3.10.14, 'is Python 3.10.14; 3.11 or newer is needed'",
+        "version, 2.7.18, 'is Python 2.7.18; 3.11 or newer is needed'",
+        "free-threaded, true, free-threaded build",
+        "quotahost, '', 'quotahost is not installed there; run: /opt/q/bin/python -m pip install quotahost=='",
+        "quotahost, 9.9.9, 'has quotahost 9.9.9, this jar needs'",
+        "jpype, 1.7.1, 'has jpype 1.7.1, this jar needs 1.6.0; run: /opt/q/bin/python -m pip install'",
+        "jpype, '', 'has jpype not installed, this jar needs 1.6.0'",
+        "libpython, '', 'apt install libpython3.11'",
+    })
+    void eachFaultIsNamedWithThePropertyAndTheCure(String fact, String value, String said) {
+        told.put(fact, value);
+
+        String refusal = refusal();
+
+        assertTrue(refusal.contains(said), refusal);
+        assertTrue(refusal.startsWith("client.quota.callback.python.executable=/opt/q/bin/python"), refusal);
+    }
+
+    @Test
+    void aProgramThatIsNotThereIsNamed() {
+        String said = assertThrows(StartException.class, () -> PythonEnvironment.of("/no/such/python")).getMessage();
+
+        assertTrue(said.contains("python.executable=/no/such/python could not be run"), said);
+    }
+
+    @Test
+    void aProgramThatFailsIsQuoted(@TempDir Path folder) throws Exception {
+        String script = script(folder, "echo broken interpreter >&2; exit 3");
+
+        String said = assertThrows(StartException.class, () -> PythonEnvironment.of(script)).getMessage();
+
+        assertTrue(said.contains("is no working Python 3.11+: broken interpreter"), said);
+    }
+
+    @Test
+    void whatItTellsIsTakenOver(@TempDir Path folder) throws Exception {
+        StringBuilder lines = new StringBuilder("echo 'a warning without sense'\n");
+        told.forEach((key, value) -> lines.append("echo '").append(key).append('=').append(value).append("'\n"));
+        lines.append("echo 'path=/a=b'\necho 'path=/c d'\n");
+
+        PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()));
+
+        assertEquals(new PythonEnvironment("/opt/q/bin/python", "/usr/lib/libpython3.11.so.1.0", "3.11.2", List.of("/a=b", "/c d")),
+                environment);
+    }
+
+    private static String script(Path folder, String body) throws Exception {
+        Path file = Files.writeString(folder.resolve("python"), "#!/bin/sh\n" + body + "\n");
+        assertTrue(file.toFile().setExecutable(true));
+        return file.toString();
+    }
+}

@@ -1,0 +1,61 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Inbox;
+
+/** Request threads allocate nothing on a hit, nor for a newcomer that waits for its answer. */
+class AllocationTest {
+    private static final int TIMES = 200_000;
+
+    private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    private final QuotaTable table = Tables.table();
+    private Object last;
+
+    private long bytesPerCall(Runnable call) {
+        for (int i = 0; i < TIMES; i++) call.run();
+        long id = Thread.currentThread().getId();
+        long before = threads.getThreadAllocatedBytes(id);
+        for (int i = 0; i < TIMES; i++) call.run();
+        return (threads.getThreadAllocatedBytes(id) - before) / TIMES; // the JVM itself may need some, once
+    }
+
+    @Test
+    void aHitOfAnyTypeAndScope() {
+        for (int code : new int[] {Scopes.CLIENT, Scopes.USER, Scopes.ALL, Scopes.EXEMPT}) {
+            Tables.publish(table, "alice", "app", code, 1_000);
+            for (int type = 0; type < Tags.TYPES; type++) {
+                int of = type;
+                assertEquals(0, bytesPerCall(() -> {
+                    Map<String, String> tags = table.tags(of, "alice", "app");
+                    if (table.generation(of) >= 0) last = table.limit(of, tags);
+                }));
+            }
+        }
+    }
+
+    @Test
+    void kafkasCopyOfTheTags() {
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+        Map<String, String> copy = new HashMap<>(Tables.tags(table, "alice", "app"));
+
+        assertEquals(0, bytesPerCall(() -> last = table.limit(0, copy)));
+    }
+
+    @Test
+    void aFullTable() {
+        QuotaTable full = Tables.table(new Inbox(), 0, 3_600);
+
+        assertEquals(0, bytesPerCall(() -> last = full.tags(0, "alice", "app")));
+    }
+
+    @Test
+    void theMeasureItselfSeesAnAllocation() {
+        assertEquals(24, bytesPerCall(() -> last = new long[1]));
+    }
+}

@@ -1,0 +1,123 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.quotahost.table.Tables.FETCH;
+import static org.quotahost.table.Tables.PRODUCE;
+import static org.quotahost.table.Tables.limit;
+import static org.quotahost.table.Tables.publish;
+
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Batch;
+
+/** What the host's answers make of a client, beyond the plain case. */
+class QuotaTableAnswersTest {
+    private static final double UNLIMITED = Double.NaN;
+
+    private final QuotaTable table = Tables.table();
+
+    private void answer(String principal, String clientId, int[] codes, double[] rates) {
+        publish(table, new Batch(List.of(new Batch.Asked(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
+    }
+
+    @Test
+    void eachQuotaTypeHasAScopeAndARateOfItsOwn() {
+        answer("alice", "app", new int[] {Scopes.CLIENT, Scopes.USER, Scopes.CLIENT_ID, Scopes.ALL}, new double[] {100, 200, 50, 7});
+
+        assertEquals(Map.of("user", "alice", "client-id", "app"), table.tags(0, "alice", "app"));
+        assertEquals(Map.of("user", "alice", "client-id", ""), table.tags(1, "alice", "app"));
+        assertEquals(Map.of("user", "", "client-id", "app"), table.tags(2, "alice", "app"));
+        assertEquals(Map.of("user", "<broker>", "client-id", ""), table.tags(3, "alice", "app"));
+        assertEquals(List.of(100.0, 200.0, 50.0, 7.0),
+                IntStream.range(0, Tags.TYPES).mapToObj(type -> limit(table, type, "alice", "app")).toList());
+    }
+
+    @Test
+    void oneTypeWhoseSupplierFailsLeavesTheOthersAlone() {
+        answer("alice", "app", new int[] {Scopes.NEWCOMER, Scopes.CLIENT, Scopes.CLIENT, Scopes.CLIENT},
+                new double[] {UNLIMITED, 200, 50, 7});
+
+        assertSame(table.newcomers(), table.tags(PRODUCE, "alice", "app"));
+        assertEquals(200.0, limit(table, FETCH, "alice", "app"));
+        assertEquals(1, table.unresolved().clients().size());
+
+        answer("alice", "app", new int[] {Scopes.CLIENT, Scopes.NEWCOMER, Scopes.CLIENT, Scopes.CLIENT},
+                new double[] {100, UNLIMITED, 50, 7});
+
+        assertEquals(100.0, limit(table, PRODUCE, "alice", "app"));
+        assertEquals(200.0, limit(table, FETCH, "alice", "app"), "the last one is kept");
+        assertEquals(1, table.unresolved().clients().size());
+
+        publish(table, "alice", "app", Scopes.CLIENT, 300);
+        assertEquals(0, table.unresolved().clients().size());
+    }
+
+    @Test
+    void aGroupIsOneWithinAndAcrossBatchesAndNoOther() {
+        publish(table, "alice", "a", Scopes.GROUP, 1_000, "gold");
+        publish(table, "bob", "b", Scopes.GROUP + 1, 1_000, "silver", "gold");
+        publish(table, "carol", "c", Scopes.GROUP, 3_000, "silver", "gold");
+        publish(table, "gold", "", Scopes.CLIENT, 4_000);
+
+        assertSame(table.tags(PRODUCE, "alice", "a"), table.tags(PRODUCE, "bob", "b"));
+        assertNotEquals(table.tags(PRODUCE, "alice", "a"), table.tags(PRODUCE, "carol", "c"));
+        assertEquals(List.of(1_000.0, 3_000.0, 4_000.0),
+                List.of(limit(table, PRODUCE, "bob", "b"), limit(table, PRODUCE, "carol", "c"), limit(table, PRODUCE, "gold", "")));
+    }
+
+    @Test
+    void anExemptionEndsWithTheNextAnswer() {
+        publish(table, "kafka", "1", Scopes.EXEMPT, UNLIMITED);
+        table.factor(0, "");
+        for (int type = 0; type < Tags.TYPES; type++) assertNull(limit(table, type, "kafka", "1"));
+
+        publish(table, "kafka", "1", Scopes.CLIENT, 1_000);
+
+        assertEquals(10.0, limit(table, PRODUCE, "kafka", "1"), "the floor");
+        assertEquals(1_000.0, limit(table, FETCH, "kafka", "1"));
+    }
+
+    @Test
+    void theFactorActsOnTheNewcomersRateWhereAnUnlimitedClientWasNotMeasured() {
+        publish(table, "alice", "a", Scopes.CLIENT, UNLIMITED);
+        assertNull(limit(table, PRODUCE, "alice", "a"));
+
+        table.factor(0.5, "");
+        assertEquals(50.0, limit(table, PRODUCE, "alice", "a"));
+        table.factor(0, "");
+        assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
+        assertNull(limit(table, FETCH, "alice", "a"));
+        table.factor(1, "");
+        assertNull(limit(table, PRODUCE, "alice", "a"));
+    }
+
+    @Test
+    void publishTellsHowManyClientsDifferFromBefore() {
+        assertEquals(1, publish(table, "alice", "a", Scopes.CLIENT, 1_000));
+        assertEquals(0, publish(table, "alice", "a", Scopes.CLIENT, 1_000));
+        assertEquals(1, publish(table, "alice", "a", Scopes.CLIENT, 2_000));
+        assertEquals(1, publish(table, "alice", "a", Scopes.USER, 2_000));
+        assertEquals(3, table.counters().changes.sum());
+    }
+
+    @Test
+    void knownClientsAreFoundByPrincipalByClientIdByBothOrAll() {
+        for (String principal : List.of("alice", "bob")) {
+            for (String id : List.of("x", "y")) publish(table, principal, id, Scopes.CLIENT, 1_000);
+        }
+
+        assertEquals(List.of("alice/x", "alice/y"), names(table.clients("alice", null)));
+        assertEquals(List.of("alice/y", "bob/y"), names(table.clients(null, "y")));
+        assertEquals(List.of("bob/x"), names(table.clients("bob", "x")));
+        assertEquals(4, table.clients(null, null).clients().size());
+    }
+
+    private static List<String> names(Batch batch) {
+        return batch.clients().stream().map(c -> c.principal() + "/" + c.clientId()).sorted().toList();
+    }
+}

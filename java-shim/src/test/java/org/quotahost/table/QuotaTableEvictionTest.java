@@ -1,0 +1,104 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.quotahost.table.Tables.PRODUCE;
+import static org.quotahost.table.Tables.publish;
+
+import java.util.ArrayList;
+import java.util.List;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.IntRange;
+import net.jqwik.api.constraints.Size;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+
+class QuotaTableEvictionTest {
+    private static final int IDLE = QuotaTable.TICKS_PER_IDLE + 1;
+
+    @Property
+    void theTableNeverHoldsMoreThanItsBound(@ForAll @Size(max = 200) List<@IntRange(max = 50) Integer> clients,
+            @ForAll @IntRange(min = 1, max = 20) int max) {
+        QuotaTable table = Tables.table(new Inbox(), max, 3_600);
+        for (int client : clients) {
+            publish(table, "u" + client % 7, "c" + client, client % 4, 1_000);
+            if (client % 10 == 0) table.tick();
+            assertTrue(table.size() <= max);
+            assertEquals(table.size(), table.clients(null, null).clients().size());
+        }
+    }
+
+    @Test
+    void oneBatchTooLargeIsAdmittedUpToTheBound() {
+        QuotaTable table = Tables.table(new Inbox(), 5, 3_600);
+        List<Batch.Asked> many = new ArrayList<>();
+        for (int i = 0; i < 20; i++) many.add(new Batch.Asked("u", "c" + i, 0));
+
+        int[] codes = new int[20 * Tags.TYPES];
+        double[] rates = new double[20 * Tags.TYPES];
+        java.util.Arrays.fill(rates, 1_000);
+
+        assertEquals(5, publish(table, new Batch(many, List.of()), codes, rates, new String[0]));
+        assertSame(table.newcomers(), table.tags(PRODUCE, "u", "c5"));
+    }
+
+    @Test
+    void silenceUpToTheWholeOfIdleIsForgivenAndNotMore() {
+        QuotaTable table = Tables.table();
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+
+        for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+        assertEquals(1, table.size());
+        table.tick();
+        assertEquals(0, table.size());
+        assertEquals(1, table.counters().evicted.sum());
+    }
+
+    @Test
+    void aFloodOfNamesPushesNobodyOut() {
+        QuotaTable table = Tables.table(new Inbox(), 2, 3_600);
+        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        for (int i = 0; i < 1_000; i++) publish(table, "mallory", "m" + i, Scopes.CLIENT, 9_000);
+
+        assertEquals(1_000.0, Tables.limit(table, PRODUCE, "alice", "a"));
+        assertEquals(100.0, Tables.limit(table, PRODUCE, "mallory", "m7"), "shares the newcomers' limit");
+    }
+
+    @Test
+    void aForgottenClientIsHeldByTheFactorOfTheDayWhenItComesBack() {
+        QuotaTable table = Tables.table();
+        KafkaSensors kafka = new KafkaSensors(table, PRODUCE, QuotaTable.TICKS_PER_IDLE * 8);
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        assertEquals(1_000.0, kafka.request("u", "a"));
+        for (int tick = 0; tick < IDLE; tick++) kafka.tick();
+
+        table.factor(0.5, "");
+        assertEquals(50.0, kafka.request("u", "a"), "a newcomer again, under the factor");
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        assertEquals(500.0, kafka.request("u", "a"));
+    }
+
+    @Test
+    void tagsThatNobodyHasHadForLongAreForgottenToo() {
+        QuotaTable table = Tables.table();
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        var tags = new java.util.HashMap<>(table.tags(PRODUCE, "u", "a"));
+        for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
+
+        assertEquals(100.0, table.limit(PRODUCE, tags), "as of unknown tags: the newcomers'");
+    }
+
+    @Test
+    void theNewcomersTagsAreNeverForgotten() {
+        QuotaTable table = Tables.table();
+        publish(table, "u", "a", Scopes.NEWCOMER, Double.NaN);
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
+
+        table.factor(0.5, "");
+        assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
+    }
+}

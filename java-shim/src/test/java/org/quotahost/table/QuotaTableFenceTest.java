@@ -1,0 +1,150 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.QuotaFence;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
+
+/** The table has the fence hold a PAUSE, if there is one. */
+class QuotaTableFenceTest {
+    private static final double FLOOR = 10;
+
+    private final QuotaTable table = Tables.table();
+
+    @BeforeEach
+    void alice() {
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+    }
+
+    @AfterEach
+    void reset() {
+        Fence.onInstall(() -> {});
+        FenceFixture.reset();
+    }
+
+    private void configure(boolean shadow, String... factored) {
+        table.configure(100, 3_600, FLOOR, factored, shadow, Tables.NEWCOMERS);
+    }
+
+    private Double limit(int type) {
+        return Tables.limit(table, type, "alice", "app");
+    }
+
+    @Test
+    void aFactorOfNothingClosesItAndAnyOtherOpensIt() {
+        FenceFixture.fence("none", Map.of());
+        for (double factor : new double[] {0, 0.01, 0, 1, 0, 0.5}) {
+            table.factor(factor, "");
+            assertEquals(factor == 0, Fence.closed(), "factor " + factor);
+        }
+    }
+
+    @Test
+    void whileItIsClosedTheProduceLimitStaysWhereItWas() {
+        FenceFixture.fence("none", Map.of());
+        table.factor(0.2, "");
+        int generation = table.generation(Tables.PRODUCE);
+
+        table.factor(0, "");
+        assertEquals(200.0, limit(Tables.PRODUCE));
+        assertEquals(generation, table.generation(Tables.PRODUCE));
+        table.factor(1, "");
+        assertEquals(1_000.0, limit(Tables.PRODUCE));
+    }
+
+    @Test
+    void theUnlimitedStaySo() {
+        FenceFixture.fence("none", Map.of());
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
+
+        table.factor(0, "");
+
+        assertNull(limit(Tables.PRODUCE));
+    }
+
+    @Test
+    void otherTypesThatTheFactorMultipliesGoToTheirFloor() {
+        configure(false, "PRODUCE", "FETCH");
+        FenceFixture.fence("none", Map.of());
+
+        table.factor(0, "");
+
+        assertEquals(1_000.0, limit(Tables.PRODUCE));
+        assertEquals(FLOOR, limit(Tables.FETCH));
+    }
+
+    @Test
+    void withoutAFenceAPauseIsTheFloor() {
+        table.factor(0, "");
+
+        assertFalse(Fence.closed());
+        assertEquals(FLOOR, limit(Tables.PRODUCE));
+    }
+
+    @Test
+    void aFenceThatComesLaterTakesThePauseOver() {
+        Fence.onInstall(table.factorInForce()::move);
+        table.factor(0.5, "");
+        table.factor(0, "");
+        assertEquals(FLOOR, limit(Tables.PRODUCE));
+
+        FenceFixture.fence("none", Map.of());
+
+        assertTrue(Fence.closed());
+        assertEquals(500.0, limit(Tables.PRODUCE));
+    }
+
+    @Test
+    void itStaysOpenIfTheFactorDoesNotMultiplyProduceRates() {
+        configure(false, "FETCH");
+        FenceFixture.fence("none", Map.of());
+
+        table.factor(0, "");
+
+        assertFalse(Fence.closed());
+    }
+
+    @Test
+    void theFallbackClosesItWhileTheHostIsSilent() {
+        FenceFixture.fence("none", Map.of());
+        table.factorInForce().fallback(0.0);
+        assertTrue(Fence.closed());
+        table.factorInForce().fallback(null);
+        assertFalse(Fence.closed());
+    }
+
+    @Test
+    void shadowTurnedOnAndOffLiveLetsRequestsThroughAndTurnsThemBack() {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
+        table.factor(0, "");
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
+
+        configure(true, "PRODUCE");
+        fence.authorize(request, FenceFixture.write("t"));
+        configure(false, "PRODUCE");
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
+    }
+
+    @Test
+    void theHostsExemptionsReachIt() {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        table.factor(0, "");
+        table.exempt(new String[] {"root"}, new String[] {"1"}, true);
+
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("t"));
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "ANONYMOUS", "1"), FenceFixture.write("t"));
+        assertThrows(FenceFixture.PAUSED,
+                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "ANONYMOUS", "app"), FenceFixture.write("t")));
+    }
+}

@@ -1,0 +1,82 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.quotahost.table.Tables.FETCH;
+import static org.quotahost.table.Tables.PRODUCE;
+import static org.quotahost.table.Tables.publish;
+
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Inbox;
+
+/** quotaResetRequired makes Kafka look at every metric of the broker: true when it has to, and only then. */
+class QuotaTableGenerationTest {
+    private final QuotaTable table = Tables.table(new Inbox(), 100_000, 3_600);
+
+    private boolean resets(int type, Runnable action) {
+        int before = table.generation(type);
+        action.run();
+        return table.generation(type) != before;
+    }
+
+    @Test
+    void newClientsAreNoReasonHoweverMany() {
+        int before = table.generation(PRODUCE);
+        for (int i = 0; i < 1_000; i++) publish(table, "w" + i, "c" + i, Scopes.CLIENT, 1_000 + i);
+        for (int i = 0; i < 1_000; i++) publish(table, "x" + i, "", Scopes.USER, 1_000 + i);
+        assertEquals(before, table.generation(PRODUCE));
+    }
+
+    @Test
+    void onlyTheTypeThatChangedIsReadAgain() {
+        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        int fetch = table.generation(FETCH);
+
+        assertTrue(resets(PRODUCE, () -> table.factor(0.5, "")));
+
+        assertEquals(fetch, table.generation(FETCH));
+    }
+
+    @Test
+    void theSameFactorFallbackOrSettingsAreNoReason() {
+        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        table.factor(0.5, "");
+
+        assertFalse(resets(PRODUCE, () -> table.factor(0.5, "")));
+        assertFalse(resets(PRODUCE, () -> table.factorInForce().fallback(0.5)));
+        assertFalse(resets(PRODUCE, () -> table.factorInForce().fallback(null)));
+        assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));
+    }
+
+    @Test
+    void anotherFloorShadowOrNewcomersRateIsOne() {
+        table.factor(0, "");
+        double[] other = {200, 100, 100, 100};
+
+        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));
+        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS)));
+        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));
+        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, Tables.NEWCOMERS)));
+        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, other)));
+    }
+
+    @Test
+    void anEndOfAQuotaIsOneAndSoIsAnExemption() {
+        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+
+        assertTrue(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, Double.NaN)));
+        assertTrue(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, 1_000)));
+        assertTrue(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.EXEMPT, Double.NaN)));
+        assertFalse(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.EXEMPT, Double.NaN)));
+    }
+
+    @Test
+    void leavingAScopeThatOthersStillHaveIsNone() {
+        publish(table, "alice", "a", Scopes.USER, 1_000);
+        publish(table, "alice", "b", Scopes.USER, 1_000);
+
+        assertFalse(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, 500)));
+        assertTrue(resets(PRODUCE, () -> publish(table, "alice", "b", Scopes.CLIENT, 500)), "now the user's limit is gone");
+    }
+}

@@ -1,0 +1,128 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+
+/** Several readers, one writer. A rate tells whose it is and which publication it came with. */
+class QuotaTableRaceTest {
+    private static final int CLIENTS = 8;
+    private static final int VERSIONS = 20_000;
+    private static final int BASE = 1_000_000;
+
+    private final QuotaTable table = Tables.table(new Inbox(), CLIENTS, 3_600);
+    private final AtomicBoolean done = new AtomicBoolean();
+    private final ExecutorService readers = Executors.newFixedThreadPool(3);
+
+    @AfterEach
+    void stop() {
+        readers.shutdownNow();
+    }
+
+    /** A limit is in place before the generation that tells of it, and never goes back. */
+    @Test
+    void whoSeesAGenerationSeesItsLimitsAndNeverOlderOnesAgain() throws Exception {
+        publish(0, Scopes.CLIENT);
+        int first = table.generation(0);
+        List<Future<Integer>> reads = start(() -> {
+            int[] last = new int[CLIENTS];
+            int looks = 0;
+            while (!done.get()) for (int client = 0; client < CLIENTS; client++, looks++) {
+                int told = table.generation(0) - first;
+                int version = version(client, Tables.limit(table, 0, "u" + client, "c"));
+                assertTrue(version >= told, () -> "generation " + told + " was seen before its limits, " + version);
+                assertTrue(version >= last[client], "a limit went back");
+                last[client] = version;
+            }
+            return looks;
+        });
+
+        for (int version = 1; version <= VERSIONS; version++) publish(version, Scopes.CLIENT);
+
+        finish(reads);
+        assertEquals(VERSIONS, table.generation(0) - first, "each publication changed every limit");
+    }
+
+    /** Clients move between scopes, are forgotten and come back: tags are always the client's or the newcomers'. */
+    @Test
+    void tagsAndLimitAlwaysBelongToTheClientThatAsks() throws Exception {
+        int[] scopes = {Scopes.CLIENT, Scopes.USER, Scopes.CLIENT_ID, Scopes.GROUP, Scopes.EXEMPT, Scopes.NEWCOMER};
+        publish(0, Scopes.CLIENT);
+        List<Future<Integer>> reads = start(() -> {
+            int looks = 0;
+            while (!done.get()) for (int client = 0; client < CLIENTS; client++, looks++) {
+                var tags = table.tags(0, "u" + client, "c" + client);
+                Double limit = table.limit(0, tags);
+                String text = tags.get("user") + "/" + tags.get("client-id");
+                if (tags == table.newcomers()) assertEquals(100.0, limit);
+                else assertTrue(List.of("u" + client + "/c" + client, "u" + client + "/", "/c" + client, "<group g" + client + ">/")
+                        .contains(text), text);
+                if (tags != table.newcomers() && limit != null) version(client, limit);
+            }
+            return looks;
+        });
+
+        for (int version = 1; version <= VERSIONS / 4; version++) {
+            publishOwn(version, scopes[version % scopes.length]);
+            if (version % 100 == 0) for (int tick = 0; tick <= QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+        }
+
+        finish(reads);
+    }
+
+    private void publish(int version, int code) {
+        publish(version, code, "c");
+    }
+
+    private void publishOwn(int version, int code) {
+        publish(version, code, null);
+    }
+
+    private void publish(int version, int code, String clientId) {
+        List<Batch.Asked> clients = new ArrayList<>();
+        int[] codes = new int[CLIENTS * Tags.TYPES];
+        double[] rates = new double[CLIENTS * Tags.TYPES];
+        String[] groups = new String[CLIENTS];
+        for (int client = 0; client < CLIENTS; client++) {
+            clients.add(new Batch.Asked("u" + client, clientId != null ? clientId : "c" + client, 0));
+            int at = client * Tags.TYPES;
+            Arrays.fill(codes, at, at + Tags.TYPES, code == Scopes.GROUP ? code + client : code);
+            Arrays.fill(rates, at, at + Tags.TYPES, code >= Scopes.NEWCOMER && code < Scopes.GROUP ? Double.NaN : rate(client, version));
+            groups[client] = "g" + client;
+        }
+        Tables.publish(table, new Batch(clients, List.of()), codes, rates, groups);
+    }
+
+    private static double rate(int client, int version) {
+        return (client + 1.0) * BASE + version;
+    }
+
+    /** Which publication a limit came with; fails if it is another client's, or nobody's. */
+    private static int version(int client, double limit) {
+        assertEquals(client + 1, (int) (limit / BASE), () -> "client " + client + " has the limit " + limit);
+        return (int) (limit % BASE);
+    }
+
+    private List<Future<Integer>> start(Callable<Integer> reader) {
+        List<Future<Integer>> reads = new ArrayList<>();
+        for (int i = 0; i < 3; i++) reads.add(readers.submit(reader));
+        return reads;
+    }
+
+    private void finish(List<Future<Integer>> reads) throws Exception {
+        done.set(true);
+        for (Future<Integer> read : reads) assertTrue(read.get() > 0);
+    }
+}

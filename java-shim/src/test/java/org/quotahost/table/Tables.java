@@ -1,0 +1,51 @@
+package org.quotahost.table;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+
+/** Tables for tests, filled as the host would fill them. */
+public final class Tables {
+    public static final int PRODUCE = 0;
+    public static final int FETCH = 1;
+    /** A scope code: the client has a quota of its own. */
+    public static final int CLIENT = Scopes.CLIENT;
+    public static final double[] NEWCOMERS = {100, 100, 100, 100};
+
+    private Tables() {}
+
+    public static QuotaTable table() {
+        return table(new Inbox(), 100, 3_600);
+    }
+
+    public static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
+        QuotaTable table = new QuotaTable(inbox);
+        table.configureRamp(1, 1_000_000_000); // at once
+        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS);
+        return table;
+    }
+
+    /** Publishes one answer for all types of one client, of a supplier named "static". */
+    public static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
+        int[] codes = new int[Tags.TYPES];
+        double[] rates = new double[Tags.TYPES];
+        Arrays.fill(codes, code);
+        Arrays.fill(rates, rate);
+        var asked = new Batch.Asked(principal, clientId, System.nanoTime());
+        return publish(table, new Batch(List.of(asked), List.of()), codes, rates, groups);
+    }
+
+    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
+        return table.publish(batch, codes, rates, groups, new int[codes.length], new String[] {"static"});
+    }
+
+    public static Double limit(QuotaTable table, int type, String principal, String clientId) {
+        return table.limit(type, table.tags(type, principal, clientId));
+    }
+
+    public static Map<String, String> tags(QuotaTable table, String principal, String clientId) {
+        return table.tags(PRODUCE, principal, clientId);
+    }
+}

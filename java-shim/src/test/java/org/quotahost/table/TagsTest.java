@@ -1,0 +1,96 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The tags as Kafka's own callback gives them (ClientQuotaManager.DefaultQuotaCallback). */
+class TagsTest {
+    /** A client, the scope that it is given, and the group's name if that is one. */
+    record Member(String principal, String clientId, int code, String group) {
+        /** Whom Kafka must measure as one; a client without client-id is its user, as in Kafka. */
+        List<String> measuredAs() {
+            return switch (code) {
+                case Scopes.CLIENT -> clientId.isEmpty() ? List.of("user", principal) : List.of("client", principal, clientId);
+                case Scopes.USER -> List.of("user", principal);
+                case Scopes.CLIENT_ID -> List.of("client-id", clientId);
+                case Scopes.ALL -> List.of("broker");
+                case Scopes.NEWCOMER -> List.of("newcomers");
+                default -> List.of("group", group);
+            };
+        }
+
+        Map<String, String> tags() {
+            QuotaTable table = Tables.table();
+            Tables.publish(table, principal, clientId, code, 1_000, group);
+            return Tables.tags(table, principal, clientId);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "alice, app, alice", "a:b, x:y, a%3Ab", "a/b, x/y, a%2Fb", "alice, '', alice", "zoë, 客户, zo%C3%AB",
+        "'CN=a, O=b', app, CN%3Da%2C%20O%3Db", "* ~, app, %2A%20%7E", "<newcomers>, app, %3Cnewcomers%3E",
+    })
+    void theUserIsSanitizedTheClientIdIsNot(String principal, String clientId, String user) {
+        Map<String, String> tags = new Member(principal, clientId, Scopes.CLIENT, "").tags();
+
+        assertEquals(List.of(Map.entry("user", user), Map.entry("client-id", clientId)), List.copyOf(tags.entrySet()));
+        assertEquals(List.of("user", "client-id"), List.copyOf(tags.keySet()));
+        assertEquals(List.of(user, clientId), List.copyOf(tags.values()));
+    }
+
+    @Test
+    void theyAreAMapLikeAnyOther() {
+        Map<String, String> tags = new Member("alice", "app", Scopes.CLIENT, "").tags();
+        Map<String, String> copy = new HashMap<>(tags);
+
+        assertEquals(copy, tags);
+        assertEquals(tags, copy);
+        assertEquals(copy.hashCode(), tags.hashCode());
+        assertEquals(2, tags.size());
+        assertNull(tags.get("group"));
+        assertEquals("{user=alice, client-id=app}", tags.toString());
+    }
+
+    @Property
+    void sensorNamesAreTheSameExactlyWhereTheScopeIs(@ForAll("members") List<Member> members) {
+        Map<String, List<String>> scopeOf = new HashMap<>();
+        Map<List<String>, String> nameOf = new HashMap<>();
+        for (Member member : members) {
+            String name = String.join(":", member.tags().values()); // ClientQuotaManager.metricTagsToSensorSuffix
+            assertEquals(member.measuredAs(), scopeOf.computeIfAbsent(name, n -> member.measuredAs()), name);
+            assertEquals(name, nameOf.computeIfAbsent(member.measuredAs(), n -> name));
+        }
+    }
+
+    @Property
+    void noTagIsEverNull(@ForAll("members") List<Member> members) {
+        for (Member member : members) member.tags().forEach((key, value) -> assertNotNull(value, key));
+    }
+
+    /** Few and nasty characters, so that names meet. A principal, a group and a client-id that shares have a name. */
+    @Provide
+    Arbitrary<List<Member>> members() {
+        Arbitrary<String> text = Arbitraries.strings().withChars(":%<> /a3A\"é客").ofMaxLength(3);
+        Arbitrary<String> known = Arbitraries.of("newcomers", "<newcomers>", "<broker>", "<group a>", "group a", "a");
+        Arbitrary<String> any = Arbitraries.oneOf(text, known);
+        Arbitrary<String> named = any.filter(name -> !name.isEmpty());
+        Arbitrary<Integer> code = Arbitraries.of(0, 1, 2, 3, Scopes.NEWCOMER, Scopes.GROUP);
+        return Combinators.combine(named, any, code, named).as(Member::new)
+                .filter(m -> m.code != Scopes.CLIENT_ID || !m.clientId.isEmpty()).list().ofMinSize(1).ofMaxSize(30);
+    }
+}

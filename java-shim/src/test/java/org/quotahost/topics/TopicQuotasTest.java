@@ -1,0 +1,265 @@
+package org.quotahost.topics;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.QuotaFence;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceError;
+import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.LogCapture;
+
+/** "Broker side quota (V1)": which requests are turned back, and how much gets in. */
+class TopicQuotasTest {
+    private static final double TOTAL = 3_000_000;
+    private static final long LOOK_MS = 100;
+
+    private final SimulatedMeters meters = new SimulatedMeters();
+    private final TopicQuotas quotas = new TopicQuotas();
+    private final QuotaFence fence = FenceFixture.fence("none", Map.of());
+
+    @AfterEach
+    void reset() {
+        quotas.close();
+        meters.close();
+        FenceFixture.reset();
+    }
+
+    private void configure(double total, Map<String, Double> own) {
+        configure(total, own, "NOT_ENOUGH_REPLICAS");
+    }
+
+    private void configure(double total, Map<String, Double> own, String error) {
+        String[] names = own.keySet().toArray(new String[0]);
+        double[] rates = new double[names.length];
+        for (int i = 0; i < names.length; i++) rates[i] = own.get(names[i]);
+        quotas.configure(total, names, rates, new String[] {"snapshots"}, error);
+    }
+
+    private boolean passes(String... topics) {
+        try {
+            fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write(topics));
+            return true;
+        } catch (RuntimeException e) {
+            return false;
+        }
+    }
+
+    /** Producers offer so many bytes/s, and what isn't turned back is appended. Answers the longest hold of any topic, in ms. */
+    private long run(long seconds, Map<String, Double> offers) {
+        long longest = 0;
+        Map<String, Long> passed = new HashMap<>();
+        for (long now = 0; now < seconds * 1_000; now += LOOK_MS) {
+            for (var offer : offers.entrySet()) {
+                if (passes(offer.getKey())) {
+                    meters.append(offer.getKey(), Math.round(offer.getValue() * LOOK_MS / 1_000));
+                    passed.put(offer.getKey(), now);
+                }
+                longest = Math.max(longest, now - passed.getOrDefault(offer.getKey(), 0L));
+            }
+            meters.sleep(LOOK_MS);
+            quotas.look(meters.nanos());
+        }
+        return longest;
+    }
+
+    private double mean(String topic, long seconds, Map<String, Double> offers) {
+        long before = meters.count(topic);
+        run(seconds, offers);
+        return (meters.count(topic) - before) / (double) seconds;
+    }
+
+    private void exceed(String... topics) {
+        for (int i = 0; i < 300 && quotas.over().size() < topics.length; i++) {
+            for (String topic : topics) meters.append(topic, (long) (TOTAL / 2));
+            meters.sleep(LOOK_MS);
+            quotas.look(meters.nanos());
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(doubles = {1.2, 3, 20, 100})
+    void aGreedyTopicIsHeldWithinATenthOfItsShareAndTheImportantOneKeepsItsRate(double times) {
+        configure(TOTAL, Map.of("important", 1_500_000.0));
+        var offers = Map.of("important", 1_490_000.0, "modest", 745_000.0, "greedy", 750_000 * times);
+        run(300, offers);
+        long important = meters.count("important");
+
+        double greedy = mean("greedy", 300, offers);
+
+        assertEquals(750_000, greedy, 75_000);
+        assertEquals(1_490_000, (meters.count("important") - important) / 300.0, 1_000);
+        assertEquals(TOTAL, meters.rate(""), 0.1 * TOTAL);
+    }
+
+    @Test
+    void whatOthersLeaveIsTheGreedyOnesToo() {
+        configure(TOTAL, Map.of("important", 1_500_000.0));
+        var offers = Map.of("important", 500_000.0, "greedy", 20_000_000.0);
+        run(300, offers);
+
+        assertEquals(2_500_000, mean("greedy", 300, offers), 250_000);
+    }
+
+    @ParameterizedTest
+    @ValueSource(doubles = {2, 50, 1_000})
+    void noTopicIsHeldForMuchLongerThan30SecondsAtATimeHoweverMuchItSentAtFirst(double times) {
+        configure(TOTAL, Map.of("important", 1_500_000.0, "modest", 750_000.0));
+        long longest = run(900, Map.of("important", 1_490_000.0, "modest", 740_000.0, "greedy", 750_000 * times));
+
+        assertTrue(longest <= 31_000, longest + " ms");
+    }
+
+    @Test
+    void belowTheTotalEveryTopicMayExceedItsOwn() {
+        configure(TOTAL, Map.of("small", 1_000.0));
+        run(120, Map.of("small", 2_900_000.0));
+
+        assertEquals(List.of(), quotas.over());
+        assertEquals(120 * 2_900_000L, meters.count("small"));
+    }
+
+    @Test
+    void aShortBurstOfATopicWhoseOneMinuteRateIsBelowItsOwnIsNoReasonThoughTheBrokerIsOver() {
+        configure(TOTAL, Map.of("greedy", 1_000_000.0, "bursty", 500_000.0));
+        run(120, Map.of("greedy", 20_000_000.0, "bursty", 1_000.0));
+        long before = meters.count("bursty");
+        run(6, Map.of("greedy", 20_000_000.0, "bursty", 2_500_000.0));
+
+        assertEquals(15_000_000, meters.count("bursty") - before);
+        assertTrue(quotas.rate() > TOTAL);
+    }
+
+    @Test
+    void theShareFollowsTheTopicsThatComeAndGoAndTheThresholds() {
+        configure(TOTAL, Map.of());
+        meters.append("a", 1);
+        quotas.look(meters.nanos());
+        assertEquals(TOTAL, quotas.share());
+        meters.append("b", 1);
+        meters.append("__consumer_offsets", 1);
+        run(5, Map.of());
+        assertEquals(TOTAL / 2, quotas.share());
+        configure(TOTAL, Map.of("a", 1_000_000.0));
+        quotas.look(meters.nanos());
+        assertEquals(2_000_000, quotas.share());
+        meters.append("c", 1);
+        meters.remove("b");
+        meters.append("d", 1);
+        run(5, Map.of());
+        assertEquals(1_000_000, quotas.share());
+    }
+
+    @Test
+    void internalTopicsAndTheSnapshotsAreNeverTurnedBack() {
+        configure(TOTAL, Map.of());
+        exceed("__consumer_offsets", "snapshots", "greedy");
+
+        assertEquals(List.of("greedy"), quotas.over());
+        assertTrue(passes("__consumer_offsets") && passes("snapshots"));
+        assertFalse(passes("greedy"));
+    }
+
+    @Test
+    void theExemptWriteOnAndOtherRequestsGoOn() {
+        configure(TOTAL, Map.of());
+        exceed("greedy");
+        Fence.exempt(new String[] {"root"}, new String[0], false);
+
+        assertFalse(passes("greedy"));
+        assertDoesNotThrow(() -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("greedy")));
+        assertDoesNotThrow(() -> fence.authorize(FenceFixture.from(ApiKeys.FETCH, "alice", "x"), FenceFixture.write("greedy")));
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"})
+    void clientsHearTheErrorThatTheOperatorChose(Errors error) {
+        configure(TOTAL, Map.of(), error.name());
+        exceed("greedy");
+
+        var refusal = assertThrows(RuntimeException.class,
+                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("greedy")));
+        assertEquals(error, Errors.forException(refusal));
+        assertEquals(0, refusal.getStackTrace().length);
+        assertTrue(refusal instanceof FenceError, "kept out of the broker's log");
+    }
+
+    @Test
+    void inShadowEverythingPassesAndIsCounted() {
+        configure(TOTAL, Map.of());
+        exceed("greedy");
+        Fence.shadow(true);
+        long before = TopicsOverThreshold.shadowed.sum();
+        long rejections = TopicsOverThreshold.rejections.sum();
+
+        assertTrue(passes("greedy", "other"));
+
+        assertEquals(before + 1, TopicsOverThreshold.shadowed.sum());
+        assertEquals(rejections, TopicsOverThreshold.rejections.sum());
+    }
+
+    @Test
+    void aPauseGoesBeforeTopicQuotasAndLeavesThemBehind() {
+        configure(TOTAL, Map.of());
+        exceed("greedy");
+        Fence.close();
+        assertFalse(passes("other"));
+        Fence.open();
+        assertTrue(passes("other"));
+        assertFalse(passes("greedy"));
+    }
+
+    @Test
+    void whenTheQuotasGoOrTheMeterCantBeReadNothingIsTurnedBack() {
+        configure(TOTAL, Map.of());
+        exceed("greedy");
+        meters.remove("");
+        String log = LogCapture.during(() -> {
+            quotas.look(meters.nanos());
+            quotas.look(meters.nanos());
+        });
+        assertTrue(passes("greedy"));
+        assertEquals(1, LogCapture.lines(log, "no topic quota holds"), log);
+        meters.meter("");
+        exceed("greedy");
+        assertFalse(passes("greedy"));
+        configure(Double.NaN, Map.of());
+        quotas.look(meters.nanos());
+        assertTrue(passes("greedy"));
+        assertFalse(Fence.holds());
+    }
+
+    @Test
+    void aPeriodIsLoggedWhenItBeginsAndWhenItEndsAndNoRequestIs() {
+        configure(TOTAL, Map.of());
+        String log = LogCapture.during(() -> {
+            run(120, Map.of("greedy", 30_000_000.0));
+            run(300, Map.of());
+        });
+
+        assertEquals(1, LogCapture.lines(log, "Topic greedy: produce requests are turned back: it takes in"), log);
+        assertEquals(1, LogCapture.lines(log, "Topic greedy: no produce request was turned back for a minute"), log);
+    }
+
+    @Test
+    void withoutTheFenceTheLogSaysOnceThatNothingIsTurnedBack() throws Exception {
+        fence.close();
+        configure(TOTAL, Map.of());
+        String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
+
+        assertEquals(1, LogCapture.lines(log, "authorizer.class.name is not org.quotahost.QuotaFence"), log);
+    }
+}

@@ -1,0 +1,50 @@
+package org.quotahost.util;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.DoubleRange;
+import net.jqwik.api.constraints.LongRange;
+import net.jqwik.api.constraints.NotEmpty;
+import org.junit.jupiter.api.Test;
+
+class HistogramTest {
+    private final Histogram histogram = new Histogram();
+
+    @Test
+    void withoutTimesAQuantileIsZero() {
+        assertEquals(0, histogram.quantile(0.99));
+        assertEquals(0, histogram.count());
+    }
+
+    @Test
+    void aQuantileIsTheUpperBoundOfItsBucket() {
+        for (int i = 0; i < 99; i++) histogram.record(900_000);
+        histogram.record(40_000_000);
+
+        assertEquals(0.001, histogram.quantile(0.5));
+        assertEquals(0.001, histogram.quantile(0.99));
+        assertEquals(0.05, histogram.quantile(1));
+        assertEquals(100, histogram.count());
+    }
+
+    @Test
+    void aboveTheLastBoundItIsInfinite() {
+        histogram.record(11_000_000_000L);
+
+        assertEquals(Double.POSITIVE_INFINITY, histogram.quantile(0.5));
+    }
+
+    @Property
+    void aQuantileIsNeverBelowTheTrueOne(@ForAll @NotEmpty List<@LongRange(max = 20_000_000_000L) Long> nanos,
+            @ForAll @DoubleRange(min = 0.01, max = 1) double share) {
+        Histogram filled = new Histogram();
+        nanos.forEach(filled::record);
+        long truth = nanos.stream().sorted().skip((long) Math.ceil(share * nanos.size()) - 1).findFirst().orElseThrow();
+
+        assertTrue(filled.quantile(share) >= truth / 1e9);
+    }
+}

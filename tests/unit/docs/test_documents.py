@@ -1,0 +1,100 @@
+"""The documents say what the code does, and what they show works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from quotahost.testing.checks import check_supplier
+from tools.tables import TABLES, renewed
+
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = [*ROOT.glob("*.md"), ROOT / "conf/README.md", *ROOT.glob("docs/**/*.md")]
+PLUGINS = ROOT / "docs/plugins.md"
+
+
+def name_of(document: object) -> str:
+    return str(document.relative_to(ROOT)) if isinstance(document, Path) else ""
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    text = document.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """Those of its headings, as Git hosts make them."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", TABLES, ids=name_of)
+def test_tables_are_those_of_the_code(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    assert renewed(document, text) == text, "run tools/tables.py"
+
+
+@pytest.mark.parametrize("document", TABLES, ids=name_of)
+def test_a_table_that_is_out_of_date_is_renewed(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    stale = text.replace("| `", "| `un")
+    assert stale != text
+    assert renewed(document, stale) == text
+
+
+@pytest.mark.parametrize(
+    ("document", "name"), [(path, name) for path, (name, _) in TABLES.items()], ids=name_of
+)
+def test_a_lost_marker_is_an_error(document: Path, name: str) -> None:
+    text = document.read_text(encoding="utf-8")
+    for marker in (f"<!-- {name} -->", f"<!-- /{name} -->"):
+        with pytest.raises(ValueError, match="once, each on a line of its own"):
+            renewed(document, text.replace(marker, ""))
+
+
+def test_the_plugin_that_they_show_keeps_the_contract_by_the_check_that_they_show() -> None:
+    plugin, check = blocks(PLUGINS, "python")
+    shown: dict[str, object] = {}
+    exec(plugin + check, shown)
+    shown["test_it_keeps_the_contract"]()  # type: ignore[operator]
+    check_supplier(shown["Batch"])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_the_properties_that_they_show_are_understood(document: Path) -> None:
+    for block in blocks(document, "properties"):  # each by itself: two may name other suppliers
+        lines = [line for line in block.splitlines() if line]
+        Settings.from_properties(dict(line.split("=", 1) for line in lines))
+        known = (PREFIX, "authorizer.class.name=org.quotahost.QuotaFence")
+        assert all(line.startswith(known) for line in lines)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", document.read_text(encoding="utf-8"))
+    for target, anchor in links:
+        if "://" in target:
+            continue
+        path = document.parent / target if target else document
+        assert path.exists(), f"{name_of(document)} links to {target}"
+        assert not anchor or anchor in anchors(path), f"{name_of(document)} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("document", [ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_where_a_change_goes_is_there(document: Path) -> None:
+    named = re.findall(
+        r"`((?:plugin|java-shim|harness|tests|tools)/[\w./-]*)`", document.read_text(encoding="utf-8")
+    )
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_modules_that_a_document_names_are_there(document: Path) -> None:
+    named = set(re.findall(r"`([a-z_]+/[\w/]*[\w]+\.(?:py|sql|java))`", document.read_text(encoding="utf-8")))
+    roots = (ROOT, ROOT / "plugin/quotahost", ROOT / "java-shim/src/main/java/org/quotahost")
+    assert [path for path in sorted(named) if not any((root / path).exists() for root in roots)] == []
