@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from quotahost.cli.console import console, show, table, writing
-from quotahost.cli.doctor import command as doctors
+from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.explain.command import explain
 from quotahost.cli.install import install_jar, lines_to_add
@@ -42,9 +42,6 @@ app = typer.Typer(
 KafkaHome = Annotated[
     Path, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
 ]
-MaybeKafkaHome = Annotated[
-    Path | None, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
-]
 
 
 def _version(wanted: bool) -> None:
@@ -71,37 +68,12 @@ def plugins() -> None:
     """Show every plugin installed for this Python, and whether it can be loaded."""
     found = check_plugins()
     console().print(table(COLUMNS, found.rows))
-    if not found.rows:
+    if found.is_wrong:
         show([found])
         raise typer.Exit(1)
 
 
-@app.command()
-def doctor(
-    properties: Annotated[
-        Path | None, typer.Argument(metavar="[server.properties]", help="The broker's properties.")
-    ] = None,
-    kafka_home: MaybeKafkaHome = None,
-    python: Annotated[
-        str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
-    ] = None,
-    here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
-) -> None:
-    """Look for what would keep a broker from starting with quotahost, and for what is weak.
-
-    Ends with 1 if something is wrong, with 0 if all is well or merely weak.
-    """
-    asked = doctors.Asked(properties, kafka_home, python)
-    other = None if here else doctors.elsewhere(asked)
-    if other is not None:
-        raise typer.Exit(doctors.delegate(other, asked))
-    sections = doctors.examine(asked)
-    show(sections)
-    wrong = any(section.is_wrong for section in sections)
-    typer.echo("\nSomething is WRONG: see above." if wrong else "\nNothing is wrong.")
-    raise typer.Exit(1 if wrong else 0)
-
-
+app.command()(doctor)
 app.command()(explain)
 app.command()(simulate)
 app.command()(pipeline)
