@@ -21,6 +21,8 @@ _TIMEOUT: Final = 60.0  # seconds
 class ConnectorError(QuotahostError):
     """A jar can't be had; the message says why, and what to do."""
 
+    exit_code = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Jar:
