@@ -8,10 +8,13 @@ import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.topics.TopicsOverThreshold;
 import org.quotahost.util.Escape;
 
-/** The numbers that every broker with the callback shows. The README's table is held against them by a test. */
+/**
+ * The numbers that every broker with the callback shows, and the operations of its MBeans.
+ *
+ * <p>README's table of metrics lists them, and a test compares the two. Numbers of plugins come in by PluginGauges.
+ */
 final class StandardGauges {
     private StandardGauges() {}
 
@@ -32,8 +35,8 @@ final class StandardGauges {
         gauges.operation("QuotaTable", "describe", args -> table.describe(args[0], args[1]));
         gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
-        gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
-        gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
+        gauges.add("Fence", "", "Rejections", Fence::rejections);
+        gauges.add("Fence", "", "Shadowed", Fence::shadowed);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
@@ -45,7 +48,7 @@ final class StandardGauges {
         add(gauges, topics);
     }
 
-    /** Which factor source answers, where one stands in for another; a line like those of the table's state. */
+    /** The factor source that answers, if a standby may stand in for it; a line like those of TableState. */
     private static String source(Gauges gauges) {
         return Escape.fields("source", String.join(",", gauges.names("FactorSource", "Answers", 1)));
     }
@@ -55,8 +58,8 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
         gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
-        gauges.add("TopicQuotas", "", "Rejections", TopicsOverThreshold.rejections::sum);
-        gauges.add("TopicQuotas", "", "Shadowed", TopicsOverThreshold.shadowed::sum);
+        gauges.add("TopicQuotas", "", "Rejections", TopicQuotas::rejections);
+        gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas::shadowed);
         gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
         gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
     }

@@ -21,7 +21,7 @@ class LibrdkafkaConfigTest {
     private final Map<String, String> java = new HashMap<>(Map.of("bootstrap.servers", "a:1,b:2"));
 
     private Map<String, String> translated() throws Exception {
-        return LibrdkafkaConfig.librdkafka(java);
+        return LibrdkafkaConfig.of(java);
     }
 
     @Test

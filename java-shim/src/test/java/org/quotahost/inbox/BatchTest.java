@@ -32,7 +32,7 @@ class BatchTest {
 
     @Property
     void whatGoesInComesOutInItsPlace(@ForAll("texts") List<String> names, @ForAll("texts") List<String> fields) {
-        List<Batch.Asked> clients = names.stream().map(name -> new Batch.Asked(name, name + "!", 0)).toList();
+        List<Batch.Lookup> clients = names.stream().map(name -> new Batch.Lookup(name, name + "!", 0)).toList();
         List<String> expected = new ArrayList<>(List.of(String.valueOf(clients.size())));
         clients.forEach(client -> expected.addAll(List.of(client.principal(), client.clientId())));
         expected.addAll(List.of("kind", String.valueOf(fields.size())));

@@ -27,14 +27,14 @@ class InboxEventsTest {
 
     @Test
     void clientsComeInTheOrderOfTheirFirstRequest() {
-        for (String id : List.of("c", "a", "b", "a")) inbox.ask("alice", id);
+        for (String id : List.of("c", "a", "b", "a")) inbox.postClient("alice", id);
 
         assertEquals(List.of("alice/c", "alice/a", "alice/b"), Inboxes.drain(inbox));
     }
 
     @Test
     void aLargeCrowdIsTakenInParts() {
-        for (int i = 0; i < Inbox.BATCH + 5; i++) inbox.ask("alice", "c" + i);
+        for (int i = 0; i < Inbox.BATCH + 5; i++) inbox.postClient("alice", "c" + i);
 
         assertEquals(Inbox.BATCH, inbox.take(0).clients().size());
         assertEquals(5, inbox.take(0).clients().size());
@@ -42,7 +42,7 @@ class InboxEventsTest {
 
     @Test
     void clientQuotasAreToldBeforeOtherEventsInTheOrderTheyWereFirstSet() {
-        inbox.post("reconfigure", List.of("x"));
+        inbox.postEvent("reconfigure", List.of("x"));
         inbox.clientQuota(key("bob"), 1.0);
         inbox.clientQuota(key("alice"), 2.0);
         inbox.clientQuota(key("bob"), 3.0);

@@ -34,7 +34,7 @@ class InboxRaceTest {
     void manyProducersStayWithinTheBoundAndWhatIsDroppedIsCounted() throws InterruptedException {
         inbox.max(1_000);
 
-        join(start(p -> IntStream.range(0, 5_000).forEach(i -> inbox.ask("p" + p, "c" + i))));
+        join(start(p -> IntStream.range(0, 5_000).forEach(i -> inbox.postClient("p" + p, "c" + i))));
 
         int depth = inbox.depth();
         assertTrue(depth >= 1_000 && depth < 1_000 + PRODUCERS, "depth " + depth);
@@ -46,7 +46,7 @@ class InboxRaceTest {
     @Test
     void eventsOfEachThreadKeepTheirOrderAndNoneIsLost() throws InterruptedException {
         List<Thread> producers = start(p -> IntStream.range(0, 2_000).forEach(i -> {
-            inbox.post("e", List.of("" + p, "" + i));
+            inbox.postEvent("e", List.of("" + p, "" + i));
             inbox.clientQuota(new ClientQuotas.Key(ClientQuotaType.FETCH, "name", "u" + p, "", ""), i + 1.0);
         }));
         List<Batch.Event> told = new ArrayList<>();
@@ -69,8 +69,8 @@ class InboxRaceTest {
     void aWaitIsAlwaysEndedByAPost(org.junit.jupiter.api.RepetitionInfo info) throws InterruptedException {
         Thread producer = new Thread(() -> {
             for (int i = 0; i < info.getCurrentRepetition() % 50; i++) Thread.onSpinWait();
-            if (info.getCurrentRepetition() % 2 == 0) inbox.ask("alice", "a");
-            else inbox.post("closing", List.of());
+            if (info.getCurrentRepetition() % 2 == 0) inbox.postClient("alice", "a");
+            else inbox.postEvent("closing", List.of());
         });
         producer.start();
 

@@ -19,19 +19,19 @@ import org.junit.jupiter.params.provider.CsvSource;
 class PythonEnvironmentTest {
     private static final Properties BUILT = PythonEnvironment.built();
 
-    private final Map<String, String> told = new HashMap<>(Map.of("version", "3.11.2", "executable", "/opt/q/bin/python",
+    private final Map<String, String> facts = new HashMap<>(Map.of("version", "3.11.2", "executable", "/opt/q/bin/python",
             "libpython", "/usr/lib/libpython3.11.so.1.0", "free-threaded", "false",
             "quotahost", BUILT.getProperty("quotahost"), "jpype", BUILT.getProperty("jpype")));
 
     private String refusal() {
-        return assertThrows(StartException.class, () -> PythonEnvironment.check("/opt/q/bin/python", told)).getMessage();
+        return assertThrows(StartException.class, () -> PythonEnvironment.check("/opt/q/bin/python", facts)).getMessage();
     }
 
     @Test
     void theRightOneIsTaken() {
-        PythonEnvironment.check("/opt/q/bin/python", told);
-        told.put("version", "3.14.0rc1");
-        PythonEnvironment.check("/opt/q/bin/python", told);
+        PythonEnvironment.check("/opt/q/bin/python", facts);
+        facts.put("version", "3.14.0rc1");
+        PythonEnvironment.check("/opt/q/bin/python", facts);
     }
 
     @Test
@@ -53,7 +53,7 @@ class PythonEnvironmentTest {
         "libpython, '', 'apt install libpython3.11'",
     })
     void eachFaultIsNamedWithThePropertyAndTheCure(String fact, String value, String said) {
-        told.put(fact, value);
+        facts.put(fact, value);
 
         String refusal = refusal();
 
@@ -80,7 +80,7 @@ class PythonEnvironmentTest {
     @Test
     void whatItTellsIsTakenOver(@TempDir Path folder) throws Exception {
         StringBuilder lines = new StringBuilder("echo 'a warning without sense'\n");
-        told.forEach((key, value) -> lines.append("echo '").append(key).append('=').append(value).append("'\n"));
+        facts.forEach((key, value) -> lines.append("echo '").append(key).append('=').append(value).append("'\n"));
         lines.append("echo 'path=/a=b'\necho 'path=/c d'\n");
 
         PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()));

@@ -22,7 +22,7 @@ class QuotaTableAnswersTest {
     private final QuotaTable table = Tables.table();
 
     private void answer(String principal, String clientId, int[] codes, double[] rates) {
-        publish(table, new Batch(List.of(new Batch.Asked(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
+        publish(table, new Batch(List.of(new Batch.Lookup(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
     }
 
     @Test

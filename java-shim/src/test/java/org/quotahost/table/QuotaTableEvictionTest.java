@@ -34,8 +34,8 @@ class QuotaTableEvictionTest {
     @Test
     void oneBatchTooLargeIsAdmittedUpToTheBound() {
         QuotaTable table = Tables.table(new Inbox(), 5, 3_600);
-        List<Batch.Asked> many = new ArrayList<>();
-        for (int i = 0; i < 20; i++) many.add(new Batch.Asked("u", "c" + i, 0));
+        List<Batch.Lookup> many = new ArrayList<>();
+        for (int i = 0; i < 20; i++) many.add(new Batch.Lookup("u", "c" + i, 0));
 
         int[] codes = new int[20 * Tags.TYPES];
         double[] rates = new double[20 * Tags.TYPES];

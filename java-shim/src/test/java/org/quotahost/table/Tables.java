@@ -33,7 +33,7 @@ public final class Tables {
         double[] rates = new double[Tags.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
-        var asked = new Batch.Asked(principal, clientId, System.nanoTime());
+        var asked = new Batch.Lookup(principal, clientId, System.nanoTime());
         return publish(table, new Batch(List.of(asked), List.of()), codes, rates, groups);
     }
 

@@ -93,9 +93,9 @@ class UsageTest {
     void whoHasBeenSilentForMinutesIsLeftOut() throws JMException {
         publish(table, "alice", "app", Scopes.CLIENT, 1_000);
         measured("Produce", ",user=alice,client-id=app", 7, 0);
-        table.beat(Usage.LATELY_MS);
+        table.beat(Usage.RECENT_MS);
         assertEquals(1, usage(10).size());
-        table.beat(Usage.LATELY_MS + QuotaTable.BEAT_MS);
+        table.beat(Usage.RECENT_MS + QuotaTable.BEAT_MS);
         assertEquals(List.of(), usage(10));
     }
 

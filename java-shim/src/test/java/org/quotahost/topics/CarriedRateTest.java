@@ -16,15 +16,15 @@ class CarriedRateTest {
         meters.close();
     }
 
-    private double look() {
-        return carried.look(found.total(), meters.nanos());
+    private double update() {
+        return carried.update(found.total(), meters.nanos());
     }
 
     private double pass(long ms, long bytesEach100) {
         double last = 0;
         for (long t = 0; t < ms; t += 100) {
             meters.append("t", bytesEach100);
-            last = look();
+            last = update();
             meters.sleep(100);
         }
         return last;
@@ -32,11 +32,11 @@ class CarriedRateTest {
 
     @Test
     void itSaysBeforeEachTickWhatTheMeterSaysAfterIt() {
-        look();
+        update();
         for (int each : new int[] {100, 0, 7, 3_000, 3_000, 50}) {
             double before = pass(5_000, each);
             assertEquals(meters.rate(""), before, 0.01 * Math.max(meters.rate(""), 10 * each), each + " bytes every 100 ms");
-            look();
+            update();
         }
     }
 
@@ -52,6 +52,6 @@ class CarriedRateTest {
         meters.remove("");
         meters.meter("");
         meters.append("t", 500);
-        assertEquals(100, look());
+        assertEquals(100, update());
     }
 }

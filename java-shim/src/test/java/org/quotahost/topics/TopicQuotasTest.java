@@ -71,7 +71,7 @@ class TopicQuotasTest {
                 longest = Math.max(longest, now - passed.getOrDefault(offer.getKey(), 0L));
             }
             meters.sleep(LOOK_MS);
-            quotas.look(meters.nanos());
+            quotas.read(meters.nanos());
         }
         return longest;
     }
@@ -86,7 +86,7 @@ class TopicQuotasTest {
         for (int i = 0; i < 300 && quotas.over().size() < topics.length; i++) {
             for (String topic : topics) meters.append(topic, (long) (TOTAL / 2));
             meters.sleep(LOOK_MS);
-            quotas.look(meters.nanos());
+            quotas.read(meters.nanos());
         }
     }
 
@@ -147,14 +147,14 @@ class TopicQuotasTest {
     void theShareFollowsTheTopicsThatComeAndGoAndTheThresholds() {
         configure(TOTAL, Map.of());
         meters.append("a", 1);
-        quotas.look(meters.nanos());
+        quotas.read(meters.nanos());
         assertEquals(TOTAL, quotas.share());
         meters.append("b", 1);
         meters.append("__consumer_offsets", 1);
         run(5, Map.of());
         assertEquals(TOTAL / 2, quotas.share());
         configure(TOTAL, Map.of("a", 1_000_000.0));
-        quotas.look(meters.nanos());
+        quotas.read(meters.nanos());
         assertEquals(2_000_000, quotas.share());
         meters.append("c", 1);
         meters.remove("b");
@@ -202,13 +202,13 @@ class TopicQuotasTest {
         configure(TOTAL, Map.of());
         exceed("greedy");
         Fence.shadow(true);
-        long before = TopicsOverThreshold.shadowed.sum();
-        long rejections = TopicsOverThreshold.rejections.sum();
+        long before = TopicQuotas.shadowed();
+        long rejections = TopicQuotas.rejections();
 
         assertTrue(passes("greedy", "other"));
 
-        assertEquals(before + 1, TopicsOverThreshold.shadowed.sum());
-        assertEquals(rejections, TopicsOverThreshold.rejections.sum());
+        assertEquals(before + 1, TopicQuotas.shadowed());
+        assertEquals(rejections, TopicQuotas.rejections());
     }
 
     @Test
@@ -228,18 +228,18 @@ class TopicQuotasTest {
         exceed("greedy");
         meters.remove("");
         String log = LogCapture.during(() -> {
-            quotas.look(meters.nanos());
-            quotas.look(meters.nanos());
+            quotas.read(meters.nanos());
+            quotas.read(meters.nanos());
         });
         assertTrue(passes("greedy"));
-        assertEquals(1, LogCapture.lines(log, "no topic quota holds"), log);
+        assertEquals(1, LogCapture.lines(log, "until then topic quotas turn no request back"), log);
         meters.meter("");
         exceed("greedy");
         assertFalse(passes("greedy"));
         configure(Double.NaN, Map.of());
-        quotas.look(meters.nanos());
+        quotas.read(meters.nanos());
         assertTrue(passes("greedy"));
-        assertFalse(Fence.holds());
+        assertFalse(Fence.active());
     }
 
     @Test
