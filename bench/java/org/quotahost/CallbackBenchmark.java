@@ -95,7 +95,8 @@ public class CallbackBenchmark {
 
         /** Kafka's own, with a default user quota, as its manager sets it up. */
         private ClientQuotaCallback kafka() throws Exception {
-            var manager = new ClientQuotaManager(new ClientQuotaManagerConfig(), new Metrics(), QuotaType.FETCH, Time.SYSTEM, "");
+            var manager = new ClientQuotaManager(
+                    new ClientQuotaManagerConfig(), new Metrics(), QuotaType.FETCH, Time.SYSTEM, "");
             manager.updateQuota(Optional.of(ClientQuotaManager.DEFAULT_USER_ENTITY),
                     Optional.of(ClientQuotaManager.DEFAULT_USER_CLIENT_ID), Optional.of(Quota.upperBound(1e6)));
             Field field = ClientQuotaManager.class.getDeclaredField("quotaCallback");

@@ -22,12 +22,12 @@ import org.quotahost.table.QuotaTable;
 /**
  * The quota callback that Kafka loads by client.quota.callback.class.
  *
- * <p>It answers request threads from the quota table, which posts the clients that it does not know to the inbox, and hands
- * Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.
+ * <p>It answers request threads from the quota table, which posts the clients that it does not know to the inbox, and
+ * hands Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.
  *
- * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that no method throws on a request
- * thread. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close). On these
- * MonitoredPythonQuotaCallback shows its numbers among Kafka's own as well.
+ * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that no method throws on a
+ * request thread. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close). On
+ * these MonitoredPythonQuotaCallback shows its numbers among Kafka's own as well.
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
     /** By quota type, the table's generation when Kafka was last asked to read all limits again. */

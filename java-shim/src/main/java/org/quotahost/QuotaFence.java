@@ -17,14 +17,16 @@ import org.slf4j.LoggerFactory;
 /**
  * The authorizer that Kafka loads by authorizer.class.name: another authorizer, with the fence in front of it.
  *
- * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before anything is
- * appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws, KafkaApis answers
- * the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in the same way.
+ * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before
+ * anything is appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws,
+ * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
+ * the same way.
  *
- * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. InnerAuthorizer makes it.
+ * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. InnerAuthorizer makes
+ * it.
  *
- * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and the
- * records that it sent are lost, as with any other error.
+ * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
+ * the records that it sent are lost, as with any other error.
  *
  * <p>On Kafka 4.1 and newer the inner authorizer's metrics are visible only with MonitoredQuotaFence.
  */
@@ -41,8 +43,8 @@ public class QuotaFence extends ForwardingAuthorizer {
         giveMetrics();
         installed = Objects.toString(configs.get("process.roles"), "").contains("broker");
         if (installed) Fence.install();
-        LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)", getClass().getSimpleName(),
-                InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
+        LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
+                getClass().getSimpleName(), InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
     }
 
     @Override

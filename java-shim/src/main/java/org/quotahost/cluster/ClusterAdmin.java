@@ -21,11 +21,11 @@ import org.apache.kafka.common.Node;
 import org.quotahost.util.Reply;
 
 /**
- * Asks the cluster about its brokers and their log directories, with Java's Admin client in this JVM and this broker's own
- * credentials.
+ * Asks the cluster about its brokers and their log directories, with Java's Admin client in this JVM and this
+ * broker's own credentials.
  *
- * <p>Python calls it for plugins, on threads of their own: a call waits up to TIMEOUT_MS. Every answer is a Reply: its first
- * line is empty, or the only one and says what went wrong.
+ * <p>Python calls it for plugins, on threads of their own: a call waits up to TIMEOUT_MS. Every answer is a Reply:
+ * its first line is empty, or the only one and says what went wrong.
  */
 public final class ClusterAdmin implements AutoCloseable {
     static final int TIMEOUT_MS = 10_000;
@@ -42,7 +42,10 @@ public final class ClusterAdmin implements AutoCloseable {
         config.put("metric.reporters", "");
     }
 
-    /** A line for each registered broker: its id, and 1 if it is fenced (Kafka's term: not in service) or else 0, tab-separated. */
+    /**
+     * A line for each registered broker: its id, and 1 if it is fenced (Kafka's term: not in service) or else 0,
+     * tab-separated.
+     */
     public String[] brokers() {
         return Reply.lines(this::askBrokers);
     }
@@ -54,8 +57,9 @@ public final class ClusterAdmin implements AutoCloseable {
     }
 
     /**
-     * A line for each log directory of these brokers: broker, path, capacity and usable bytes (-1 if the broker does not
-     * report them), error ("" for none), tab-separated. A broker that does not answer has one line with its error and no path.
+     * A line for each log directory of these brokers: broker, path, capacity and usable bytes (-1 if the broker does
+     * not report them), error ("" for none), tab-separated. A broker that does not answer has one line with its error
+     * and no path.
      */
     public String[] logDirs(int[] brokers) {
         return Reply.lines(() -> askLogDirs(brokers));
@@ -71,7 +75,8 @@ public final class ClusterAdmin implements AutoCloseable {
                 get(answer.getValue()).forEach((path, found) -> lines.add(line(answer.getKey(), path, found)));
             } catch (ExecutionException | TimeoutException e) {
                 Throwable why = e.getCause() == null ? e : e.getCause();
-                lines.add(String.join("\t", answer.getKey().toString(), "", "-1", "-1", why.getClass().getSimpleName()));
+                String error = why.getClass().getSimpleName();
+                lines.add(String.join("\t", answer.getKey().toString(), "", "-1", "-1", error));
             }
         }
         return lines.toArray(new String[0]);

@@ -17,13 +17,14 @@ import org.quotahost.util.BrokerConfigs;
 /**
  * Translates a Java client's configuration into librdkafka's, for the clients of Python plugins.
  *
- * <p>Keystores of any type become PEM texts, which librdkafka takes as values, and a JAAS configuration becomes user and
- * password. The map contains secrets.
+ * <p>Keystores of any type become PEM texts, which librdkafka takes as values, and a JAAS configuration becomes user
+ * and password. The map contains secrets.
  */
 public final class LibrdkafkaConfig {
+    private static final String IDENTIFICATION = "ssl.endpoint.identification.algorithm";
     /** Properties that have the same name and meaning in both. */
     private static final List<String> SAME = List.of("bootstrap.servers", "security.protocol", "sasl.mechanism",
-            "client.id", "request.timeout.ms", "ssl.endpoint.identification.algorithm", "ssl.cipher.suites");
+            "client.id", "request.timeout.ms", IDENTIFICATION, "ssl.cipher.suites");
     private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});
 
     private LibrdkafkaConfig() {}
@@ -36,8 +37,8 @@ public final class LibrdkafkaConfig {
     public static Map<String, String> of(Map<String, ?> java) throws Exception {
         Map<String, String> config = new LinkedHashMap<>();
         for (String name : SAME) if (java.get(name) != null) config.put(name, BrokerConfigs.text(java.get(name)));
-        String identification = config.get("ssl.endpoint.identification.algorithm");
-        if (identification != null && identification.isEmpty()) config.put("ssl.endpoint.identification.algorithm", "none");
+        // For "no check of host names" Java has an empty text, librdkafka a word.
+        if ("".equals(config.get(IDENTIFICATION))) config.put(IDENTIFICATION, "none");
         String protocol = BrokerConfigs.text(java.get("security.protocol"));
         if (!protocol.endsWith("SSL")) config.keySet().removeIf(name -> name.startsWith("ssl."));
         else pem(java, config);
@@ -68,7 +69,8 @@ public final class LibrdkafkaConfig {
     private static String certificates(KeyStore store) throws Exception {
         StringBuilder pem = new StringBuilder();
         for (String alias : Collections.list(store.aliases())) {
-            if (store.getCertificate(alias) != null) pem.append(block("CERTIFICATE", store.getCertificate(alias).getEncoded()));
+            Certificate certificate = store.getCertificate(alias);
+            if (certificate != null) pem.append(block("CERTIFICATE", certificate.getEncoded()));
         }
         return pem.toString();
     }
@@ -81,7 +83,9 @@ public final class LibrdkafkaConfig {
             if (!store.isKeyEntry(alias)) continue;
             Key key = store.getKey(alias, password);
             StringBuilder chain = new StringBuilder();
-            for (Certificate each : store.getCertificateChain(alias)) chain.append(block("CERTIFICATE", each.getEncoded()));
+            for (Certificate each : store.getCertificateChain(alias)) {
+                chain.append(block("CERTIFICATE", each.getEncoded()));
+            }
             config.put("ssl.key.pem", block("PRIVATE KEY", key.getEncoded()));
             config.put("ssl.certificate.pem", chain.toString());
             return;

@@ -26,8 +26,8 @@ import org.quotahost.util.NodeProperty;
 /**
  * Finds the JVMs of this machine in which quotahost runs, and asks one of them.
  *
- * <p>It finds them by NodeProperty, which the attach API can read; only the JVM that it asks gets a management agent, for
- * JMX. Explain alone uses it, outside of any broker.
+ * <p>It finds them by NodeProperty, which the attach API can read; only the JVM that it asks gets a management agent,
+ * for JMX. Explain alone uses it, outside of any broker.
  */
 final class Brokers {
     private static final String TABLE = "quotahost:type=QuotaTable";
@@ -61,13 +61,16 @@ final class Brokers {
      * @return the lines by operation
      * @throws ExplainException if quotahost does not run there, or in a version without these operations
      */
-    static Map<String, String[]> ask(Running broker, List<String> operations, String principal, String clientId) throws Exception {
+    static Map<String, String[]> ask(Running broker, List<String> operations, String principal, String clientId)
+            throws Exception {
         VirtualMachine machine = attach(broker.pid());
-        try (JMXConnector connector = JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()))) {
+        try (JMXConnector connector = JMXConnectorFactory.connect(
+                new JMXServiceURL(machine.startLocalManagementAgent()))) {
             MBeanServerConnection beans = connector.getMBeanServerConnection();
             Map<String, String[]> answers = new LinkedHashMap<>();
             for (String operation : operations) {
-                Object lines = beans.invoke(new ObjectName(TABLE), operation, new Object[] {principal, clientId}, TWO_STRINGS);
+                Object[] client = {principal, clientId};
+                Object lines = beans.invoke(new ObjectName(TABLE), operation, client, TWO_STRINGS);
                 answers.put(operation, (String[]) lines);
             }
             return answers;
@@ -117,14 +120,15 @@ final class Brokers {
     }
 
     /**
-     * Whether a process catches SIGQUIT. Attaching begins with that signal, which would end a process that is no JVM. On
-     * other systems than Linux the JDK checks it itself.
+     * Whether a process catches SIGQUIT. Attaching begins with that signal, which would end a process that is no JVM.
+     * On other systems than Linux the JDK checks it itself.
      */
     private static boolean answersQuit(String pid) {
         Path process = Path.of("/proc", pid);
         if (!Files.isDirectory(process.resolveSibling("self"))) return true;
         try (Stream<String> status = Files.lines(process.resolve("status"))) {
-            return status.filter(line -> line.startsWith("SigCgt:")).map(line -> line.substring("SigCgt:".length()).strip())
+            return status.filter(line -> line.startsWith("SigCgt:"))
+                    .map(line -> line.substring("SigCgt:".length()).strip())
                     .anyMatch(caught -> (Long.parseUnsignedLong(caught, 16) & SIGQUIT) != 0);
         } catch (IOException | UncheckedIOException e) {
             return false;

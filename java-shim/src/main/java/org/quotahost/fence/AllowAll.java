@@ -23,11 +23,12 @@ import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 /**
  * The inner authorizer of a cluster that had no authorizer (fence.authorizer=none).
  *
- * <p>It does what a broker without an authorizer does: everything is allowed, and every question about ACLs is answered with
- * SECURITY_DISABLED (Kafka's AclApis).
+ * <p>It does what a broker without an authorizer does: everything is allowed, and every question about ACLs is
+ * answered with SECURITY_DISABLED (Kafka's AclApis).
  */
 final class AllowAll implements Authorizer {
-    private static final SecurityDisabledException DISABLED = new SecurityDisabledException("No Authorizer is configured.");
+    private static final SecurityDisabledException DISABLED =
+            new SecurityDisabledException("No Authorizer is configured.");
 
     @Override
     public void configure(Map<String, ?> configs) {}

@@ -16,16 +16,20 @@ import org.slf4j.LoggerFactory;
 /**
  * Whether this broker takes produce requests, and which clients may produce in any case.
  *
- * <p>The quota table closes and opens the fence with the state PAUSE, the topic quotas hand it the topics whose requests
- * are turned back, and the authorizer (QuotaFence) asks it about each request. All of it is static, since Kafka makes the
- * authorizer and the quota callback apart from each other, in one JVM.
+ * <p>The quota table closes and opens the fence with the state PAUSE, the topic quotas hand it the topics whose
+ * requests are turned back, and the authorizer (QuotaFence) asks it about each request. All of it is static, since
+ * Kafka makes the authorizer and the quota callback apart from each other, in one JVM.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
     private static final String ANONYMOUS = "ANONYMOUS";
-    /** Client-ids of Kafka's own clients inside a broker, of the plugins' and the pipeline's; exemptions.py has the same. */
-    private static final Pattern INTERNAL_CLIENT_ID = Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)");
+    /**
+     * Client-ids of Kafka's own clients inside a broker, of the plugins' and the pipeline's; exemptions.py has the
+     * same.
+     */
+    private static final Pattern INTERNAL_CLIENT_ID =
+            Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)");
 
     private static final LongAdder rejections = new LongAdder();
     private static final LongAdder shadowed = new LongAdder();
@@ -55,7 +59,8 @@ public final class Fence {
         boolean contains(String principal, String clientId) {
             if (principals.contains(principal)) return true;
             if (clientId == null || !principal.equals(ANONYMOUS)) return false;
-            return anonymousClientIds.contains(clientId) || brokersAnonymous && INTERNAL_CLIENT_ID.matcher(clientId).matches();
+            return anonymousClientIds.contains(clientId)
+                    || brokersAnonymous && INTERNAL_CLIENT_ID.matcher(clientId).matches();
         }
     }
 
@@ -75,8 +80,8 @@ public final class Fence {
     /**
      * The error with which a request is turned back, or null to let it through.
      *
-     * <p>Only a request that may write to some topic is turned back. A transactional produce first asks whether it may use its
-     * transactional id; a client that may not must get that answer, and not the advice to try again.
+     * <p>Only a request that may write to some topic is turned back. A transactional produce first asks whether it
+     * may use its transactional id; a client that may not must get that answer, and not the advice to try again.
      *
      * @param results what the inner authorizer answered to the actions, in their order
      */
@@ -141,7 +146,8 @@ public final class Fence {
      *
      * @param principals names, without their type
      * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
-     * @param brokersAnonymous brokers do not authenticate to each other: Kafka's own clients inside them are exempt, too
+     * @param brokersAnonymous brokers do not authenticate to each other: Kafka's own clients inside them are exempt,
+     *     too
      */
     public static void exempt(String[] principals, String[] anonymousClientIds, boolean brokersAnonymous) {
         exempt = new Exempt(Set.copyOf(List.of(principals)), Set.copyOf(List.of(anonymousClientIds)), brokersAnonymous);

@@ -14,6 +14,7 @@ final class FenceClosedException extends NotEnoughReplicasException implements F
     static final FenceClosedException INSTANCE = new FenceClosedException();
 
     private FenceClosedException() {
-        super("quotahost has paused writing, since disks of this cluster are full or their state is unknown; try again");
+        super("quotahost has paused writing, since disks of this cluster are full or their state is unknown;"
+                + " try again");
     }
 }

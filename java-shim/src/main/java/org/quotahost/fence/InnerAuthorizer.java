@@ -10,8 +10,8 @@ import org.quotahost.util.BrokerConfigs;
 /**
  * Makes the authorizer behind the fence, which client.quota.callback.fence.authorizer names: "none", or a class.
  *
- * <p>Without the property it is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator who forgets the
- * property opens no cluster.
+ * <p>Without the property it is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator who forgets
+ * the property opens no cluster.
  */
 public final class InnerAuthorizer {
     public static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
@@ -34,7 +34,8 @@ public final class InnerAuthorizer {
 
     /** For the log line that says what stands behind the fence. */
     public static String describe(Authorizer authorizer) {
-        return authorizer instanceof AllowAll ? "no authorizer: everyone may do everything" : authorizer.getClass().getName();
+        return authorizer instanceof AllowAll ? "no authorizer: everyone may do everything"
+                : authorizer.getClass().getName();
     }
 
     private static Authorizer load(String name) {

@@ -12,9 +12,9 @@ import org.slf4j.LoggerFactory;
 /**
  * Keeps the requests that the fence turns back out of the broker's log.
  *
- * <p>KafkaApis logs an error with a stack trace for each request that ends with an exception, whatever it is; clients send
- * such requests again and again. Brokers have log4j2, and the fence adds a filter to it. Without log4j2 the log says once
- * that it will contain these requests.
+ * <p>KafkaApis logs an error with a stack trace for each request that ends with an exception, whatever it is; clients
+ * send such requests again and again. Brokers have log4j2, and the fence adds a filter to it. Without log4j2 the log
+ * says once that it will contain these requests.
  */
 final class QuietLog {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -29,12 +29,16 @@ final class QuietLog {
         try {
             FenceErrorFilter.addTo(Authorizer.class.getClassLoader());
         } catch (LinkageError | RuntimeException e) { // no log4j2, or another implementation behind its API
-            if (!warned) LOG.warn("The broker's log will contain every request that the fence turns back: {}", e.toString());
+            if (warned) return;
             warned = true;
+            LOG.warn("The broker's log will contain every request that the fence turns back: {}", e.toString());
         }
     }
 
-    /** Drops the fence's errors. It lies on the logger's configuration, so log4j2 asks it only for what it would write. */
+    /**
+     * Drops the fence's errors. It lies on the logger's configuration, so log4j2 asks it only for what it would
+     * write.
+     */
     private static final class FenceErrorFilter extends AbstractFilter {
         private static Configuration filtered;
 

@@ -15,8 +15,8 @@ public interface TurnedBackTopics {
      * The error with which a request is turned back, or null to let it through.
      *
      * @param actions what the request asks for
-     * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the client may
-     *     write can turn the request back
+     * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the
+     *     client may write can turn the request back
      * @param shadow the request is only counted, and the answer is null
      */
     RuntimeException error(List<Action> actions, List<AuthorizationResult> results, boolean shadow);

@@ -8,9 +8,9 @@ import org.slf4j.LoggerFactory;
 /**
  * The lease by which the host's factor is in force.
  *
- * <p>The Python host renews it whenever it asks for work. If it does not for validity, the factor of fallback.action is in
- * force until it does. So a plugin that hangs cannot leave a full disk unprotected. The lease goes by the monotonic
- * clock, so a jump of the wall clock has no effect. Watch checks it.
+ * <p>The Python host renews it whenever it asks for work. If it does not for validity, the factor of fallback.action
+ * is in force until it does. So a plugin that hangs cannot leave a full disk unprotected. The lease goes by the
+ * monotonic clock, so a jump of the wall clock has no effect. Watch checks it.
  */
 final class Lease {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.lease");
@@ -69,7 +69,8 @@ final class Lease {
 
     /** The cause of the fallback's factor, once the lease has run out. */
     String cause() {
-        return "The Python host has been silent for %d ms (validity %d ms): fallback.action=%s holds until it answers again"
+        return ("The Python host has been silent for %d ms (validity %d ms):"
+                + " fallback.action=%s holds until it answers again")
                 .formatted(Math.round(ageSeconds() * 1_000), validityNanos / 1_000_000, action);
     }
 

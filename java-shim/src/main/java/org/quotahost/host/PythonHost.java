@@ -10,6 +10,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.Stream;
 import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.cluster.LibrdkafkaConfig;
 import org.quotahost.cluster.OfflineLogDirs;
@@ -33,9 +34,9 @@ import org.slf4j.LoggerFactory;
 /**
  * The running Python host, one for all callbacks of this JVM.
  *
- * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the last
- * one to release it closes it; the interpreter stays (Interpreter). The host's thread runs Python until the host is closed,
- * and starts it again if it ends.
+ * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
+ * last one to release it closes it; the interpreter stays (Interpreter). The host's thread runs Python until the host
+ * is closed, and starts it again if it ends.
  *
  * <p>Java never calls Python. Python asks for work with take() and calls the public methods of this class ({@code
  * quotahost.host.bridge}), and those of the objects that it gets from here.
@@ -75,7 +76,10 @@ public final class PythonHost {
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
 
-    /** The running host; it starts one if there is none. If that fails it throws StartException and leaves nothing behind. */
+    /**
+     * The running host; it starts one if there is none. If that fails it throws StartException and leaves nothing
+     * behind.
+     */
     public static synchronized PythonHost acquire(HostConfig config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
@@ -88,7 +92,8 @@ public final class PythonHost {
                 throw e;
             }
         } else if (!current.config.equals(config)) {
-            current.reconfigure(config); // the broker has dynamic properties of its own, which the controller did not see
+            // The broker has dynamic properties of its own, which the controller did not see.
+            current.reconfigure(config);
         }
         current.references++;
         return current;
@@ -126,7 +131,9 @@ public final class PythonHost {
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /** The host that starts or runs. It takes no lock: acquire() has it while it waits for the Python that calls this. */
+    /**
+     * The host that starts or runs. It takes no lock: acquire() has it while it waits for the Python that calls this.
+     */
     public static PythonHost current() {
         return current;
     }
@@ -224,11 +231,14 @@ public final class PythonHost {
 
     /** The Admin client, one for all plugins; the first call makes it. */
     public synchronized ClusterAdmin admin() {
-        if (admin == null) admin = new ClusterAdmin(config.client(), "quotahost-" + config.broker().getOrDefault("node.id", "-1"));
+        if (admin == null) admin = new ClusterAdmin(config.client(), "quotahost-" + nodeId());
         return admin;
     }
 
-    /** A Reply with the configuration of a librdkafka client with this broker's credentials; names and values alternate. */
+    /**
+     * A Reply with the configuration of a librdkafka client with this broker's credentials; names and values
+     * alternate.
+     */
     public String[] clientConfig() {
         return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.of(config.client())));
     }
@@ -247,7 +257,7 @@ public final class PythonHost {
 
     /** Type, name and attribute of each gauge, one after the other. */
     public String[] gaugeNames() {
-        return gauges.all().stream().flatMap(g -> List.of(g.type(), g.name(), g.attribute()).stream()).toArray(String[]::new);
+        return gauges.all().stream().flatMap(g -> Stream.of(g.type(), g.name(), g.attribute())).toArray(String[]::new);
     }
 
     /** The values of all gauges, in the order of gaugeNames(). */
@@ -267,7 +277,11 @@ public final class PythonHost {
         awaitReady();
         watch.start();
         topicWatch.start();
-        NodeProperty.set(config.broker().getOrDefault("node.id", "-1"));
+        NodeProperty.set(nodeId());
+    }
+
+    private String nodeId() {
+        return config.broker().getOrDefault("node.id", "-1");
     }
 
     /** Waits until the plugins are built, up to a deadline that starting() may move. */
@@ -315,7 +329,7 @@ public final class PythonHost {
             Thread.currentThread().interrupt();
         } catch (Throwable e) {
             ready.completeExceptionally(e);
-            LOG.error("The Python host's thread ends; the factor of fallback.action comes into force after validity", e);
+            LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
         }
     }
 
@@ -327,7 +341,9 @@ public final class PythonHost {
         topicWatch.close();
         try {
             if (thread != null) thread.join(CLOSE_MS);
-            if (thread != null && thread.isAlive()) LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);
+            if (thread != null && thread.isAlive()) {
+                LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);
+            }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

@@ -16,8 +16,8 @@ import org.quotahost.python.StartException;
 /**
  * Has the Python host check new properties and take them over, while the broker runs.
  *
- * <p>The check goes to Python through the inbox and comes back as a verdict with the same ticket. Only the request of the
- * administrator who changes the properties waits for it; if no verdict comes in time, the change is refused.
+ * <p>The check goes to Python through the inbox and comes back as a verdict with the same ticket. Only the request of
+ * the administrator who changes the properties waits for it; if no verdict comes in time, the change is refused.
  */
 public final class Reconfiguration {
     private static final long ANSWER_MS = 2_000;

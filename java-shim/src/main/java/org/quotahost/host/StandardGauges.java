@@ -18,7 +18,8 @@ import org.quotahost.util.Escape;
 final class StandardGauges {
     private StandardGauges() {}
 
-    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
+    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics,
+            DoubleSupplier restarts) {
         QuotaTable.Counters counters = table.counters();
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
@@ -44,7 +45,8 @@ final class StandardGauges {
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
         gauges.operation("QuotaTable", "explain", args -> Stream.concat(
-                Stream.of(TableState.lines(table, lease, topics, args[0], args[1])), Stream.of(source(gauges))).toArray(String[]::new));
+                Stream.of(TableState.lines(table, lease, topics, args[0], args[1])),
+                Stream.of(source(gauges))).toArray(String[]::new));
         add(gauges, topics);
     }
 

@@ -8,8 +8,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The thread for all that must go on while Python hangs: the lease, the table's clock, the limits on their way to the factor
- * in force, and forgetting silent clients.
+ * The thread for all that must go on while Python hangs: the lease, the table's clock, the limits on their way to the
+ * factor in force, and forgetting silent clients.
  */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -62,8 +62,8 @@ final class Watch {
     private void warnWhenFull() {
         boolean full = table.size() >= table.clientsMax();
         if (full && !warnedFull) {
-            LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until others have"
-                    + " been silent for clients.idle", BrokerConfigs.PREFIX, table.clientsMax());
+            LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until"
+                    + " others have been silent for clients.idle", BrokerConfigs.PREFIX, table.clientsMax());
         }
         warnedFull = full;
     }

@@ -9,13 +9,13 @@ import java.util.List;
 /**
  * What the host takes from the inbox at once: clients to resolve, then events.
  *
- * <p>Python reads the names from bytes() and answers by position (QuotaTable.publish), so that no name has to survive the
- * way into Python and back.
+ * <p>Python reads the names from bytes() and answers by position (QuotaTable.publish), so that no name has to survive
+ * the way into Python and back.
  *
- * <p>Format of the bytes: the number of texts (u32, big-endian), the length of each text in code points (u32 each), then
- * all texts in UTF-8 without a separator. The texts are: the number of clients; principal and client-id of each client;
- * then, of each event, its kind, the number of its fields, and the fields. One decoding and one slice for each text is the
- * quickest way into Python.
+ * <p>Format of the bytes: the number of texts (u32, big-endian), the length of each text in code points (u32 each),
+ * then all texts in UTF-8 without a separator. The texts are: the number of clients; principal and client-id of each
+ * client; then, of each event, its kind, the number of its fields, and the fields. One decoding and one slice for
+ * each text is the quickest way into Python.
  */
 public final class Batch {
     /**
@@ -48,7 +48,8 @@ public final class Batch {
     public byte[] bytes() {
         List<String> texts = texts();
         var utf8 = new ByteArrayOutputStream(32 * texts.size());
-        // Each text by itself: two halves of a surrogate pair in neighbouring texts would become one code point, and shift
+        // Each text by itself: two halves of a surrogate pair in neighbouring texts would become one code point, and
+        // shift
         // all names behind it.
         for (String text : texts) utf8.writeBytes(text.getBytes(StandardCharsets.UTF_8));
         ByteBuffer out = ByteBuffer.allocate((1 + texts.size()) * Integer.BYTES + utf8.size());

@@ -11,11 +11,12 @@ import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * Kafka's own client quotas (kafka-configs.sh --alter --entity-type users/clients), as Kafka set them last, and which of
- * them the host has not taken yet.
+ * Kafka's own client quotas (kafka-configs.sh --alter --entity-type users/clients), as Kafka set them last, and which
+ * of them the host has not taken yet.
  *
- * <p>A combined node has two callbacks, which both report each quota, and a host that starts again needs all of them once
- * more. So the inbox keeps the quotas here and hands the host only differences. Only the inbox uses it, under its lock.
+ * <p>A combined node has two callbacks, which both report each quota, and a host that starts again needs all of them
+ * once more. So the inbox keeps the quotas here and hands the host only differences. Only the inbox uses it, under
+ * its lock.
  */
 public final class ClientQuotas {
     /** The entity that a quota is set for; each of its two kinds is "" (not named), "default" or "name". */

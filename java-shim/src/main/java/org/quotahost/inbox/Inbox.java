@@ -12,16 +12,19 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * What the host has to do next: the only way from Kafka's threads to Python.
  *
- * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond the
- * bound a post is dropped and counted, and the client's next request posts it again. All other events (client quotas, the
- * cluster, new properties) are kept until the host takes them; there are only as many as brokers, quotas and changes. The
- * host takes both as a Batch.
+ * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
+ * the bound a post is dropped and counted, and the client's next request posts it again. All other events (client
+ * quotas, the cluster, new properties) are kept until the host takes them; there are only as many as brokers, quotas
+ * and changes. The host takes both as a Batch.
  */
 public final class Inbox {
     /** How many clients the host takes at once: enough to be quick, few enough to answer other events soon. */
     static final int BATCH = 2_000;
     private static final int RECENT = 1 << 16;
-    /** Slots a client may have among the recent: with one, a quarter of 20,000 clients would share theirs and be posted anew. */
+    /**
+     * Slots a client may have among the recent: with one, a quarter of 20,000 clients would share theirs and be
+     * posted anew.
+     */
     private static final int WAYS = 4;
     private static final long POST_AGAIN_NANOS = 1_000_000_000L;
 
@@ -58,7 +61,10 @@ public final class Inbox {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** Posts a client that the table does not know: as a rule once, and again if the host has not answered for a second. */
+    /**
+     * Posts a client that the table does not know: as a rule once, and again if the host has not answered for a
+     * second.
+     */
     public void postClient(String principal, String clientId) {
         int hash = 31 * principal.hashCode() + clientId.hashCode();
         long now = System.nanoTime();
@@ -82,7 +88,10 @@ public final class Inbox {
 
     // ---- Kafka's metadata threads ----------------------------------------------------------------------------
 
-    /** Posts a client quota that was set, or removed (null). If both callbacks of a combined node post it, it is one event. */
+    /**
+     * Posts a client quota that was set, or removed (null). If both callbacks of a combined node post it, it is one
+     * event.
+     */
     public synchronized void clientQuota(ClientQuotas.Key key, Double rate) {
         clientQuotas.put(key, rate);
         eventArrived();

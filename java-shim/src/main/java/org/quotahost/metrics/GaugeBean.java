@@ -15,9 +15,11 @@ import javax.management.MBeanParameterInfo;
 import javax.management.ReflectionException;
 
 /**
- * An MBean whose attributes are read-only numbers, and whose operations take a principal and a client-id and answer lines.
+ * An MBean whose attributes are read-only numbers, and whose operations take a principal and a client-id and answer
+ * lines.
  *
- * <p>JMX would want an interface for each set of attributes; a DynamicMBean describes itself, so Gauges can add to it.
+ * <p>JMX would want an interface for each set of attributes; a DynamicMBean describes itself, so Gauges can add to
+ * it.
  */
 final class GaugeBean implements DynamicMBean {
     private final Map<String, DoubleSupplier> attributes = new ConcurrentSkipListMap<>();
@@ -60,7 +62,8 @@ final class GaugeBean implements DynamicMBean {
     @Override
     public MBeanInfo getMBeanInfo() {
         var infos = attributes.keySet().stream()
-                .map(name -> new MBeanAttributeInfo(name, "double", name, true, false, false)).toArray(MBeanAttributeInfo[]::new);
+                .map(name -> new MBeanAttributeInfo(name, "double", name, true, false, false))
+                .toArray(MBeanAttributeInfo[]::new);
         var two = new MBeanParameterInfo[] {
             new MBeanParameterInfo("principal", "java.lang.String", "principal name"),
             new MBeanParameterInfo("clientId", "java.lang.String", "client-id"),

@@ -16,8 +16,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Every number that the shim shows: as MBeans quotahost:type=...[,name=...], and as a list for Prometheus.
  *
- * <p>A gauge is a function that is called when somebody reads the number. StandardGauges and PluginGauges add them; Python
- * reads the list for its endpoint (exporter.py), and MonitoredPythonQuotaCallback for Kafka's own metrics.
+ * <p>A gauge is a function that is called when somebody reads the number. StandardGauges and PluginGauges add them;
+ * Python reads the list for its endpoint (exporter.py), and MonitoredPythonQuotaCallback for Kafka's own metrics.
  */
 public final class Gauges {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");
@@ -94,7 +94,8 @@ public final class Gauges {
             server.registerMBean(bean, objectName);
             return bean;
         } catch (JMException e) {
-            LOG.warn("The MBean quotahost:type={},name={} cannot be registered, so JMX does not show its numbers: {}", type, name, e.toString());
+            LOG.warn("The MBean quotahost:type={},name={} cannot be registered, so JMX does not show its numbers: {}",
+                    type, name, e.toString());
             return new GaugeBean();
         }
     }

@@ -5,10 +5,11 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Numbers that Python sets: the host's own and those of plugins, shown beside the shim's as MBeans and for Prometheus.
+ * Numbers that Python sets: the host's own and those of plugins, shown beside the shim's as MBeans and for
+ * Prometheus.
  *
- * <p>Gauges are read by JMX at any time and must not call Python, so Python writes each number here when it changes. Any
- * thread may call.
+ * <p>Gauges are read by JMX at any time and must not call Python, so Python writes each number here when it changes.
+ * Any thread may call.
  */
 public final class PluginGauges {
     private record Key(String type, String name, String attribute) {}

@@ -10,9 +10,9 @@ import java.util.stream.Collectors;
 /**
  * The one Python interpreter of this JVM.
  *
- * <p>It starts once and stays until the process ends, since an interpreter in which JPype runs cannot be ended and started
- * again. For the same reason a start that has failed is not tried again, and later starts fail with the same message. The
- * native methods are in attach.c.
+ * <p>It starts once and stays until the process ends, since an interpreter in which JPype runs cannot be ended and
+ * started again. For the same reason a start that has failed is not tried again, and later starts fail with the same
+ * message. The native methods are in attach.c.
  */
 public final class Interpreter {
     private static boolean started;
@@ -42,7 +42,10 @@ public final class Interpreter {
         }
     }
 
-    /** Runs the Python host on the calling thread until it is closed. Answers null, or the traceback of the error that ended it. */
+    /**
+     * Runs the Python host on the calling thread until it is closed. Answers null, or the traceback of the error that
+     * ended it.
+     */
     public static String serve() {
         return run(resource("serve.py"));
     }
@@ -80,7 +83,8 @@ public final class Interpreter {
     /** A text as a Python string literal in plain ASCII. */
     static String literal(String text) {
         return text.codePoints()
-                .mapToObj(c -> c >= ' ' && c < 127 && c != '"' && c != '\\' ? Character.toString(c) : String.format("\\U%08x", c))
+                .mapToObj(c -> c >= ' ' && c < 127 && c != '"' && c != '\\' ? Character.toString(c)
+                        : String.format("\\U%08x", c))
                 .collect(Collectors.joining("", "\"", "\""));
     }
 

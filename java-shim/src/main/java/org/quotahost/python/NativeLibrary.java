@@ -10,7 +10,8 @@ import java.util.Locale;
 /**
  * Loads the attach library for this platform, which the jar contains (native/PLATFORM/libquotahost.EXT).
  *
- * <p>The library is attach.c: it starts Python in the JVM that runs already, and gives JPype this JVM instead of a new one.
+ * <p>The library is attach.c: it starts Python in the JVM that runs already, and gives JPype this JVM instead of a
+ * new one.
  */
 final class NativeLibrary {
     static final String PLATFORMS =
@@ -63,7 +64,10 @@ final class NativeLibrary {
         }
     }
 
-    /** Whether this JVM runs on musl. It looks at what is mapped into the process, since both C libraries may be installed. */
+    /**
+     * Whether this JVM runs on musl. It looks at what is mapped into the process, since both C libraries may be
+     * installed.
+     */
     private static boolean musl() {
         try (var maps = Files.lines(Path.of("/proc/self/maps"))) {
             return maps.anyMatch(line -> line.contains("/ld-musl-"));

@@ -15,8 +15,9 @@ import org.quotahost.util.BrokerConfigs;
 /**
  * The interpreter that python.executable names: its libpython, its version and its module path.
  *
- * <p>It is asked by running probe.py with it in a process of its own, before anything of it is loaded into the broker. An
- * interpreter that cannot work stops the broker's start with a message that says what to install or to change.
+ * <p>It is asked by running probe.py with it in a process of its own, before anything of it is loaded into the
+ * broker. An interpreter that cannot work stops the broker's start with a message that says what to install or to
+ * change.
  */
 public record PythonEnvironment(String executable, String libpython, String version, List<String> path) {
     private static final String PROPERTY = BrokerConfigs.PREFIX + "python.executable";
@@ -52,30 +53,39 @@ public record PythonEnvironment(String executable, String libpython, String vers
         Properties built = built();
         String install = "; run: " + executable + " -m pip install quotahost==" + built.getProperty("quotahost");
         String version = facts.getOrDefault("version", "");
-        if (version.isEmpty()) throw new StartException(PROPERTY + "=" + executable + " is no Python: it answered nothing");
-        if (isTooOld(version)) throw new StartException(PROPERTY + "=" + executable + " is Python " + version + "; 3.11 or newer is needed");
+        if (version.isEmpty()) throw wrong(executable, " is no Python: it answered nothing");
+        if (isTooOld(version)) throw wrong(executable, " is Python " + version + "; 3.11 or newer is needed");
         if ("true".equals(facts.get("free-threaded"))) {
-            throw new StartException(PROPERTY + "=" + executable + " is a free-threaded build, which JPype does not support; name another");
+            throw wrong(executable, " is a free-threaded build, which JPype does not support; name another");
         }
         if (facts.getOrDefault("quotahost", "").isEmpty()) {
-            throw new StartException(PROPERTY + "=" + executable + ": quotahost is not installed there" + install);
+            throw wrong(executable, ": quotahost is not installed there" + install);
         }
         requireVersion(executable, "quotahost", facts, built, install);
         requireVersion(executable, "jpype", facts, built, install);
         if (facts.getOrDefault("libpython", "").isEmpty()) {
-            throw new StartException(PROPERTY + "=" + executable + " (Python " + version + ") has no shared libpython. Install it"
-                    + " (Debian: apt install libpython3." + version.split("\\.")[1] + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared)"
+            throw wrong(executable, " (Python " + version + ") has no shared libpython. Install it (Debian: apt install"
+                    + " libpython3." + version.split("\\.")[1] + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared)"
                     + " or name an interpreter that has one");
         }
     }
 
-    private static void requireVersion(String executable, String what, Map<String, String> facts, Properties built, String remedy) {
+    private static void requireVersion(String executable, String what, Map<String, String> facts, Properties built,
+            String remedy) {
         String installed = facts.getOrDefault(what, "");
         String needed = built.getProperty(what);
         if (!installed.equals(needed)) {
-            throw new StartException(PROPERTY + "=" + executable + " has " + what + " "
-                    + (installed.isEmpty() ? "not installed" : installed) + ", this jar needs " + needed + remedy);
+            throw wrong(executable, " has " + what + " " + (installed.isEmpty() ? "not installed" : installed)
+                    + ", this jar needs " + needed + remedy);
         }
+    }
+
+    private static StartException wrong(String executable, String problem) {
+        return wrong(executable, problem, null);
+    }
+
+    private static StartException wrong(String executable, String problem, Exception cause) {
+        return new StartException(PROPERTY + "=" + executable + problem, cause);
     }
 
     private static boolean isTooOld(String version) {
@@ -91,18 +101,18 @@ public record PythonEnvironment(String executable, String libpython, String vers
             var answer = CompletableFuture.supplyAsync(() -> read(process));
             if (!process.waitFor(PROBE_SECONDS, TimeUnit.SECONDS)) {
                 process.destroyForcibly();
-                throw new StartException(PROPERTY + "=" + executable + " did not answer within " + PROBE_SECONDS + " s");
+                throw wrong(executable, " did not answer within " + PROBE_SECONDS + " s");
             }
             if (process.exitValue() != 0) {
-                throw new StartException(PROPERTY + "=" + executable + " is no working Python 3.11+: " + answer.join().strip());
+                throw wrong(executable, " is no working Python 3.11+: " + answer.join().strip());
             }
             return answer.join();
         } catch (IOException e) {
-            throw new StartException(PROPERTY + "=" + executable + " could not be run (" + e.getMessage()
-                    + "); give the full path of the interpreter that has quotahost, such as /opt/quotahost/bin/python3", e);
+            throw wrong(executable, " could not be run (" + e.getMessage() + "); give the full path of the interpreter"
+                    + " that has quotahost, such as /opt/quotahost/bin/python3", e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new StartException(PROPERTY + "=" + executable + ": interrupted while it was asked", e);
+            throw wrong(executable, ": interrupted while it was asked", e);
         }
     }
 

@@ -6,12 +6,15 @@ import org.jpype.JPypeContext;
 /**
  * Has JPype wait with its shutdown until Kafka has shut down.
  *
- * <p>JPype's shutdown hook interrupts every non-daemon thread, which would make a broker stop uncleanly. But first it waits
- * for the hooks that are registered with it, and the one that this class registers waits for Kafka's.
+ * <p>JPype's shutdown hook interrupts every non-daemon thread, which would make a broker stop uncleanly. But first it
+ * waits for the hooks that are registered with it, and the one that this class registers waits for Kafka's.
  */
 final class ShutdownOrder {
     static final String KAFKA_HOOK = "kafka-shutdown-hook";
-    /** The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without Kafka's (a test) this is the wait. */
+    /**
+     * The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without Kafka's (a test) this is
+     * the wait.
+     */
     private static final long APPEARS_WITHIN_MS = 1_000;
 
     private ShutdownOrder() {}

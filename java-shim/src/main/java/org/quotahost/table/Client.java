@@ -23,7 +23,10 @@ final class Client {
     /** By quota type, the beat of the table's clock at which Kafka asked for it last; written only when it differs. */
     final int[] seen = new int[Tags.TYPES];
 
-    /** A supplier failed for this client: it shares the newcomers' tags or keeps its last ones, and the host tries again. */
+    /**
+     * A supplier failed for this client: it shares the newcomers' tags or keeps its last ones, and the host tries
+     * again.
+     */
     boolean unresolved;
 
     Client(String principal, String clientId, int now) {

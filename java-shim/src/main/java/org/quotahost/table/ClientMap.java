@@ -6,8 +6,8 @@ import java.util.function.Consumer;
 /**
  * The quota table's clients by principal and client-id: one hash table of chains, of a fixed size.
  *
- * <p>Any thread reads without a lock; one thread at a time writes, under the table's lock. Two nested ConcurrentHashMaps
- * would take twice as many steps, 57 ns for a look-up (docs/benchmarks.md).
+ * <p>Any thread reads without a lock; one thread at a time writes, under the table's lock. Two nested
+ * ConcurrentHashMaps would take twice as many steps, 57 ns for a look-up (docs/benchmarks.md).
  */
 final class ClientMap {
     /** A longer chain is no accident: somebody chose the names. Clients that would lengthen it stay newcomers. */
@@ -26,7 +26,9 @@ final class ClientMap {
     /** The client with these names, or null. */
     Client get(String principal, String clientId) {
         Client client = chains.getAcquire(slot(principal, clientId));
-        while (client != null && !(client.clientId.equals(clientId) && client.principal.equals(principal))) client = client.next;
+        while (client != null && !(client.clientId.equals(clientId) && client.principal.equals(principal))) {
+            client = client.next;
+        }
         return client;
     }
 
@@ -42,7 +44,10 @@ final class ClientMap {
         return true;
     }
 
-    /** Removes a client that is there. It keeps its link, so that a reader that stands on it finds the rest of the chain. */
+    /**
+     * Removes a client that is there. It keeps its link, so that a reader that stands on it finds the rest of the
+     * chain.
+     */
     void remove(Client client) {
         int slot = slot(client.principal, client.clientId);
         Client before = chains.getAcquire(slot);

@@ -10,9 +10,9 @@ import org.quotahost.fence.Fence;
 /**
  * The factor in force, which is the host's or the fallback's, and the way on which all limits follow it.
  *
- * <p>Limits go down by a Ramp and up at once. If there is a fence, a PAUSE is the fence's: it turns produce requests back,
- * and the produce limits stay as they were, so that producers go on without a delay afterwards. Limits change under the
- * table's lock only.
+ * <p>Limits go down by a Ramp and up at once. If there is a fence, a PAUSE is the fence's: it turns produce requests
+ * back, and the produce limits stay as they were, so that producers go on without a delay afterwards. Limits change
+ * under the table's lock only.
  */
 public final class FactorInForce {
     private final Scopes scopes;
@@ -43,7 +43,10 @@ public final class FactorInForce {
         return cause;
     }
 
-    /** The number that produce limits are multiplied by: on its way to the factor in force, or as before a PAUSE of the fence. */
+    /**
+     * The number that produce limits are multiplied by: on its way to the factor in force, or as before a PAUSE of
+     * the fence.
+     */
     public double limitFactor() {
         synchronized (lock) {
             return produceRamp.value();
@@ -77,9 +80,13 @@ public final class FactorInForce {
         move();
     }
 
-    /** Takes the limits as far towards the factor in force as max.mute allows now; Watch calls it until they are there. */
+    /**
+     * Takes the limits as far towards the factor in force as max.mute allows now; Watch calls it until they are
+     * there.
+     */
     public void move() {
-        // Kafka's MBeans are read without the lock, and only when the factor falls below 1: later rates are throttled ones.
+        // Kafka's MBeans are read without the lock, and only when the factor falls below 1: later rates are throttled
+        // ones.
         Map<Integer, Map<List<String>, Double>> rates = value() < 1 && !reduced ? rates() : Map.of();
         synchronized (lock) {
             double factor = value();

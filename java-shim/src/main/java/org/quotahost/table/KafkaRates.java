@@ -16,8 +16,8 @@ import org.slf4j.LoggerFactory;
  * Reads the rates that Kafka measures for its quotas, by the two values of the metric tags.
  *
  * <p>They are MBeans of this JVM, which Kafka's JmxReporter (on by default) registers:
- * kafka.server:type=Produce|Fetch,user=...,client-id=..., attribute byte-rate. A tag whose value is empty is left out of the
- * name. JMX takes locks, so no request thread may come here.
+ * kafka.server:type=Produce|Fetch,user=...,client-id=..., attribute byte-rate. A tag whose value is empty is left out
+ * of the name. JMX takes locks, so no request thread may come here.
  */
 final class KafkaRates {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.rates");
@@ -35,7 +35,9 @@ final class KafkaRates {
 
     private KafkaRates() {}
 
-    /** The rates of all scopes of a type now, in bytes/s by (user tag, client-id tag); empty for types without bytes. */
+    /**
+     * The rates of all scopes of a type now, in bytes/s by (user tag, client-id tag); empty for types without bytes.
+     */
     static Map<List<String>, Double> of(ClientQuotaType type) {
         Map<List<String>, Double> rates = new HashMap<>();
         String bean = BYTES.get(type);
@@ -56,13 +58,17 @@ final class KafkaRates {
         return rates;
     }
 
-    /** What Kafka measures for one scope now: the rate in the type's unit, and its latest delay in ms; NaN for unknown. */
+    /**
+     * What Kafka measures for one scope now: the rate in the type's unit, and its latest delay in ms; NaN for
+     * unknown.
+     */
     static double[] now(ClientQuotaType type, Tags tags) {
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             ObjectName name = new ObjectName("kafka.server:type=" + BEANS.get(type) + key(Tags.USER, tags.user)
                     + key(Tags.CLIENT_ID, tags.clientId));
-            return new double[] {orNaN(number(server, name, RATES.get(type))), orNaN(number(server, name, "throttle-time"))};
+            Double rate = number(server, name, RATES.get(type));
+            return new double[] {orNaN(rate), orNaN(number(server, name, "throttle-time"))};
         } catch (JMException | RuntimeException e) {
             return new double[] {Double.NaN, Double.NaN};
         }

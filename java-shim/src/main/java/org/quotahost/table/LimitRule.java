@@ -6,9 +6,9 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 /**
  * Makes of a base rate the limit that Kafka gets: null (unlimited) or a finite number above 0.
  *
- * <p>Kafka's throttle time is (rate - bound) / bound x window, without a cap (ClientQuotaManager, QuotaUtils), so no factor
- * may take a limit below the floor. A base rate that is itself below the floor stays as the operator set it. Scopes applies
- * the rule to all tags whenever it changes.
+ * <p>Kafka's throttle time is (rate - bound) / bound x window, without a cap (ClientQuotaManager, QuotaUtils), so no
+ * factor may take a limit below the floor. A base rate that is itself below the floor stays as the operator set it.
+ * Scopes applies the rule to all tags whenever it changes.
  *
  * @param factor 0..1, multiplies the base rates of the factored types; of an unlimited client its measured rate
  * @param produceFactor the same for PRODUCE, which a PAUSE leaves as it was if the fence turns requests back
@@ -16,7 +16,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * @param factored the types that the factor multiplies
  * @param shadow nothing is enforced: every limit is null
  */
-public record LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
+public record LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored,
+        boolean shadow) {
     static final LimitRule DEFAULT = new LimitRule(1, 1, 35_000, Set.of(ClientQuotaType.PRODUCE), false);
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
     /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */

@@ -14,14 +14,15 @@ import org.quotahost.util.Histogram;
 import org.quotahost.util.Reply;
 
 /**
- * The quota table: the host's answers by client, for the request threads, which only read: no lock, no allocation on a hit.
+ * The quota table: the host's answers by client, for the request threads, which only read: no lock, no allocation on
+ * a hit.
  *
- * <p>A client that is not in the table gets the newcomers' tags, which all such clients share, with a limit of their own,
- * and is posted to the inbox. The host takes it from there and publishes an answer.
+ * <p>A client that is not in the table gets the newcomers' tags, which all such clients share, with a limit of their
+ * own, and is posted to the inbox. The host takes it from there and publishes an answer.
  *
- * <p>The table has room for clients.max clients. It forgets a client only when that has been silent for clients.idle, by
- * default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being forgotten, and a flood of
- * new names fills the table once and then shares the newcomers' limit.
+ * <p>The table has room for clients.max clients. It forgets a client only when that has been silent for clients.idle,
+ * by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being forgotten, and a
+ * flood of new names fills the table once and then shares the newcomers' limit.
  */
 public final class QuotaTable {
     /** Kafka drops a sensor that was not used for an hour (ClientQuotaManager). */
@@ -76,13 +77,19 @@ public final class QuotaTable {
         return scopes.newcomers;
     }
 
-    /** The limit of a scope, null for unlimited (ClientQuotaCallback.quotaLimit). Kafka may hand the tags back as a copy. */
+    /**
+     * The limit of a scope, null for unlimited (ClientQuotaCallback.quotaLimit). Kafka may hand the tags back as a
+     * copy.
+     */
     public Double limit(int type, Map<String, String> tags) {
         Tags known = tags instanceof Tags t ? t : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
         return (known == null ? scopes.newcomers : known).limit(type);
     }
 
-    /** Grows whenever limits of a type have changed that Kafka may have in its sensors (ClientQuotaCallback.quotaResetRequired). */
+    /**
+     * Grows whenever limits of a type have changed that Kafka may have in its sensors
+     * (ClientQuotaCallback.quotaResetRequired).
+     */
     public int generation(int type) {
         return scopes.generation(type);
     }
@@ -249,7 +256,10 @@ public final class QuotaTable {
 
     // ---- writing, under the lock -----------------------------------------------------------------------------
 
-    /** Stores one client's answer; sets reset for the types that Kafka has to read again. Answers whether anything changed. */
+    /**
+     * Stores one client's answer; sets reset for the types that Kafka has to read again. Answers whether anything
+     * changed.
+     */
     private boolean store(Batch.Lookup lookup, Answers.Answer answer, boolean[] reset) {
         Client old = clients.get(lookup.principal(), lookup.clientId());
         if (old == null && size >= clientsMax) return false;
@@ -264,7 +274,8 @@ public final class QuotaTable {
             unresolved |= failed;
             // After a failure a client keeps the quota that it has; a client that has none is a newcomer.
             next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.groups());
-            suppliers[type] = failed && from != null && from != scopes.newcomers ? old.suppliers[type] : answer.supplier(type);
+            suppliers[type] = failed && from != null && from != scopes.newcomers ? old.suppliers[type]
+                    : answer.supplier(type);
             changed |= assign(from, next[type], type, answer, reset);
         }
         client.unresolved = unresolved;

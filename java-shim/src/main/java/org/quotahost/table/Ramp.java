@@ -10,7 +10,10 @@ import java.util.ArrayDeque;
  * contains nothing from before the step, and the next step may follow. FactorInForce calls it under the table's lock.
  */
 final class Ramp {
-    /** Below this value the limits of all but absurdly high quotas are at the floor: the ramp goes to its target at once. */
+    /**
+     * Below this value the limits of all but absurdly high quotas are at the floor: the ramp goes to its target at
+     * once.
+     */
     private static final double NEGLIGIBLE = 1e-5;
 
     private long windowNanos = 11_000_000_000L;

@@ -8,10 +8,11 @@ import java.util.function.ObjIntConsumer;
 import org.apache.kafka.common.utils.Sanitizer;
 
 /**
- * All tags that the table has handed out and not yet forgotten, by their two values, and the rule that makes their limits.
+ * All tags that the table has handed out and not yet forgotten, by their two values, and the rule that makes their
+ * limits.
  *
- * <p>A scope is the set of clients that share one pair of tags, and so one sensor of Kafka's and one limit. Request threads
- * call find() and generation(); all else is called under the table's lock.
+ * <p>A scope is the set of clients that share one pair of tags, and so one sensor of Kafka's and one limit. Request
+ * threads call find() and generation(); all else is called under the table's lock.
  */
 final class Scopes {
     static final String NEWCOMERS = "<newcomers>";
@@ -25,7 +26,8 @@ final class Scopes {
     final Tags newcomers = of(NEWCOMERS, "");
 
     Scopes() {
-        for (int type = 0; type < Tags.TYPES; type++) newcomers.join(type); // they have a holder for ever, so sweep() never forgets them
+        // With a holder for each type they are never orphaned, and sweep() does not forget them.
+        for (int type = 0; type < Tags.TYPES; type++) newcomers.join(type);
     }
 
     /** The tags with these values, or null. Kafka hands the values back in a map of its own, so both may be null. */
@@ -59,7 +61,8 @@ final class Scopes {
 
     private Tags make(String user, String clientId) {
         Tags tags = new Tags(user, clientId);
-        for (int type = 0; newcomers != null && type < Tags.TYPES; type++) tags.standIn(type, newcomers.base(type), false);
+        if (newcomers == null) return tags; // these are the newcomers' own
+        for (int type = 0; type < Tags.TYPES; type++) tags.standIn(type, newcomers.base(type), false);
         return tags;
     }
 
@@ -76,7 +79,8 @@ final class Scopes {
     }
 
     /**
-     * Gives every scope the rate that a factor multiplies if it is unlimited: the measured rate, or else the newcomers'.
+     * Gives every scope the rate that a factor multiplies if it is unlimited: the measured rate, or else the
+     * newcomers'.
      *
      * @param rates by (user tag, client-id tag), in the type's unit
      * @param least a lower measured rate is not used

@@ -14,8 +14,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 /**
  * The metric tags of one scope, as the map that Kafka gets, and the limits of the scope.
  *
- * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its sensors by
- * the values alone, joined by ':'; the user is sanitized and has no ':', so no two scopes share a sensor.
+ * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
+ * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two scopes share a sensor.
  *
  * <p>Request threads read it; the table alone writes it, under its lock.
  */
@@ -118,7 +118,10 @@ final class Tags extends AbstractMap<String, String> {
         orphanedAt = NEVER;
     }
 
-    /** A client gets other tags. After the last one these stay for a while, unlimited. Answers whether the limit has changed. */
+    /**
+     * A client gets other tags. After the last one these stay for a while, unlimited. Answers whether the limit has
+     * changed.
+     */
     boolean leave(int type, int beat) {
         drop(type, beat);
         if (holders[type] > 0) return false;

@@ -45,7 +45,8 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
 
     /** Null if the client is exempt, or if Kafka measures it together with others or not at all. */
     private Measured measured() {
-        if (tags.exempt(type.ordinal()) || !tags.clientId.equals(clientId) || !tags.user.equals(Sanitizer.sanitize(principal))) return null;
+        boolean own = tags.clientId.equals(clientId) && tags.user.equals(Sanitizer.sanitize(principal));
+        if (!own || tags.exempt(type.ordinal())) return null;
         double[] now = KafkaRates.now(type, tags);
         return Double.isNaN(now[0]) ? null : new Measured(this, now[0], Double.isNaN(now[1]) ? 0 : now[1]);
     }

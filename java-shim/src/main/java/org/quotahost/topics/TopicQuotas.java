@@ -10,12 +10,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence turns back
- * produce requests to those topics that take in more than is expected of them.
+ * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence
+ * turns back produce requests to those topics that take in more than is expected of them.
  *
  * <p>They are the fence's business, since no ClientQuotaCallback sees a topic. Python configures them, the thread of
- * TopicWatch reads Kafka's meters and hands the fence the topics, and request threads read what the fence has. The meters
- * count a request once it is appended, so a request that is turned back does not count.
+ * TopicWatch reads Kafka's meters and hands the fence the topics, and request threads read what the fence has. The
+ * meters count a request once it is appended, so a request that is turned back does not count.
  */
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
@@ -51,8 +51,8 @@ public final class TopicQuotas {
     public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error) {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
-        configured = Double.isNaN(bytesPerSecond) ? null
-                : new Configuration(new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), TopicQuotaError.of(error));
+        configured = Double.isNaN(bytesPerSecond) ? null : new Configuration(
+                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), TopicQuotaError.of(error));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -125,8 +125,8 @@ public final class TopicQuotas {
         if (Objects.equals(next, overThreshold)) return;
         if (next != null && !Fence.installed() && !warnedOfNoFence) {
             warnedOfNoFence = true;
-            LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence: nothing is"
-                    + " turned back", over.keySet());
+            LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"
+                    + " nothing is turned back", over.keySet());
         }
         overThreshold = next;
         Fence.turnBack(next);

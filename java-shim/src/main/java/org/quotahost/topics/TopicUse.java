@@ -9,16 +9,18 @@ import org.slf4j.LoggerFactory;
 /**
  * How much one topic takes in, compared with what is expected of it, and how many of its requests were turned back.
  *
- * <p>A topic is over its threshold while its one-minute rate is above the expected one and it has used up its credit. The
- * credit grows by the expected bytes and shrinks by the bytes that come in. By the rate alone a topic that has sent a burst
- * would be turned back for minutes, until the mean has forgotten the burst, and clients would give its records up
- * (delivery.timeout.ms).
+ * <p>A topic is over its threshold while its one-minute rate is above the expected one and it has used up its credit.
+ * The credit grows by the expected bytes and shrinks by the bytes that come in. By the rate alone a topic that has
+ * sent a burst would be turned back for minutes, until the mean has forgotten the burst, and clients would give its
+ * records up (delivery.timeout.ms).
  *
  * <p>Only the thread of TopicWatch uses it, but for countTurnedBack().
  */
 final class TopicUse {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
-    /** The credit in seconds of the expected rate: saved up while a client waits to try again, and owed after a burst. */
+    /**
+     * The credit in seconds of the expected rate: saved up while a client waits to try again, and owed after a burst.
+     */
     private static final double MOST = 5, LEAST = -30;
     private static final long QUIET_NANOS = 60_000_000_000L;
 
@@ -31,7 +33,10 @@ final class TopicUse {
     private double credit;
     private long count = -1;
     private long readAt;
-    /** For the log: a period in which requests are turned back is open, how many were by its begin and by now, and when. */
+    /**
+     * For the log: a period in which requests are turned back is open, how many were by its begin and by now, and
+     * when.
+     */
     private boolean periodOpen;
     private long countAtBegin;
     private long countNow;
@@ -56,7 +61,8 @@ final class TopicUse {
     boolean update(TopicMeters.Reading now, double bytesPerSecond, long nanos) {
         expected = bytesPerSecond;
         rate = meter.update(now, nanos);
-        credit = count < 0 ? MOST * expected : credit + expected * (nanos - readAt) / 1e9 - Math.max(0, now.count() - count);
+        credit = count < 0 ? MOST * expected
+                : credit + expected * (nanos - readAt) / 1e9 - Math.max(0, now.count() - count);
         credit = Math.max(LEAST * expected, Math.min(MOST * expected, credit));
         count = now.count();
         readAt = nanos;
@@ -73,14 +79,16 @@ final class TopicUse {
             lastTurnedBackAt = nanos;
         } else if (periodOpen && nanos - lastTurnedBackAt >= QUIET_NANOS) {
             periodOpen = false;
-            LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic, countNow - countAtBegin);
+            LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
+                    countNow - countAtBegin);
         }
     }
 
     private void logBegin(double total, TopicThresholds thresholds) {
         countAtBegin = countNow;
-        LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and this broker {} where"
-                + " {} are{}", topic, bytes(rate), bytes(expected), bytes(total), bytes(thresholds.total()),
+        LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and this"
+                + " broker {} where {} are{}",
+                topic, bytes(rate), bytes(expected), bytes(total), bytes(thresholds.total()),
                 Fence.inShadow() ? " (only counted: mode=shadow)" : "");
     }
 

@@ -8,14 +8,16 @@ import org.slf4j.LoggerFactory;
 /**
  * The thread that has the topic quotas read Kafka's meters, without Python and not on a request thread.
  *
- * <p>Requests that come in between two readings are let in, and a client may send a lot in that time. So the thread reads
- * often when the broker takes in almost as much as is expected, and seldom otherwise.
+ * <p>Requests that come in between two readings are let in, and a client may send a lot in that time. So the thread
+ * reads often when the broker takes in almost as much as is expected, and seldom otherwise.
  */
 public final class TopicWatch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
     /** Pauses between two readings: near the threshold of the broker, else, and without topic quotas. */
     private static final long NEAR_MS = 20, FAR_MS = 100, IDLE_MS = 500;
-    /** With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most. */
+    /**
+     * With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most.
+     */
     private static final long PAUSE_PER_READING = 9;
 
     private final TopicQuotas quotas;

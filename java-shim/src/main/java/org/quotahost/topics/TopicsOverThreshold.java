@@ -25,7 +25,8 @@ record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException answer
         TopicUse over = null;
         for (int i = 0; i < results.size(); i++) {
             var resource = actions.get(i).resourcePattern();
-            if (resource.resourceType() != ResourceType.TOPIC || results.get(i) != AuthorizationResult.ALLOWED) continue;
+            boolean topic = resource.resourceType() == ResourceType.TOPIC;
+            if (!topic || results.get(i) != AuthorizationResult.ALLOWED) continue;
             TopicUse use = topics.get(resource.name());
             if (use != null) use.countTurnedBack();
             if (over == null) over = use;

@@ -10,9 +10,9 @@ import org.apache.kafka.common.config.types.Password;
 /**
  * A broker's properties, read as texts and by listener.
  *
- * <p>Kafka hands plugins a map whose values are partly parsed (Password, List, Integer) and partly not. This record reads
- * both forms in one way, for whoever derives something from the broker's own properties: the host's configuration, the
- * brokers' principals, a client's configuration. Values may be secrets.
+ * <p>Kafka hands plugins a map whose values are partly parsed (Password, List, Integer) and partly not. This record
+ * reads both forms in one way, for whoever derives something from the broker's own properties: the host's
+ * configuration, the brokers' principals, a client's configuration. Values may be secrets.
  */
 public record BrokerConfigs(Map<String, ?> values) {
     /** Every property of quotahost begins with this; Kafka leaves the choice of the names behind it to the callback. */
@@ -41,7 +41,10 @@ public record BrokerConfigs(Map<String, ?> values) {
         return textOr("inter.broker.listener.name", textOr("security.inter.broker.protocol", "PLAINTEXT"));
     }
 
-    /** The security protocol of a listener by listener.security.protocol.map; a listener may be named like its protocol. */
+    /**
+     * The security protocol of a listener by listener.security.protocol.map; a listener may be named like its
+     * protocol.
+     */
     public String protocol(String listener) {
         for (String pair : text("listener.security.protocol.map").split(",")) {
             String[] parts = pair.strip().split(":");

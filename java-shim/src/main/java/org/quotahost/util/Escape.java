@@ -3,8 +3,8 @@ package org.quotahost.util;
 /**
  * Writes any text as one field of a tab-separated line, and such lines as plain ASCII.
  *
- * <p>Principals and client-ids may contain tabs, line breaks and any other character, and the lines in which operators and
- * Python read them pass through pipes, arguments and consoles of unknown encodings. Python's half is
+ * <p>Principals and client-ids may contain tabs, line breaks and any other character, and the lines in which
+ * operators and Python read them pass through pipes, arguments and consoles of unknown encodings. Python's half is
  * {@code quotahost.host.messages}.
  */
 public final class Escape {
@@ -24,7 +24,10 @@ public final class Escape {
         return text.replace("\\", "\\\\").replace("\t", "\\t");
     }
 
-    /** A line of fields in which every other character than printable ASCII and the tabs is a backslash, u and four digits. */
+    /**
+     * A line of fields in which every other character than printable ASCII and the tabs is a backslash, u and four
+     * digits.
+     */
     public static String ascii(String line) {
         StringBuilder plain = new StringBuilder(line.length());
         for (char c : line.toCharArray()) {

@@ -5,12 +5,13 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /**
  * Counts times in fixed buckets, so that a quantile costs neither memory nor a lock.
  *
- * <p>The quota table keeps in it how long new clients wait for their answer; the gauges ResolveTimeP50 and ResolveTimeP99
- * read it.
+ * <p>The quota table keeps in it how long new clients wait for their answer; the gauges ResolveTimeP50 and
+ * ResolveTimeP99 read it.
  */
 public final class Histogram {
     /** Upper bounds of the buckets in seconds; one more bucket counts the times above the last bound. */
-    static final double[] BOUNDS = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+    static final double[] BOUNDS =
+            {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 
     private final AtomicLongArray counts = new AtomicLongArray(BOUNDS.length + 1);
 

@@ -7,7 +7,8 @@ import java.util.function.LongSupplier;
 /**
  * A daemon thread that does one task again and again until it is closed, without Python.
  *
- * <p>Both threads that must go on while Python hangs are of this kind: Watch in the package host and TopicWatch in topics.
+ * <p>Both threads that must go on while Python hangs are of this kind: Watch in the package host and TopicWatch in
+ * topics.
  */
 public final class PeriodicThread {
     /** A broker that stops waits no longer than this for a task that hangs. */

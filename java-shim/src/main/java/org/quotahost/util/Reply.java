@@ -5,8 +5,8 @@ import java.util.concurrent.Callable;
 /**
  * A reply to a question of Python's, in which a failure is a text and never an exception.
  *
- * <p>JPype makes a Python class of each kind of Java exception on the thread that meets it first. If the JVM is shutting
- * down at that moment, this crashes it. Python raises an error of its own instead ({@code bridge.py}).
+ * <p>JPype makes a Python class of each kind of Java exception on the thread that meets it first. If the JVM is
+ * shutting down at that moment, this crashes it. Python raises an error of its own instead ({@code bridge.py}).
  */
 public final class Reply {
     private Reply() {}

@@ -15,7 +15,10 @@ import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 
 class ClientMapTest {
-    /** Adding what isn't there and removing what is, in any order, against a map of pairs; few names, so chains are long. */
+    /**
+     * Adding what isn't there and removing what is, in any order, against a map of pairs; few names, so chains are
+     * long.
+     */
     @Property(tries = 300)
     void itHoldsWhatAMapWouldHold(@ForAll @Size(max = 200) List<@IntRange(max = 99) Integer> steps) {
         ClientMap map = new ClientMap(0);

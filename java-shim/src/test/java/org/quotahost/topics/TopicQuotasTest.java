@@ -58,7 +58,10 @@ class TopicQuotasTest {
         }
     }
 
-    /** Producers offer so many bytes/s, and what isn't turned back is appended. Answers the longest hold of any topic, in ms. */
+    /**
+     * Producers offer so many bytes/s, and what isn't turned back is appended. Answers the longest hold of any topic,
+     * in ms.
+     */
     private long run(long seconds, Map<String, Double> offers) {
         long longest = 0;
         Map<String, Long> passed = new HashMap<>();
