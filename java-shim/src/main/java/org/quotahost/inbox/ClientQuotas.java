@@ -62,9 +62,4 @@ public final class ClientQuotas {
     void replay() {
         unreported.addAll(quotas.keySet());
     }
-
-    void clear() {
-        quotas.clear();
-        unreported.clear();
-    }
 }

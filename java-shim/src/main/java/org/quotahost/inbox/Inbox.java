@@ -137,14 +137,6 @@ public final class Inbox {
         eventArrived();
     }
 
-    /** Forgets everything: the last callback was closed. */
-    synchronized void clear() {
-        while (!takeClients().isEmpty()) continue;
-        takeEvents();
-        clientQuotas.clear();
-        cluster = null;
-    }
-
     /** @param bound how many posted clients may wait (inbox.max) */
     public void max(int bound) {
         max = bound;
