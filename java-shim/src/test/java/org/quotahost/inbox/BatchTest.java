@@ -12,8 +12,9 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 
+/** The format in which Python reads a batch. */
 class BatchTest {
-    /** As quotahost.shim.parse reads it: lengths in code points, then all the texts as one. */
+    /** Reads a batch as Python does: the lengths in code points, then all texts as one. */
     private static List<String> read(byte[] bytes) {
         ByteBuffer in = ByteBuffer.wrap(bytes);
         int[] lengths = new int[in.getInt()];
@@ -43,7 +44,10 @@ class BatchTest {
         assertEquals(expected.stream().map(BatchTest::wellFormed).toList(), read);
     }
 
-    /** Half a surrogate pair, which a principal builder may leave in a name, becomes a question mark. */
+    /**
+     * The text as UTF-8 can express it: half a surrogate pair, as a principal builder may make it, becomes a question
+     * mark.
+     */
     private static String wellFormed(String text) {
         return new String(text.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
     }

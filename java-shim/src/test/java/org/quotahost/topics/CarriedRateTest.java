@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** Kafka's one-minute rate, known before the meter itself ticks. */
+/** The one-minute rate of Kafka's meter is known before the meter itself ticks. */
 class CarriedRateTest {
     private final SimulatedMeters meters = new SimulatedMeters();
     private final TopicMeters found = new TopicMeters();
@@ -31,7 +31,7 @@ class CarriedRateTest {
     }
 
     @Test
-    void itSaysBeforeEachTickWhatTheMeterSaysAfterIt() {
+    void itKnowsBeforeEachTickTheRateThatTheMeterHasAfterIt() {
         update();
         for (int each : new int[] {100, 0, 7, 3_000, 3_000, 50}) {
             double before = pass(5_000, each);

@@ -49,6 +49,7 @@ class TopicQuotasTest {
         quotas.configure(total, names, rates, new String[] {"snapshots"}, error);
     }
 
+    /** Whether a produce request to these topics goes on. */
     private boolean passes(String... topics) {
         try {
             fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write(topics));
@@ -59,8 +60,9 @@ class TopicQuotasTest {
     }
 
     /**
-     * Producers offer so many bytes/s, and what isn't turned back is appended. Answers the longest hold of any topic,
-     * in ms.
+     * Simulates producers that offer so many bytes/s by topic; what is not turned back is appended.
+     *
+     * @return for how many ms at a time a topic was turned back, at the longest
      */
     private long run(long seconds, Map<String, Double> offers) {
         long longest = 0;
@@ -79,12 +81,14 @@ class TopicQuotasTest {
         return longest;
     }
 
+    /** The bytes/s of a topic that are appended on average, while producers offer so many by topic. */
     private double mean(String topic, long seconds, Map<String, Double> offers) {
         long before = meters.count(topic);
         run(seconds, offers);
         return (meters.count(topic) - before) / (double) seconds;
     }
 
+    /** Has producers send until all these topics are over their thresholds. */
     private void exceed(String... topics) {
         for (int i = 0; i < 300 && quotas.over().size() < topics.length; i++) {
             for (String topic : topics) meters.append(topic, (long) (TOTAL / 2));
@@ -95,7 +99,7 @@ class TopicQuotasTest {
 
     @ParameterizedTest
     @ValueSource(doubles = {1.2, 3, 20, 100})
-    void aGreedyTopicIsHeldWithinATenthOfItsShareAndTheImportantOneKeepsItsRate(double times) {
+    void aGreedyTopicStaysWithinATenthOfItsShareAndTheImportantOneKeepsItsRate(double times) {
         configure(TOTAL, Map.of("important", 1_500_000.0));
         var offers = Map.of("important", 1_490_000.0, "modest", 745_000.0, "greedy", 750_000 * times);
         run(300, offers);
@@ -109,7 +113,7 @@ class TopicQuotasTest {
     }
 
     @Test
-    void whatOthersLeaveIsTheGreedyOnesToo() {
+    void theGreedyTopicGetsWhatTheOthersLeave() {
         configure(TOTAL, Map.of("important", 1_500_000.0));
         var offers = Map.of("important", 500_000.0, "greedy", 20_000_000.0);
         run(300, offers);
@@ -119,7 +123,7 @@ class TopicQuotasTest {
 
     @ParameterizedTest
     @ValueSource(doubles = {2, 50, 1_000})
-    void noTopicIsHeldForMuchLongerThan30SecondsAtATimeHoweverMuchItSentAtFirst(double times) {
+    void noTopicIsTurnedBackForMuchLongerThan30SecondsAtATimeHoweverMuchItSentAtFirst(double times) {
         configure(TOTAL, Map.of("important", 1_500_000.0, "modest", 750_000.0));
         long longest = run(900, Map.of("important", 1_490_000.0, "modest", 740_000.0, "greedy", 750_000 * times));
 
@@ -189,7 +193,7 @@ class TopicQuotasTest {
 
     @ParameterizedTest
     @EnumSource(names = {"NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"})
-    void clientsHearTheErrorThatTheOperatorChose(Errors error) {
+    void clientsGetTheErrorThatTheOperatorChose(Errors error) {
         configure(TOTAL, Map.of(), error.name());
         exceed("greedy");
 
