@@ -17,8 +17,9 @@ from typing import Final
 
 from quotahost.discovery.build import models
 from quotahost.discovery.entry_points import PluginError
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions
+from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
@@ -74,7 +75,14 @@ class Host:
             self._log_notes(translation)
             self._shim.starting(settings.start_timeout.total_seconds())
             self._broker = HostBroker(self._shim, settings)
-            self._builder = Builder(self._broker, self._shim, self._changed.add)
+            self._disks = DiskMonitor(
+                self._broker,
+                self._shim,
+                node_id(self._broker.properties()),
+                lambda: self._broker.settings,
+                self._clock,
+            )
+            self._builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started)
             sections = self._builder.validate(settings)
             plugins = self._builder.build(settings, sections)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
@@ -219,5 +227,6 @@ class Host:
     def _close(self) -> None:
         self._scheduler.close()
         close(list(self._plugins), self._guard)
+        self._disks.close()
         if self._exporter:
             self._exporter.close()

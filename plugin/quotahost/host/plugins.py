@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from quotahost.api import Broker, DataSourceTask, Metrics, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
+from quotahost.api import (
+    Broker,
+    DataSourceTask,
+    Disks,
+    Metrics,
+    QuotaFactorSource,
+    QuotaPolicy,
+    QuotaSupplier,
+    Role,
+)
 from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
@@ -65,9 +74,16 @@ class PluginSet:
 class Builder:
     """Builds the plugins that settings name, for one broker."""
 
-    def __init__(self, broker: Broker, metrics: Metrics, answers_changed: Callable[..., None]) -> None:
-        """The three are what every plugin's context has."""
-        self._broker, self._metrics, self._answers_changed = broker, metrics, answers_changed
+    def __init__(
+        self,
+        broker: Broker,
+        metrics: Metrics,
+        answers_changed: Callable[..., None],
+        open_disks: Callable[[], Disks],
+    ) -> None:
+        """The arguments are what every plugin's context has."""
+        self._broker, self._metrics = broker, metrics
+        self._answers_changed, self._open_disks = answers_changed, open_disks
         self._node = node_id(broker.properties())
         roles = broker.properties().get("process.roles", "")
         # A controller alone keeps no records: it needs suppliers, and nothing that is about volumes.
@@ -106,11 +122,14 @@ class Builder:
         return PluginSet(plugins)
 
     def _new(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
-        node, broker, metrics = self._node, self._broker, self._metrics
-        made = discovery.build(role, name, settings, node, broker, metrics, self._answers_changed, section)
+        node, broker, disks = self._node, self._broker, self._open_disks
+        made = discovery.build(
+            role, name, settings, node, broker, self._metrics, self._answers_changed, disks, section
+        )
 
         def standby(name: str, metrics: Metrics) -> LoadedPlugin:
-            return discovery.build(Role.FACTOR_SOURCE, name, made.context.settings, node, broker, metrics)
+            now = made.context.settings
+            return discovery.build(Role.FACTOR_SOURCE, name, now, node, broker, metrics, open_disks=disks)
 
         made.context.factor_source = standby
         return made

@@ -11,6 +11,7 @@ from typing import Any, Final, Self, TypeVar
 
 from quotahost.api import Role
 from quotahost.discovery import build as discovery
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -64,6 +65,7 @@ class FakeHost:
         self._entry, self._node = _loaded(role, entry), node_id
         self.caller = Caller("fake-quotahost-host")
         self._task = Caller(f"fake-quotahost-task-{self.name}") if role is Role.TASK else self.caller
+        self._disks = DiskMonitor(self.broker, self.broker, node_id, lambda: self._settings_in_force)
         try:
             self.context, self.plugin = self._build(self._settings(properties or {}))
         except BaseException:
@@ -120,10 +122,11 @@ class FakeHost:
         """
         settings, plugin = self._settings(properties), self.plugin
         if settings.plugin.get(self.name, {}) == self.context.settings.plugin.get(self.name, {}):
-            self.context.settings = settings
+            self._settings_in_force = self.context.settings = settings
         elif callable(getattr(plugin, "reconfigure", None)):
             own = discovery.own_settings(self.role, self.name, settings, self._entry)
-            self.context.settings, self.context.section = settings, own
+            self._settings_in_force = self.context.settings = settings
+            self.context.section = own
             self.call("reconfigure()", lambda: plugin.reconfigure(own))
         else:
             context, new = self._build(settings)
@@ -152,6 +155,7 @@ class FakeHost:
 
     def end(self) -> None:
         """End the threads that stand for the host's."""
+        self._disks.close()
         self.caller.end()
         self._task.end()
 
@@ -179,8 +183,9 @@ class FakeHost:
 
     def _build(self, settings: Settings) -> tuple[Any, Any]:
         plugin, around = (self.role, self.name, self._entry), (self.broker, self.broker, self._announce)
+        self._settings_in_force = settings
         try:
-            made = partial(discovery.construct, *plugin, settings, self._node, *around)
+            made = partial(discovery.construct, *plugin, settings, self._node, *around, self._disks.started)
             built = self.caller.call(made, START_WITHIN)
         except (discovery.PluginError, ValueError):
             raise
