@@ -26,7 +26,7 @@ class FakeShim:
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
     exempted: list[tuple[list[str], list[str], bool]] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
     verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -135,8 +135,8 @@ class FakeShim:
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             del self.shown[key]
 
-    def set_factor(self, value: float, reason: str) -> None:
-        self.reasons.append(reason)
+    def set_factor(self, value: float, cause: str) -> None:
+        self.causes.append(cause)
         if value != (self.factors or [1.0])[-1]:
             self.factors.append(value)
 

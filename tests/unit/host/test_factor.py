@@ -72,7 +72,7 @@ class World:
 
     @property
     def reason(self) -> str:
-        return self.shim.reasons[-1]
+        return self.shim.causes[-1]
 
     def number(self, attribute: str) -> float:
         return self.shim.shown["Factor", "", attribute]

@@ -350,7 +350,7 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     shim.script.append(lambda: state.update(factor=mine.Factor(0.5, "other")))
     shim.idle(2)
     run(shim, clock)
-    assert (shim.factors, shim.reasons) == ([0.5], ["one", "other"])
+    assert (shim.factors, shim.causes) == ([0.5], ["one", "other"])
 
 
 @pytest.mark.parametrize(
