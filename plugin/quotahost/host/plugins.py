@@ -7,12 +7,14 @@ suppliers go to ``resolver``, the tasks to ``scheduler``, the factor source and 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 from quotahost.api import (
     Broker,
+    Context,
     DataSourceTask,
     Disks,
     Metrics,
@@ -122,17 +124,23 @@ class Builder:
         return PluginSet(plugins)
 
     def _new(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
-        node, broker, disks = self._node, self._broker, self._open_disks
-        made = discovery.build(
-            role, name, settings, node, broker, self._metrics, self._answers_changed, disks, section
-        )
+        made = self._construct(role, name, settings, section, self._metrics)
 
         def standby(name: str, metrics: Metrics) -> LoadedPlugin:
-            now = made.context.settings
-            return discovery.build(Role.FACTOR_SOURCE, name, now, node, broker, metrics, open_disks=disks)
+            now, role = made.context.settings, Role.FACTOR_SOURCE
+            return self._construct(role, name, now, discovery.plugin_settings(role, name, now), metrics)
 
         made.context.factor_source = standby
         return made
+
+    def _construct(
+        self, role: Role, name: str, settings: Settings, section: Any, metrics: Metrics
+    ) -> LoadedPlugin:
+        context = Context(
+            name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{name}"),
+            self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=metrics,
+        )  # fmt: skip
+        return discovery.construct(role, discovery.load(role, name), context)
 
 
 def _section(role: Role, name: str, settings: Settings) -> Any:

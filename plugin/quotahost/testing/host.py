@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,7 +10,8 @@ from importlib.metadata import EntryPoint
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from quotahost.api import Role
+from quotahost.api import Context, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.disks.monitor import DiskMonitor
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
@@ -182,16 +184,22 @@ class FakeHost:
         return Settings.from_properties(given)
 
     def _build(self, settings: Settings) -> tuple[Any, Any]:
-        plugin, around = (self.role, self.name, self._entry), (self.broker, self.broker, self._announce)
         self._settings_in_force = settings
         try:
-            made = partial(discovery.construct, *plugin, settings, self._node, *around, self._disks.started)
-            built = self.caller.call(made, START_WITHIN)
+            built = self.caller.call(partial(self._construct, settings), START_WITHIN)
         except (discovery.PluginError, ValueError):
             raise
         except BaseException as error:
             blame("building it", error, START_WITHIN, hanging=2, raising=1)
         return built.context, built.plugin
+
+    def _construct(self, settings: Settings) -> LoadedPlugin:
+        own = discovery.own_settings(self.role, self.name, settings, self._entry)
+        context = Context(
+            self.name, own, settings, self._node, logging.getLogger(f"quotahost.plugin.{self.name}"),
+            self._announce, open_disks=self._disks.started, broker=self.broker, metrics=self.broker,
+        )  # fmt: skip
+        return discovery.construct(self.role, self._entry, context)
 
     def _announce(self, principal: str | None = None, client_id: str | None = None) -> None:
         for name in (principal, client_id):

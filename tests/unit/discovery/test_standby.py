@@ -103,7 +103,7 @@ def test_its_own_properties_are_those_of_a_configured_plugin_and_it_is_named_onc
 
 def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
     made = start()
-    assert [context.name for context in built] == ["first"]
+    assert [context.log.name for context in built] == ["quotahost.plugin.first"]
     source = made.factor_source()
     assert source is not None
     assert source[0] == "first"
