@@ -31,10 +31,13 @@ def settings(**given: str) -> Settings:
     return Settings.from_properties({PREFIX + name: text for name, text in names.items()})
 
 
-def context(broker: FakeBroker | None = None, name: str = "mine", own: Any = None, **given: str) -> Context:
+def context(
+    broker: FakeBroker | None = None, name: str = "mine", own: Any = None, **given: str
+) -> Context[Any]:
     """Of broker 1."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    return Context(name, own, settings(**given), 1, log, broker=broker or FakeBroker())
+    broker = broker or FakeBroker()
+    return Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
 
 
 def eventually(condition: Callable[[], object]) -> None:

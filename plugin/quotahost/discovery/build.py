@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context, Role
-from quotahost.api.context import LoadedPlugin
+from quotahost.api import Broker, Context, Metrics, Role
+from quotahost.api.context import LoadedPlugin, nobody_asks
 from quotahost.discovery.entry_points import (
     Found,
     PluginError,
@@ -80,8 +80,9 @@ def build(
     name: str,
     settings: Settings,
     node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
+    broker: Broker,
+    metrics: Metrics,
+    answers_changed: Callable[..., None] = nobody_asks,
 ) -> LoadedPlugin:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
 
@@ -89,7 +90,7 @@ def build(
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    return construct(role, name, load(role, name), settings, node_id, answers_changed, broker)
+    return construct(role, name, load(role, name), settings, node_id, broker, metrics, answers_changed)
 
 
 def construct(
@@ -98,8 +99,9 @@ def construct(
     entry: Any,
     settings: Settings,
     node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
+    broker: Broker,
+    metrics: Metrics,
+    answers_changed: Callable[..., None] = nobody_asks,
 ) -> LoadedPlugin:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
@@ -108,10 +110,8 @@ def construct(
     """
     own = own_settings(role, name, settings, entry)
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    more: dict[str, Any] = {"answers_changed": answers_changed, "broker": broker}
-    more = {key: value for key, value in more.items() if value is not None}
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(name, own, settings, node_id, log, **more)
+        context = Context(name, own, settings, node_id, log, answers_changed, broker=broker, metrics=metrics)
         plugin = entry(context)
     with failing(role, name, "is not fit for its role"):
         return LoadedPlugin(role, checked(role, plugin), context)

@@ -138,7 +138,7 @@ class JavaShim:
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self._gauges.set(type, name, attribute, value)
 
-    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         self._gauges.add(type, name, attribute, by)
 
     def forget(self, type: str, name: str) -> None:

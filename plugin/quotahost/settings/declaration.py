@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from quotahost.errors import QuotahostError
 from quotahost.text import printable
-from quotahost.units import Unit
+from quotahost.units.show import Unit
 
 PREFIX: Final = "client.quota.callback."
 

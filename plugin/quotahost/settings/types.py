@@ -18,8 +18,8 @@ from pydantic_core.core_schema import no_info_before_validator_function
 
 from quotahost.model import QuotaType, State
 from quotahost.text import nearest
-from quotahost.units import Unit
 from quotahost.units.parse import parse_count
+from quotahost.units.show import Unit
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _USER: Final = "User:"

@@ -10,7 +10,7 @@ from quotahost.model import ClientUsage, LogDir
 
 @dataclass(slots=True)
 class FakeBroker:
-    """A ``quotahost.api.Broker`` for tests; change its attributes at any time.
+    """A ``quotahost.api.Broker`` and ``Metrics`` for tests; change its attributes at any time.
 
     Attributes:
         node: what ``properties()`` answers, such as ``{"log.dirs": "/data/1"}``.
@@ -66,6 +66,11 @@ class FakeBroker:
             raise self.usages
         return self.usages[:most]
 
+    def thread_ends(self) -> None:
+        """Nothing to do."""
+
+    # ---- quotahost.api.Metrics ----
+
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Remember it."""
         self.shown[type, name, attribute] = value
@@ -78,6 +83,3 @@ class FakeBroker:
         """Remember it no more."""
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             self.shown.pop(key, None)
-
-    def thread_ends(self) -> None:
-        """Nothing to do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -29,7 +30,7 @@ class FakeHost:
     Attributes:
         plugin: what the entry made.
         context: what it was given.
-        broker: what ``context.broker`` is.
+        broker: what ``context.broker`` and ``context.metrics`` are.
         announced: the calls of ``answers_changed`` so far, as (principal, client-id), None for any.
     """
 
@@ -177,9 +178,10 @@ class FakeHost:
         return Settings.from_properties(given)
 
     def _build(self, settings: Settings) -> tuple[Any, Any]:
-        made = (self.role, self.name, self._entry, settings, self._node, self._announce, self.broker)
+        plugin, around = (self.role, self.name, self._entry), (self.broker, self.broker, self._announce)
         try:
-            built = self.caller.call(lambda: discovery.construct(*made), START_WITHIN)
+            made = partial(discovery.construct, *plugin, settings, self._node, *around)
+            built = self.caller.call(made, START_WITHIN)
         except (discovery.PluginError, ValueError):
             raise
         except BaseException as error:

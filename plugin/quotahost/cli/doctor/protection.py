@@ -15,7 +15,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.volume_overrides import match
 from quotahost.text import printable
-from quotahost.units import show_duration, show_number
+from quotahost.units.show import show_duration, show_number
 
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 _AUTHORIZER: Final = "authorizer.class.name"

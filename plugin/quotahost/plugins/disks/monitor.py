@@ -28,7 +28,7 @@ class DiskWatch:
     """
 
     def __init__(
-        self, context: Context, clock: Callable[[], float] = time.monotonic, tells: bool = True
+        self, context: Context[object], clock: Callable[[], float] = time.monotonic, tells: bool = True
     ) -> None:
         """Begin to look, and wait a second at most for the first.
 
@@ -119,10 +119,10 @@ class DiskWatch:
             self._told.add(problem)
 
     def _show(self, disks: Disks, before: tuple[Volume, ...]) -> None:
-        broker = self._context.broker
+        metrics = self._context.metrics
         for gone in {volume.name for volume in before} - {volume.name for volume in disks.volumes}:
-            broker.forget("Volume", gone)
+            metrics.forget("Volume", gone)
         for volume in disks.volumes:
-            broker.gauge("Volume", volume.name, "Capacity", volume.capacity)
-            broker.gauge("Volume", volume.name, "Consumed", volume.consumed)
-        broker.gauge("LogDirs", "", "Offline", len(disks.offline))
+            metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
+            metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
+        metrics.gauge("LogDirs", "", "Offline", len(disks.offline))

@@ -34,7 +34,7 @@ class LogDirs:
             default=timedelta(seconds=10), description="How often the brokers are asked."
         )
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to ask; waits for nothing. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self._started = clock()

@@ -55,7 +55,7 @@ class Snapshots:
             refused = problem.reason
             self._context.log.debug("refused a record: %s", problem)
         if refused:
-            self._context.broker.count("Refused", refused, "Records")
+            self._context.metrics.count("Refused", refused, "Records")
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
@@ -104,17 +104,19 @@ class Snapshots:
         if now < self._show_at:
             return
         self._show_at = now + 1
-        broker = self._context.broker
+        metrics = self._context.metrics
         ages = {each.broker: each.age for each in others if each.age is not None}
         for gone in self._shown - ages.keys():
-            broker.forget("Snapshot", gone)
+            metrics.forget("Snapshot", gone)
         for name, age in ages.items():
-            broker.gauge("Snapshot", name, "Age", age)
+            metrics.gauge("Snapshot", name, "Age", age)
         self._shown = set(ages)
-        broker.gauge(
+        metrics.gauge(
             "Brokers", "", "Stale", sum(1 for each in others if each.problem and each.age is not None)
         )
-        broker.gauge("Brokers", "", "Missing", sum(1 for each in others if each.problem and each.age is None))
+        metrics.gauge(
+            "Brokers", "", "Missing", sum(1 for each in others if each.problem and each.age is None)
+        )
 
 
 def _unknown(each: Known) -> list[str]:

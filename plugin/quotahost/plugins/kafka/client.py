@@ -17,7 +17,7 @@ _OURS: Final = {
 }
 
 
-def client_config(context: Context, **more: Any) -> dict[str, Any]:
+def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
     """Librdkafka's configuration; ``more`` are further ones, with ``_`` for ``.``. Holds secrets."""
     own: dict[str, Any] = dict(context.broker.client_config())
     return {**_OURS, **own, **{name.replace("_", "."): value for name, value in more.items()}}
@@ -29,11 +29,11 @@ class Connection:
     The first connect isn't told as a failure while the broker is still starting.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[object]) -> None:
         """Nothing is connected yet."""
         self._context = context
         self._connected: bool | None = None
-        context.broker.gauge("Connection", context.name, "Connected", 0)
+        context.metrics.gauge("Connection", context.name, "Connected", 0)
 
     @property
     def ever(self) -> bool:
@@ -46,12 +46,12 @@ class Connection:
             if self._connected is False:
                 self._context.log.warning("connected again")
             self._connected = True
-            self._context.broker.gauge("Connection", self._context.name, "Connected", 1)
+            self._context.metrics.gauge("Connection", self._context.name, "Connected", 1)
 
     def fails(self, why: object) -> None:
         """Nothing can be read or written; ``why`` holds no secret."""
         if self._connected:
             self._context.log.warning("not connected: %s", why)
-            self._context.broker.gauge("Connection", self._context.name, "Connected", 0)
+            self._context.metrics.gauge("Connection", self._context.name, "Connected", 0)
         if self._connected is not None:
             self._connected = False

@@ -33,7 +33,7 @@ class Publisher:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[object],
         topic: str,
         what: str,
         lost: Callable[[], None],
@@ -56,7 +56,7 @@ class Publisher:
         self._answered: float | None = None
         self._in_flight = False
         self._told_error = ""
-        context.broker.count("Publication", "", "Errors", 0)
+        context.metrics.count("Publication", "", "Errors", 0)
 
     def busy(self) -> bool:
         """Whether a record is still under way; hears first of those that arrived or were lost."""
@@ -109,7 +109,7 @@ class Publisher:
         self._lost()
         if not self._connection.ever and self._starting():
             return
-        self._context.broker.count("Publication", "", "Errors")
+        self._context.metrics.count("Publication", "", "Errors")
         self._connection.fails(problem)
         if str(problem) != self._told_error:
             self._told_error = str(problem)

@@ -17,7 +17,7 @@ _CLOSE_WITHIN: Final = 0.5
 class RegisteredBrokers:
     """Tells of the registered brokers, and whether each is fenced, whenever the cluster answers."""
 
-    def __init__(self, context: Context, tell: Callable[[Mapping[str, bool]], None]) -> None:
+    def __init__(self, context: Context[object], tell: Callable[[Mapping[str, bool]], None]) -> None:
         """``tell`` is called on the new thread, with ids as strings."""
         self._context, self._tell = context, tell
         self._started = time.monotonic()

@@ -40,7 +40,7 @@ class ClusterQuota:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[ClusterQuotaSettings],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -122,11 +122,11 @@ class ClusterQuota:
         try:
             shares = decode(key, value)
         except Refused as problem:
-            self._context.broker.count("Refused", problem.reason, "Records")
+            self._context.metrics.count("Refused", problem.reason, "Records")
             self._context.log.debug("refused a record: %s", problem)
             return
         if shares.cluster and self._cluster and shares.cluster != self._cluster:
-            self._context.broker.count("Refused", "cluster", "Records")
+            self._context.metrics.count("Refused", "cluster", "Records")
             return
         with self._lock:
             self._book.take(shares, live, self._context.settings.validity.total_seconds())
@@ -190,12 +190,12 @@ class ClusterQuota:
         return Bounds(host.validity.total_seconds(), host.floor_bytes, step)
 
     def _show(self, fresh: bool, age: float | None, brokers: int, shared: int) -> None:
-        broker = self._context.broker
+        metrics = self._context.metrics
         if age is not None:
-            broker.gauge("Shares", "", "Age", age)
-        broker.gauge("Shares", "", "Stale", 0 if fresh else 1)
-        broker.gauge("Shares", "", "Clients", shared)
-        broker.gauge("Shares", "", "Brokers", brokers)
+            metrics.gauge("Shares", "", "Age", age)
+        metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
+        metrics.gauge("Shares", "", "Clients", shared)
+        metrics.gauge("Shares", "", "Brokers", brokers)
         self._tell(fresh, brokers)
 
     def _tell(self, fresh: bool, brokers: int) -> None:

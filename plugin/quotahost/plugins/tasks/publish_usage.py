@@ -49,7 +49,7 @@ class PublishUsage:
         used = self._look(started)
         took = timedelta(seconds=self._clock() - started)
         self.period = max(self._context.settings.usage_period, _REST * took)
-        self._context.broker.gauge("Usage", "", "Clients", len(used))
+        self._context.metrics.gauge("Usage", "", "Clients", len(used))
         due = started >= self._due
         if not busy and (due or (self._published is not None and is_news(self._published, used))):
             self._publish(used)

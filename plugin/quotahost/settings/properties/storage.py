@@ -15,7 +15,8 @@ from quotahost.model import Limit
 from quotahost.model.volumes import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.volume_overrides import LEVELS, Override, limit_of, parse_overrides
-from quotahost.units import Share, Size, Unit
+from quotahost.units import Share, Size
+from quotahost.units.show import Unit
 
 Overrides = Annotated[
     tuple[Override, ...],

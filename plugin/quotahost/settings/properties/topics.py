@@ -13,8 +13,9 @@ from pydantic import BeforeValidator, model_validator
 
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import ONE_OF, distinct, split
-from quotahost.units import BytesLimit, Unit, show_number
+from quotahost.units import BytesLimit
 from quotahost.units.parse import parse_quantity
+from quotahost.units.show import Unit, show_number
 
 _TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic

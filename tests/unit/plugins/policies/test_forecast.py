@@ -19,10 +19,12 @@ from quotahost.model import Limit, LimitType, Volume
 from quotahost.plugins.policies import forecast as module
 from quotahost.plugins.policies.forecast import Forecast
 from quotahost.plugins.policies.limits import Limits
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
 
 MB, GB = 10**6, 10**9
 SOFT, HARD, CAPACITY = 800 * GB, 900 * GB, 1000 * GB
+NODE = FakeBroker()
 HORIZON = 600.0
 POLL = 0.25  # seconds between reads
 LAG = 2  # polls until a measurement is seen: 0.5 s
@@ -45,9 +47,8 @@ class Clock:
 
 
 def forecast(clock: Clock, mode: str = "enforce") -> Forecast:
-    context = Context(
-        "forecast", Forecast.Section(), cast("Any", Host(mode=mode)), 1, logging.getLogger("test.forecast")
-    )
+    host = cast("Any", Host(mode=mode))
+    context = Context("forecast", Forecast.Section(), host, 1, LOG, broker=NODE, metrics=NODE)
     return Forecast(context, clock)
 
 
@@ -101,7 +102,7 @@ def alone(one: Disk, minutes: float) -> Disk:
 
 def by_ramp(one: Disk, minutes: float) -> Disk:
     clock = Clock()
-    context = Context("limits", None, cast("Any", Host()), 1, LOG)
+    context = Context("limits", None, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE)
     run(Limits(context), clock, one, minutes=minutes)
     return one
 

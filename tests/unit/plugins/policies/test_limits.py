@@ -19,9 +19,12 @@ from quotahost.model import Limit, LimitType, Volume
 from quotahost.plugins.policies import limits as module
 from quotahost.plugins.policies.forecast import Forecast
 from quotahost.plugins.policies.limits import Limits
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
 
 CONSUMED, FREE, PERCENT = LimitType
+NODE = FakeBroker()
+LOG = logging.getLogger("test.limits")
 QUICK = settings(deadline=None)
 
 
@@ -34,7 +37,8 @@ class Host:
 
 
 def policy(soft: Limit | None = None, hard: Limit | None = None) -> Limits:
-    return Limits(Context("limits", None, cast("Any", Host(soft, hard)), 1, logging.getLogger("test.limits")))
+    host = cast("Any", Host(soft, hard))
+    return Limits(Context("limits", None, host, 1, LOG, broker=NODE, metrics=NODE))
 
 
 def used(consumed: int, capacity: int = 20, **limits: Any) -> Volume:
@@ -143,7 +147,7 @@ def test_limits_published_with_a_volume_come_before_this_brokers() -> None:
 
 
 def test_this_brokers_limits_may_change_while_it_runs() -> None:
-    context = Context("limits", None, cast("Any", Host()), 1, logging.getLogger("test.limits"))
+    context = Context("limits", None, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE)
     judge = Limits(context)
     factors = [judge.quota_factor(used(12))]
     context.settings = cast("Any", Host(Limit(CONSUMED, 10), Limit(CONSUMED, 15)))

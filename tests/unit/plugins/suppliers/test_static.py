@@ -12,7 +12,9 @@ import pytest
 from quotahost.api import Context, QuotaSupplier
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from quotahost.plugins.suppliers.static import Static
+from quotahost.testing.broker import FakeBroker
 
+NODE = FakeBroker()
 CLIENTS = [Client("alice", "app"), Client("", ""), Client("CN=a,O=b", "ü:1"), Client("<default>", "*")]
 
 
@@ -27,7 +29,8 @@ def static(
         produce=produce, fetch=fetch, request=request, controller_mutation=controller_mutation, scope=scope
     )
     host = SimpleNamespace(static=properties)
-    return Static(Context("static", None, cast("Any", host), node_id=1, log=logging.getLogger("test")))
+    log = logging.getLogger("test")
+    return Static(Context("static", None, cast("Any", host), 1, log, broker=NODE, metrics=NODE))
 
 
 def test_it_is_a_supplier() -> None:

@@ -38,7 +38,7 @@ class Turns:
     Back only to a record that leaves nobody out: a pipeline that has just started may not have heard of all brokers.
     """
 
-    def __init__(self, context: Context, clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """``clock`` monotonic, in seconds."""
         self._context, self._clock, self._started = context, clock, clock()
         self._second: str | None = None
@@ -82,18 +82,18 @@ class Turns:
 
     def _rename(self, second: str | None) -> None:
         if self._second is not None:
-            self._context.broker.forget("FactorSource", self._second)
+            self._context.metrics.forget("FactorSource", self._second)
         self._second = second
         if second is not None:
-            self._context.broker.count("FactorSource", second, "Failures", 0)
+            self._context.metrics.count("FactorSource", second, "Failures", 0)
             self._count(second, 0)
         self._show()
 
     def _show(self) -> None:
-        gauge = self._context.broker.gauge
+        gauge = self._context.metrics.gauge
         gauge("FactorSource", self._context.name, "Answers", float(not self._by_second))
         if self._second is not None:
             gauge("FactorSource", self._second, "Answers", float(self._by_second))
 
     def _count(self, name: str, by: int) -> None:
-        self._context.broker.count("FactorSource", name, "Switches", by)
+        self._context.metrics.count("FactorSource", name, "Switches", by)

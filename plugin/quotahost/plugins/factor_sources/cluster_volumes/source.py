@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from quotahost.api import Broker, Context
+from quotahost.api import Context, Metrics
 from quotahost.model import ClusterVolumes, Factor
 from quotahost.plugins.disks.monitor import DiskWatch
 from quotahost.plugins.factor_sources.cluster_volumes.failover import Heard, Turns
@@ -43,7 +43,7 @@ class ClusterVolumesSource:
         self._state = ClusterState(self._own, clock)
         self._second = Second(context, clock)
         self._turns = Turns(context, clock)
-        self._show = ClusterShow(context.broker, clock)
+        self._show = ClusterShow(context.metrics, clock)
         self._reader = ClusterReader(context, clock, wall)
         self._watch = DiskWatch(context, clock)
         self._registered_brokers = RegisteredBrokers(context, self._state.register)
@@ -127,9 +127,9 @@ _TYPE: Final = "ClusterRecord"
 class ClusterShow:
     """Shows its numbers once a second."""
 
-    def __init__(self, broker: Broker, clock: Callable[[], float]) -> None:
+    def __init__(self, metrics: Metrics, clock: Callable[[], float]) -> None:
         """``clock`` monotonic, in seconds."""
-        self._broker, self._clock = broker, clock
+        self._metrics, self._clock = metrics, clock
         self._due = clock()
 
     def record(self, record: ClusterRecord | None, age: float, told: Told | None) -> None:
@@ -139,10 +139,10 @@ class ClusterShow:
             return
         self._due = now + 1
         if record is None or age == math.inf:
-            self._broker.forget(_TYPE, "")
+            self._metrics.forget(_TYPE, "")
         else:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
-                self._broker.gauge(_TYPE, "", attribute, value)
+                self._metrics.gauge(_TYPE, "", attribute, value)
         if told is not None:
-            self._broker.gauge("Brokers", "", "Stale", told.stale)
-            self._broker.gauge("Brokers", "", "Missing", told.missing)
+            self._metrics.gauge("Brokers", "", "Stale", told.stale)
+            self._metrics.gauge("Brokers", "", "Missing", told.missing)

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from quotahost.api import Broker, Context
+from quotahost.api import Context, Metrics
 from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Factor
-from quotahost.plugins.factor_sources.cluster_volumes.standby_metrics import SecondBroker
+from quotahost.plugins.factor_sources.cluster_volumes.standby_metrics import StandbyMetrics
 
 # TODO(merge) The second factor source from its building to its close, both on a thread of their own.
 
@@ -20,10 +20,10 @@ _RETRY: Final = 5.0  # seconds between tries to build it
 class Second:
     """``factor.source.second``: asked for, it is there some moments later; its failure is news, not an exception."""
 
-    def __init__(self, context: Context, clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """Nothing is built yet. ``clock`` monotonic, in seconds."""
         self._context, self._clock = context, clock
-        self._broker = SecondBroker(context.broker)
+        self._metrics = StandbyMetrics(context.metrics)
         self._life: SecondLife | None = None
         self._ending: list[SecondLife] = []
         self._try_at = clock()
@@ -48,11 +48,11 @@ class Second:
         if life and (not wanted or life.name != name or life.own != self._own(name)):
             self._end(life)
         if wanted and name and self._life is None and self._clock() >= self._try_at:
-            self._life = SecondLife(self._context, name, self._broker.life())
+            self._life = SecondLife(self._context, name, self._metrics.life())
 
     def read(self, answers: bool) -> ClusterVolumes | Factor:
         """What it answers; that it is waited for, or that it fails. ``answers``: what it says is what holds."""
-        self._broker.answers = answers
+        self._metrics.answers = answers
         life = self._life
         if life is None:
             return ClusterVolumes((), (self._fails(self.name),)) if self._told else _waits(self.name)
@@ -92,7 +92,7 @@ class Second:
 
     def _failed(self, life: SecondLife, error: BaseException) -> None:
         """Count it, and say it once for each kind until it works; what can't be built is tried again later."""
-        self._context.broker.count("FactorSource", life.name, "Failures")
+        self._context.metrics.count("FactorSource", life.name, "Failures")
         if type(error) not in self._told:
             self._told.add(type(error))
             text = "%s; when it should answer, fallback.action holds"
@@ -102,7 +102,7 @@ class Second:
             self._try_at = self._clock() + _RETRY
 
     def _end(self, life: SecondLife) -> None:
-        self._broker.withdraw()
+        self._metrics.withdraw()
         life.end()
         self._life = None
         self._ending = [each for each in [*self._ending, life] if each.running]
@@ -130,9 +130,9 @@ class SecondLife:
         ready: whether it has answered without waiting.
     """
 
-    def __init__(self, context: Context, name: str, broker: Broker) -> None:
+    def __init__(self, context: Context[object], name: str, metrics: Metrics) -> None:
         """``context`` is the first source's."""
-        self._context, self.name, self._broker = context, name, broker
+        self._context, self.name, self._metrics = context, name, metrics
         self.own = context.settings.plugin.get(name or "", {})
         self.built: LoadedPlugin | None = None
         self.error: BaseException | None = None
@@ -155,7 +155,7 @@ class SecondLife:
 
     def _run(self) -> None:
         try:
-            self.built = self._context.factor_source(self.name, self._broker)
+            self.built = self._context.factor_source(self.name, self._metrics)
         except BaseException as error:  # sys.exit in a plugin is its failure
             self.error = error
             return

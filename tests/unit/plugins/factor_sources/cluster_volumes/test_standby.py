@@ -218,7 +218,7 @@ def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: 
     number = begun.broker.number
     for _ in range(3):
         begun.passes(59)
-        shown = begun.second.broker
+        shown = begun.second.metrics
         for reason in ("json", "json", "late"):
             shown.count("Refused", reason, "Records")
         shown.gauge("Snapshot", "2", "Age", 5)

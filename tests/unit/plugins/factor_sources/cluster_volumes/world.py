@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quotahost.api import Broker, Context, Role
+from quotahost.api import Context, Metrics, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
@@ -40,7 +40,7 @@ class SecondSource:
     """What the second source answers or raises; its builder can be held or fail."""
 
     context: Context
-    broker: Broker
+    metrics: Metrics
     answer: Any = READS
     closed: bool = False
 
@@ -65,12 +65,12 @@ class World:
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
         self.sequence = 0
 
-    def build(self, name: str, broker: Broker) -> LoadedPlugin:
+    def build(self, name: str, metrics: Metrics) -> LoadedPlugin:
         assert self.may_build.wait(10)
         if self.trouble:
             raise self.trouble
         own = context(name=name)
-        self.built.append(SecondSource(own, broker))
+        self.built.append(SecondSource(own, metrics))
         return LoadedPlugin(Role.FACTOR_SOURCE, self.built[-1], own)
 
     @property

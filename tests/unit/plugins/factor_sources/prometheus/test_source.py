@@ -17,10 +17,12 @@ from quotahost.plugins.factor_sources.prometheus.source import Prometheus
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.plugin_section import read_section
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
 from tests.fakes.prometheus import Asked, FakePrometheus, Reply, success
 
+NODE = FakeBroker()
 SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
 FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
 KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
@@ -59,7 +61,9 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
     def make(**more: str) -> Prometheus:
         section = {key.replace("_", "-"): text for key, text in more.items()}
         own = section_of({"interval": "100ms", **section}, server.url)
-        context = Context("prometheus", own, HOST, 1, logging.getLogger("test.prometheus"))
+        context = Context(
+            "prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE
+        )
         made.append(Prometheus(context, clock))
         return made[-1]
 
@@ -369,4 +373,4 @@ def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> No
 def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
     own = section_of({"ca-location": str(tmp_path / "no.pem")}, "https://prometheus")
     with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
-        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test")))
+        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test"), broker=NODE, metrics=NODE))
