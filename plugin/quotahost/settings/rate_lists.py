@@ -29,7 +29,7 @@ def parse_rates(value: object) -> dict[str, float | None]:
     Raises:
         ValueError: an entry is ill-formed, or a name is there twice; it names the entry and the remedy.
     """
-    return value if isinstance(value, dict) else _parse(str(value), _name)
+    return _parse(str(value), _name)
 
 
 def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
@@ -38,7 +38,7 @@ def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
     Raises:
         ValueError: as parse_rates.
     """
-    return value if isinstance(value, dict) else _parse(str(value), _pair)
+    return _parse(str(value), _pair)
 
 
 def _parse(given: str, read_name: Callable[[str, str], K]) -> dict[K, float | None]:

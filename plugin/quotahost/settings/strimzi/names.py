@@ -97,6 +97,11 @@ def _read_validity(text: str) -> str:
     return text
 
 
+def _rate(kind: str, doc: str, unit: str = "") -> StrimziProperty:
+    means = f"the {kind} rate of the supplier static{unit}"
+    return StrimziProperty(f"static.{kind}", "unlimited", SAME, doc, means=means)
+
+
 AVAILABLE_BYTES: Final = StrimziProperty(
     "static.storage.per.volume.limit.min.available.bytes",
     "none",
@@ -141,27 +146,9 @@ CLIENT_ID_PREFIX: Final = StrimziProperty(
     "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: own clients are named `quotahost-NODE`."
 )
 PROPERTIES: Final = (
-    StrimziProperty(
-        "static.produce",
-        "unlimited",
-        SAME,
-        "One total for all clients of a broker (`static.scope`).",
-        means="the produce rate of the supplier static",
-    ),
-    StrimziProperty(
-        "static.fetch",
-        "unlimited",
-        SAME,
-        "The same for fetches.",
-        means="the fetch rate of the supplier static",
-    ),
-    StrimziProperty(
-        "static.request",
-        "unlimited",
-        SAME,
-        "The same for requests, in percent of one thread's time.",
-        means="the request rate of the supplier static, in percent",
-    ),
+    _rate("produce", "One total for all clients of a broker (`static.scope`)."),
+    _rate("fetch", "The same for fetches."),
+    _rate("request", "The same for requests, in percent of one thread's time.", ", in percent"),
     StrimziProperty(
         "static.excluded.principal.name.list",
         "none",
