@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quotahost.api import Context
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -32,12 +33,25 @@ def settings(**given: str) -> Settings:
 
 
 def context(
-    broker: FakeBroker | None = None, name: str = "mine", own: Any = None, **given: str
+    broker: FakeBroker | None = None,
+    name: str = "mine",
+    own: Any = None,
+    clock: Any = time.monotonic,
+    **given: str,
 ) -> Context[Any]:
-    """Of broker 1."""
+    """Of broker 1, whose disks are monitored on this clock."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
     broker = broker or FakeBroker()
-    return Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
+    made = Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
+    made.open_disks = DiskMonitor(broker, broker, made.node_id, lambda: made.settings, clock).started
+    return made
+
+
+def monitor(context: Context) -> DiskMonitor:
+    """The monitor of the broker's disks that this context hands out."""
+    disks = context.disks
+    assert isinstance(disks, DiskMonitor)
+    return disks
 
 
 def eventually(condition: Callable[[], object]) -> None:

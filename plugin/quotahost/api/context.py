@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol
 from typing_extensions import TypeVar  # typing's has no default before Python 3.13
 
 from quotahost.api.broker import Broker, Metrics
+from quotahost.api.disks import Disks
 from quotahost.api.roles import QuotaFactorSource, Role
 from quotahost.background import start_daemon
 from quotahost.settings.broker import Settings
@@ -46,6 +47,11 @@ class LoadedPlugin(Generic[PluginT_co]):
     context: Context[Any]
 
 
+def no_disks() -> Disks:
+    """Fail, in a context without a host."""
+    raise LookupError("there is no monitor of the disks here")
+
+
 def _no_factor_source(name: str, metrics: Metrics) -> LoadedPlugin[QuotaFactorSource]:
     """Fail, in a context without a host."""
     raise LookupError(f"there is no factor source {name!r} here")
@@ -75,6 +81,7 @@ class Context(Generic[SectionT_co]):
             broker, and the metrics that are passed. It serves a factor source that leans on another one
             (``factor.source.second``). It runs on the calling thread, may take seconds, and raises what
             :func:`quotahost.discovery.build.build` raises.
+        open_disks: returns the host's monitor of this broker's disks; plugins use ``disks``.
     """
 
     name: str
@@ -84,8 +91,18 @@ class Context(Generic[SectionT_co]):
     log: logging.Logger
     answers_changed: AnswersChanged = nobody_asks
     factor_source: Callable[[str, Metrics], LoadedPlugin[QuotaFactorSource]] = _no_factor_source
+    open_disks: Callable[[], Disks] = no_disks
     broker: Broker = field(kw_only=True)
     metrics: Metrics = field(kw_only=True)
+
+    @property
+    def disks(self) -> Disks:
+        """This broker's disks, which one monitor of the host looks at for all plugins.
+
+        Take it when the plugin is built: the first plugin that does starts the monitor, and waits a second at most
+        for the first look. The host closes the monitor.
+        """
+        return self.open_disks()
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run a function on a daemon thread ``quotahost-NAME`` of the plugin, which may ask the broker.

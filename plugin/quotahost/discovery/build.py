@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context, Metrics, Role
-from quotahost.api.context import LoadedPlugin, nobody_asks
+from quotahost.api import Broker, Context, Disks, Metrics, Role
+from quotahost.api.context import LoadedPlugin, no_disks, nobody_asks
 from quotahost.discovery.entry_points import (
     Found,
     PluginError,
@@ -83,6 +83,7 @@ def build(
     broker: Broker,
     metrics: Metrics,
     answers_changed: Callable[..., None] = nobody_asks,
+    open_disks: Callable[[], Disks] = no_disks,
 ) -> LoadedPlugin:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
 
@@ -90,7 +91,8 @@ def build(
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    return construct(role, name, load(role, name), settings, node_id, broker, metrics, answers_changed)
+    entry = load(role, name)
+    return construct(role, name, entry, settings, node_id, broker, metrics, answers_changed, open_disks)
 
 
 def construct(
@@ -102,6 +104,7 @@ def construct(
     broker: Broker,
     metrics: Metrics,
     answers_changed: Callable[..., None] = nobody_asks,
+    open_disks: Callable[[], Disks] = no_disks,
 ) -> LoadedPlugin:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
@@ -111,7 +114,17 @@ def construct(
     own = own_settings(role, name, settings, entry)
     log = logging.getLogger(f"quotahost.plugin.{name}")
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(name, own, settings, node_id, log, answers_changed, broker=broker, metrics=metrics)
+        context = Context(
+            name,
+            own,
+            settings,
+            node_id,
+            log,
+            answers_changed,
+            open_disks=open_disks,
+            broker=broker,
+            metrics=metrics,
+        )
         plugin = entry(context)
     with failing(role, name, "is not fit for its role"):
         return LoadedPlugin(role, checked(role, plugin), context)

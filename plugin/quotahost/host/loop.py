@@ -12,8 +12,9 @@ from typing import Final
 from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions
+from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
@@ -59,7 +60,14 @@ class Host:
             self._note(translation)
             self._shim.starting(settings.start_timeout.total_seconds())
             self._host_broker = HostBroker(self._shim, settings)
-            self._builder = Builder(self._host_broker, self._shim, self._changes.add)
+            self._disks = DiskMonitor(
+                self._host_broker,
+                self._shim,
+                node_id(self._broker),
+                lambda: self._host_broker.settings,
+                self._clock,
+            )
+            self._builder = Builder(self._host_broker, self._shim, self._changes.add, self._disks.started)
             new = self._builder.build(settings)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
         except (SettingsError, PluginError) as problem:
@@ -220,5 +228,6 @@ class Host:
     def _close(self) -> None:
         self._tasks.close()
         close(list(self._plugins), self._guard)
+        self._disks.close()
         if self._exporter:
             self._exporter.close()

@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from quotahost.api import Broker, DataSourceTask, Metrics, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
+from quotahost.api import (
+    Broker,
+    DataSourceTask,
+    Disks,
+    Metrics,
+    QuotaFactorSource,
+    QuotaPolicy,
+    QuotaSupplier,
+    Role,
+)
 from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
@@ -62,9 +71,16 @@ class PluginSet:
 class Builder:
     """Builds the plugins that settings name, for one broker."""
 
-    def __init__(self, broker: Broker, metrics: Metrics, answers_changed: Callable[..., None]) -> None:
-        """The three are what every plugin's context has."""
-        self._broker, self._metrics, self._answers_changed = broker, metrics, answers_changed
+    def __init__(
+        self,
+        broker: Broker,
+        metrics: Metrics,
+        answers_changed: Callable[..., None],
+        open_disks: Callable[[], Disks],
+    ) -> None:
+        """The arguments are what every plugin's context has."""
+        self._broker, self._metrics = broker, metrics
+        self._answers_changed, self._open_disks = answers_changed, open_disks
         self._node = node_id(broker.properties())
         roles = broker.properties().get("process.roles", "")
         # A controller alone keeps no records: it needs suppliers, and nothing that is about volumes.
@@ -95,12 +111,21 @@ class Builder:
 
     def _new(self, role: Role, name: str, settings: Settings) -> LoadedPlugin:
         made = discovery.build(
-            role, name, settings, self._node, self._broker, self._metrics, self._answers_changed
+            role,
+            name,
+            settings,
+            self._node,
+            self._broker,
+            self._metrics,
+            self._answers_changed,
+            self._open_disks,
         )
 
         def standby(name: str, metrics: Metrics) -> LoadedPlugin:
             now = made.context.settings
-            return discovery.build(Role.FACTOR_SOURCE, name, now, self._node, self._broker, metrics)
+            return discovery.build(
+                Role.FACTOR_SOURCE, name, now, self._node, self._broker, metrics, open_disks=self._open_disks
+            )
 
         made.context.factor_source = standby
         return made

@@ -14,6 +14,7 @@ from typing_extensions import TypeVar  # typing's has no default before Python 3
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -72,8 +73,10 @@ class FakeHost(Generic[PluginT]):
         # As on a broker, a task has a thread of its own.
         is_task = role is Role.TASK
         self._task_thread = Caller(f"fake-quotahost-task-{self._name}") if is_task else self._host_thread
+        self._disks = DiskMonitor(self.broker, self.broker, node_id, lambda: self._in_force)
         try:
-            self._loaded = self._build(self._settings(properties or {}))
+            self._in_force = self._settings(properties or {})
+            self._loaded = self._build(self._in_force)
         except BaseException:
             self._end()
             raise
@@ -144,6 +147,7 @@ class FakeHost(Generic[PluginT]):
             new = self._build(settings)
             self._close_plugin()
             self._loaded = new
+        self._in_force = settings
 
     def close(self) -> None:
         """Close the plugin, as at the broker's end, and end the threads that stand for the host's.
@@ -180,7 +184,7 @@ class FakeHost(Generic[PluginT]):
 
     def _build(self, settings: Settings) -> LoadedPlugin[PluginT]:
         plugin, around = (self._role, self._name, self._entry), (self.broker, self.broker, self._announce)
-        made = partial(discovery.construct, *plugin, settings, self._node, *around)
+        made = partial(discovery.construct, *plugin, settings, self._node, *around, self._disks.started)
         return self._host_thread.call(
             "building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED
         )
@@ -191,6 +195,7 @@ class FakeHost(Generic[PluginT]):
             self._task_thread.call("close()", close, self.patience, hanging=7, raising=7)
 
     def _end(self) -> None:
+        self._disks.close()
         self._host_thread.end()
         self._task_thread.end()
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from quotahost.api import Context, Metrics, Role
+from quotahost.api.context import no_disks
 from quotahost.discovery.build import configured
 from quotahost.discovery.entry_points import PluginError
 from quotahost.host.plugins import Builder, PluginSet
@@ -62,7 +63,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Context]:
 def start(**more: str) -> PluginSet:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
-    return Builder(FakeBroker(), FakeBroker(), lambda *_: None).build(chosen)
+    return Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks).build(chosen)
 
 
 def test_only_cluster_volumes_has_a_second_source_by_default_and_it_is_snapshots() -> None:

@@ -15,6 +15,7 @@ from tests.fakes.packages import distribute
 from tests.fakes.shim import FakeShim
 
 PLUGINS = """
+    import threading
     from datetime import timedelta
     from quotahost.model import Factor, Quota, Scope, Volume, ClusterVolumes
 
@@ -41,6 +42,19 @@ PLUGINS = """
         def quota_factor(self, volume):
             return 1 - volume.consumed / volume.capacity
 
+    class Disky(Base):
+        def __init__(self, context):
+            super().__init__(context)
+            self.disks = context.disks
+        def read(self):
+            STATE["volumes"] = self.disks.known().volumes
+            STATE["looking"] = [t.name for t in threading.enumerate()].count("quotahost-disks")
+            return Factor(1.0)
+        def run(self):
+            assert self.disks.latest()[1] is not None
+            STATE["ran"].set()
+        period = timedelta(hours=1)
+
     class Task(Base):
         period = timedelta(hours=1)
         def run(self):
@@ -52,9 +66,9 @@ PLUGINS = """
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     groups = {
         "quotahost.suppliers": {"mine": "mine:Supplier"},
-        "quotahost.factor_sources": {"mine": "mine:Source"},
+        "quotahost.factor_sources": {"mine": "mine:Source", "disky": "mine:Disky"},
         "quotahost.policies": {"mine": "mine:Policy"},
-        "quotahost.tasks": {"mine": "mine:Task"},
+        "quotahost.tasks": {"mine": "mine:Task", "disky": "mine:Disky"},
     }
     distribute(tmp_path, "mine", groups, {"mine": PLUGINS})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -338,3 +352,19 @@ def test_an_empty_batch_changes_nothing() -> None:
     shim = FakeShim()
     shim.script.append(Batch([]))
     assert run(shim).table == {}
+
+
+def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(
+    state: dict[str, Any], tmp_path: Path
+) -> None:
+    state["ran"] = threading.Event()
+    given = {"supplier": "static", "factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
+    shim.script.append(lambda: state["ran"].wait(60) and None)
+    shim.reconfigure(**{"static.storage.overrides": f"{tmp_path} hard=5", "volumes.period": "1s"})
+    clock = Clock()
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    run(shim, clock)
+    assert [volume.broker for volume in state["volumes"]] == ["1"]
+    assert state["looking"] == 1
+    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]

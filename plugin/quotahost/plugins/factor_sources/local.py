@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from quotahost.api import Context
 from quotahost.model import ClusterVolumes
-from quotahost.plugins.disks.monitor import DiskWatch
 
 
 class Local:
@@ -17,18 +13,10 @@ class Local:
     ``validity``.
     """
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin to look at the disks; ``clock`` in seconds, monotonic."""
-        self._watch = DiskWatch(context, clock, tells=context.name != context.settings.factor_source_second)
-        self._told: ClusterVolumes | None = None
+    def __init__(self, context: Context) -> None:
+        """Have the host look at the disks."""
+        self._disks = context.disks
 
     def read(self) -> ClusterVolumes:
         """The newest look at the disks; the same object as long as it is the same."""
-        told = self._watch.known()
-        if told != self._told:
-            self._told = told
-        return self._told or told
-
-    def close(self) -> None:
-        """End the thread."""
-        self._watch.close()
+        return self._disks.known()

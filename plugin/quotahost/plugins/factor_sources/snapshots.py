@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from quotahost.api import Context
 from quotahost.model import ClusterVolumes
-from quotahost.plugins.disks.monitor import DiskWatch
 from quotahost.plugins.factor_sources.roster import Known, Roster
 from quotahost.plugins.kafka.follower import Follower
 from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
@@ -36,7 +35,7 @@ class Snapshots:
         self._told: ClusterVolumes | None = None
         self._shown: set[str] = set()
         self._show_at = 0.0
-        self._watch = DiskWatch(context, clock, tells=context.name != context.settings.factor_source_second)
+        self._disks = context.disks
         self._registered_brokers = RegisteredBrokers(context, self._roster.register)
         silence = 3 * context.settings.snapshots_period.total_seconds() + 10
         self._follower = Follower(context, context.settings.snapshots_topic, self, silence)
@@ -74,7 +73,7 @@ class Snapshots:
             host.snapshots_expiry.total_seconds(),
         )
         others = [each for each in known if each.broker != self._own]
-        own = self._watch.known()
+        own = self._disks.known()
         told = ClusterVolumes(
             own.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
             own.unknown + tuple(text for each in others for text in _unknown(each)),
@@ -89,7 +88,6 @@ class Snapshots:
         """End the threads and the client."""
         self._follower.close()
         self._registered_brokers.close()
-        self._watch.close()
 
     def _waits_for(self) -> str:
         if not self._caught_up:

@@ -9,13 +9,10 @@ from typing import Final
 
 from quotahost.api import Context
 from quotahost.model import Volume
-from quotahost.plugins.disks.monitor import DiskWatch
 from quotahost.plugins.kafka.publisher import RETRY, Publisher
 from quotahost.records.snapshot import Snapshot, encode
 
 _NEWS: Final = 1000  # a change of consumption by this part of the capacity is published at once
-# Factor sources with a watch of their own.
-_LOOK_THEMSELVES: Final = ("local", "snapshots", "cluster-volumes")
 
 
 class PublishVolumes:
@@ -30,7 +27,7 @@ class PublishVolumes:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self.period: timedelta = context.settings.volumes_period
-        self._watch = DiskWatch(context, clock, tells=context.settings.factor_source not in _LOOK_THEMSELVES)
+        self._disks = context.disks
         self._publisher = Publisher(context, context.settings.snapshots_topic, "volumes", self._lost, clock)
         self._due = clock()
         self._published: Snapshot | None = None
@@ -51,12 +48,11 @@ class PublishVolumes:
     def close(self) -> None:
         """Give what is under way a last moment."""
         self._publisher.close()
-        self._watch.close()
 
     def _look(self) -> Snapshot | None:
         """The newest look at the disks; None where it is too old to be published as news of now."""
         host = self._context.settings
-        age, disks = self._watch.read()
+        age, disks = self._disks.latest()
         silent = age > max(host.validity / 2, host.snapshots_period + host.volumes_period).total_seconds()
         if silent and not self._told_silence:
             self._context.log.warning("the disks don't answer; nothing is published until they do")
@@ -70,7 +66,7 @@ class PublishVolumes:
             host.storage_soft,
             host.storage_hard,
             disks.offline,
-            self._watch.cluster,
+            self._disks.cluster_id,
         )
 
     def _publish(self, snapshot: Snapshot) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from quotahost.api import DiskState
+from quotahost.disks import monitor as disk_monitor
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks
 from quotahost.plugins.factor_sources import snapshots as module
 from quotahost.plugins.factor_sources.snapshots import Snapshots
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context
+from tests.fakes.plugin_context import Clock, context, monitor
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
@@ -34,10 +34,11 @@ class Topic:
 
 
 class World:
-    def __init__(self, disks: Disks) -> None:
+    def __init__(self, disks: DiskState) -> None:
         self.clock, self.wall, self.broker, self.disks = Clock(), Clock(WALL), FakeBroker(), disks
-        given = context(self.broker, validity="60s", startup__grace="30s", volumes__period="1h")
-        self.source = Snapshots(given, self.wall, self.clock)
+        given = {"validity": "60s", "startup__grace": "30s", "volumes__period": "1h"}
+        self.context = context(self.broker, clock=self.clock, **given)
+        self.source = Snapshots(self.context, self.wall, self.clock)
 
     def knows(self, *brokers: str) -> None:
         """The topic is read, and the cluster consists of these."""
@@ -66,13 +67,14 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    own = Disks((OWN,))
+    own = DiskState((OWN,))
     monkeypatch.setattr(module, "Follower", Topic)
     monkeypatch.setattr(module, "RegisteredBrokers", Topic)
-    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: own)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
     made = World(own)
     yield made
     made.source.close()
+    monitor(made.context).close()
 
 
 def test_the_own_disks_count_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
@@ -120,10 +122,10 @@ def test_a_stale_or_missing_broker_is_unknown_once_it_is_missed(world: World) ->
     world.knows("1", "2", "3")
     world.publishes("2")
     assert world.read().unknown == (), "3 is waited for"
-    world.source._watch._look()
+    monitor(world.context).look()
     world.passes(35)
     assert world.read().unknown == ("broker 3: no snapshot",)
-    world.source._watch._look()
+    monitor(world.context).look()
     world.passes(30)
     assert world.read().unknown == (
         "broker 2: its newest snapshot is older than validity (60 s)", "broker 3: no snapshot",
@@ -193,10 +195,10 @@ def test_a_jump_of_this_brokers_clock_changes_nothing(world: World, jump: float)
     before = world.read()
     world.wall.now += jump
     world.passes(50)
-    world.source._watch._look()
+    monitor(world.context).look()
     assert world.read() is before
     world.passes(20)
-    world.source._watch._look()
+    monitor(world.context).look()
     assert world.read().unknown, "nor does it make a silent broker healthy"
 
 

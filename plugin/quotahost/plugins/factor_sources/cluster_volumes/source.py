@@ -10,7 +10,6 @@ from typing import Final
 
 from quotahost.api import Context, Metrics
 from quotahost.model import ClusterVolumes, Factor
-from quotahost.plugins.disks.monitor import DiskWatch
 from quotahost.plugins.factor_sources.cluster_volumes.failover import Heard, Turns
 from quotahost.plugins.factor_sources.cluster_volumes.reader import ClusterReader
 from quotahost.plugins.factor_sources.cluster_volumes.standby import Second
@@ -45,15 +44,15 @@ class ClusterVolumesSource:
         self._turns = Turns(context, clock)
         self._show = ClusterShow(context.metrics, clock)
         self._reader = ClusterReader(context, clock, wall)
-        self._watch = DiskWatch(context, clock)
+        self._disks = context.disks
         self._registered_brokers = RegisteredBrokers(context, self._state.register)
         self._whole = _NOTHING
         self._told: ClusterVolumes | None = None
-        self._reader.follow(self._watch.cluster)
+        self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes | Factor:
         """What is known now; the same object as long as it is the same."""
-        self._reader.follow(self._watch.cluster)
+        self._reader.follow(self._disks.cluster_id)
         answer = self._answer()
         if isinstance(answer, Factor):
             return answer
@@ -66,7 +65,6 @@ class ClusterVolumesSource:
         self._reader.close()
         self._registered_brokers.close()
         self._second.close()
-        self._watch.close()
 
     def _answer(self) -> ClusterVolumes | Factor:
         host = self._context.settings
@@ -103,7 +101,7 @@ class ClusterVolumesSource:
 
     def _mine(self, told: Told, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what a record tells of the others'."""
-        own = self._watch.known()
+        own = self._disks.known()
         waiting = waiting or self._waits_for() or own.waiting
         return ClusterVolumes(own.volumes + told.volumes, own.unknown + told.unknown, waiting)
 
@@ -111,7 +109,7 @@ class ClusterVolumesSource:
         """The second source need not look at this broker's own disks."""
         if any(volume.broker == self._own for volume in answer.volumes):
             return answer
-        own = self._watch.known()
+        own = self._disks.known()
         unknown = tuple(dict.fromkeys(own.unknown + answer.unknown))
         return ClusterVolumes(own.volumes + answer.volumes, unknown, answer.waiting or own.waiting)
 

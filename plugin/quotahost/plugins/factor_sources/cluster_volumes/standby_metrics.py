@@ -7,7 +7,6 @@ from typing import Final
 
 from quotahost.api import Metrics
 
-_SHOWN_ALREADY: Final = {"Volume", "LogDirs"}  # this broker's disks, which the first source looks at, too
 _OF_WHO_ANSWERS: Final = {"Brokers"}
 
 
@@ -45,7 +44,7 @@ class StandbyMetrics:
     def gauge(self, life: int, type: str, name: str, attribute: str, value: float) -> None:
         """A number of that life."""
         with self._lock:
-            if life != self._life or type in _SHOWN_ALREADY or (type in _OF_WHO_ANSWERS and not self.answers):
+            if life != self._life or (type in _OF_WHO_ANSWERS and not self.answers):
                 return
             if type not in _OF_WHO_ANSWERS:
                 self._shown.add((type, name))

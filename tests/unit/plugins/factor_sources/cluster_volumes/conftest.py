@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks
+from quotahost.api import DiskState
+from quotahost.disks import monitor as disk_monitor
 from quotahost.plugins.factor_sources.cluster_volumes import reader as clusterreader
 from quotahost.plugins.factor_sources.cluster_volumes import source as module
+from tests.fakes.plugin_context import monitor
 from tests.unit.plugins.factor_sources.cluster_volumes.world import FULL, OWN, Topic, World
 
 
@@ -17,8 +18,8 @@ from tests.unit.plugins.factor_sources.cluster_volumes.world import FULL, OWN, T
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
     monkeypatch.setattr(clusterreader, "Follower", Topic)
     monkeypatch.setattr(module, "RegisteredBrokers", Topic)
-    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: Disks((OWN,)))
-    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "c-1")
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made: list[World] = []
 
     def new(**more: str) -> World:
@@ -29,6 +30,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
     for each in made:
         each.may_build.set()
         each.source.close()
+        monitor(each.context).close()
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from quotahost.disks import monitor as disk_monitor
 from quotahost.model import ClusterVolumes
-from quotahost.plugins.disks import monitor as diskwatch
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from tests.fakes.plugin_context import monitor
 from tests.unit.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, OWN, World
 
 
@@ -27,11 +28,11 @@ def test_the_own_disks_count_from_the_first_read_on_while_the_rest_is_waited_for
 def test_nothing_is_read_before_the_cluster_is_known(
     make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "")
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
     world = make()
     assert world.read().waiting == "the log directories have not told the cluster's id yet"
-    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "c-1")
-    world.source._watch._look()
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+    monitor(world.context).look()
     assert world.read().waiting == "topic __quotahost_cluster_volumes is not read yet"
 
 

@@ -224,7 +224,6 @@ def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: 
         shown.gauge("Snapshot", "2", "Age", 5)
         shown.gauge("Connection", "snapshots", "Connected", 1)
         shown.gauge("Brokers", "", "Stale", 7)
-        shown.gauge("Volume", "/own", "Consumed", 7)
         assert number("Brokers", "Stale") == 0, "who doesn't answer doesn't say who is stale"
         begun.passes(2)
         shown.gauge("Brokers", "", "Stale", 7)
@@ -238,7 +237,6 @@ def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: 
         assert number("Connection", "Connected", "snapshots") is None
         assert number("Brokers", "Stale") == 0
     assert (number("Refused", "Records", "json"), number("Refused", "Records", "late")) == (2, 1)
-    assert number("Volume", "Consumed", "/own") == 10
 
 
 def test_it_ends_with_all_that_it_has_begun(begun: World) -> None:

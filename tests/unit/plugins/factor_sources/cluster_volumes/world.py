@@ -14,7 +14,7 @@ from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, eventually
+from tests.fakes.plugin_context import Clock, context, eventually, monitor
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
@@ -60,7 +60,7 @@ class World:
         self.may_build = threading.Event()
         self.may_build.set()
         self.trouble: BaseException | None = None
-        self.context = context(self.broker, "cluster-volumes", **(GIVEN | more))
+        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
         self.context.factor_source = self.build
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
         self.sequence = 0
@@ -111,7 +111,7 @@ class World:
             step = min(1.0, end - self.clock.now)
             self.clock.now += step
             self.wall.now += step
-            self.source._watch._look()
+            monitor(self.context).look()
             self.source.read()
 
     def read(self) -> Any:
