@@ -5,9 +5,8 @@ whatever is recorded: bytes, mutations, percent of a thread's time.
 """
 
 from quotahost.throttling.burst_rate import BurstRate
+from quotahost.throttling.quota_window import quota_window
 from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
 from quotahost.throttling.token_bucket import TokenBucket
-from tests.reference.ewma import EwmaMeter
-from tests.reference.mute import bound_after_step
 
-__all__ = ["BurstRate", "EwmaMeter", "SampledRate", "TokenBucket", "bound_after_step", "simple_delay_s"]
+__all__ = ["BurstRate", "SampledRate", "TokenBucket", "quota_window", "simple_delay_s"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,9 +91,3 @@ class Demands:
 def key_of(used: ClientUsage) -> ClientKey:
     """Whose use it is."""
     return ClientKey(used.principal, used.client_id, used.quota_type)
-
-
-def quota_window(broker: Mapping[str, str]) -> float:
-    """How far back Kafka looks for a quota, in seconds, by the broker's own properties (SampledStat)."""
-    number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
-    return float(int(number) * int(size))

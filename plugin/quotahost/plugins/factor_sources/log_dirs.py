@@ -34,7 +34,7 @@ class LogDirs:
             default=timedelta(seconds=10), description="How often the brokers are asked."
         )
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to ask, without waiting for an answer. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self._interval = context.section.interval.total_seconds()

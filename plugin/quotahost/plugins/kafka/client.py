@@ -18,7 +18,7 @@ _OURS: Final = {
 }
 
 
-def client_config(context: Context, **more: Any) -> dict[str, Any]:
+def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
     """The configuration of a librdkafka client. It contains secrets, so it must not be logged.
 
     Args:
@@ -35,7 +35,7 @@ class Connection:
     Before the first success nothing is logged: the broker's own listener may not be open yet.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[object]) -> None:
         """Not connected yet."""
         self._context = context
         self._connected: bool | None = None  # None until the first success

@@ -25,7 +25,7 @@ class ClusterPoll:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[object],
         name: str,
         ask: Callable[[], None],
         period: Callable[[], float],

@@ -58,7 +58,7 @@ class Follower:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[object],
         topic: str,
         reader: Reader,
         silence: float = 60.0,

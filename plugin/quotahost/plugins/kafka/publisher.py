@@ -37,7 +37,7 @@ class Publisher:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[object],
         topic: str,
         what: str,
         lost: Callable[[], None],

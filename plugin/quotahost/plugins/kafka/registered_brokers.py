@@ -1,7 +1,7 @@
 """The registered brokers of the cluster, as DescribeCluster lists them (KIP-1073 adds the fenced ones).
 
-With them a factor source distinguishes a broker that is missing from one that was taken out of the cluster; the supplier
-``cluster-quota`` divides quotas by their number.
+With them a factor source distinguishes a broker that is missing from one that was taken out of the cluster, and the
+supplier ``cluster-quota`` divides quotas by their number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PERIOD: Final = 5.0  # seconds
 class RegisteredBrokers(ClusterPoll):
     """Hands on the registered brokers whenever the cluster answers; ``answered`` says whether it ever did."""
 
-    def __init__(self, context: Context, register: Callable[[Mapping[str, bool]], None]) -> None:
+    def __init__(self, context: Context[object], register: Callable[[Mapping[str, bool]], None]) -> None:
         """``register`` is called on the poll's thread with the id of each broker and whether it is fenced."""
 
         def ask() -> None:

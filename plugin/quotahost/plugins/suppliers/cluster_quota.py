@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from quotahost.api import Context
 from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
-from quotahost.plugins.cluster_quota.demand import quota_window
 from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.plugins.cluster_quota.share_book import Bounds, ShareBook
 from quotahost.plugins.kafka.follower import Follower
@@ -22,6 +21,7 @@ from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import decode
+from quotahost.throttling.quota_window import quota_window
 
 _EVERY: Final = 0.5  # seconds
 _REST: Final = 9  # a look may take a tenth of the time
@@ -40,7 +40,7 @@ class ClusterQuota:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[ClusterQuotaSettings],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:

@@ -9,12 +9,13 @@ from typing import Final, cast
 
 from quotahost.api import Context
 from quotahost.disks.file_stores import cluster_id, log_dirs
-from quotahost.plugins.cluster_quota.demand import Demands, key_of, quota_window
+from quotahost.plugins.cluster_quota.demand import Demands, key_of
 from quotahost.plugins.cluster_quota.rates import NAME, ClusterQuotaSettings, ClusterRates
 from quotahost.plugins.kafka.publisher import RETRY, Publisher
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used, encode
 from quotahost.settings.plugin_section import read_section
+from quotahost.throttling.quota_window import quota_window
 
 _EVERY: Final = 5.0  # seconds
 _NEWS: Final = 0.1  # of what it was

@@ -29,7 +29,7 @@ class Answerer(Enum):
 class Failover:
     """Switches to the standby source when records are overdue, and back; logs, counts and shows each switch."""
 
-    def __init__(self, context: Context, clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """``clock`` monotonic, in seconds."""
         self._context, self._clock, self._started = context, clock, clock()
         self._standby: str | None = None

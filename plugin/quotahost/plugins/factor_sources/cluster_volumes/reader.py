@@ -28,7 +28,9 @@ class RecordReader:
         topic_read: whether all that was in the topic has been read, or the topic doesn't exist.
     """
 
-    def __init__(self, context: Context, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(
+        self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
         """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
         self._context = context
         self._newest: Newest[ClusterRecord] = Newest(clock, wall)

@@ -31,7 +31,7 @@ class StandbyInstance:
         ready: whether it has answered at least once without waiting for anything.
     """
 
-    def __init__(self, context: Context, name: str, counted: Counted) -> None:
+    def __init__(self, context: Context[object], name: str, counted: Counted) -> None:
         """Build it; ``context`` is that of ``cluster-volumes``."""
         self._context, self.name = context, name
         self._properties = context.settings.plugin.get(name, {})
@@ -80,7 +80,7 @@ class StandbyInstance:
 class Standby:
     """Keeps an instance of ``factor.source.second`` while it is needed."""
 
-    def __init__(self, context: Context, clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """Nothing is built yet. ``clock`` monotonic, in seconds."""
         self._context, self._clock = context, clock
         self._counted: Counted = {}

@@ -40,13 +40,15 @@ class Prometheus:
 
     Section = PrometheusSettings
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, context: Context[PrometheusSettings], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """``clock`` in seconds, monotonic.
 
         Raises:
             ValueError: ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
         """
-        own: PrometheusSettings = context.section
+        own = context.section
         if own.interval >= context.settings.validity:
             raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
         self._context, self._own, self._clock = context, own, clock
