@@ -10,7 +10,7 @@ from typing import Final
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.disks.file_stores import log_dirs, read_disks
 from quotahost.model import Limit, Volume
-from quotahost.plugins.policies.bounds import bounds
+from quotahost.plugins.policies.limits import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.volume_overrides import match
