@@ -38,7 +38,7 @@ def context(
     own: Any = None,
     clock: Any = time.monotonic,
     **given: str,
-) -> Context:
+) -> Context[Any]:
     """Of broker 1, whose disks are monitored on this clock."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
     broker = broker or FakeBroker()

@@ -14,8 +14,8 @@ from quotahost.cli.console import console, table
 from quotahost.throttling.burst_rate import BurstRate
 from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
 from quotahost.throttling.token_bucket import TokenBucket
-from quotahost.units import show_number
 from quotahost.units.parse import parse_count, parse_duration, parse_quantity
+from quotahost.units.show import show_number
 
 # TODO(merge) Requests as ``quotahost simulate`` is given them: ``560@0``, ``15K@0..3/0.5``.
 

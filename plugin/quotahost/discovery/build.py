@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from quotahost.api import Broker, Context, Disks, Metrics, Role
-from quotahost.api.context import LoadedPlugin, no_disks, nothing_changed
+from quotahost.api.context import LoadedPlugin, no_disks, nobody_asks
 from quotahost.discovery.entry_points import (
     Found,
     PluginError,
@@ -82,7 +82,7 @@ def build(
     node_id: int,
     broker: Broker,
     metrics: Metrics,
-    answers_changed: Callable[..., None] = nothing_changed,
+    answers_changed: Callable[..., None] = nobody_asks,
     open_disks: Callable[[], Disks] = no_disks,
 ) -> LoadedPlugin:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
@@ -103,7 +103,7 @@ def construct(
     node_id: int,
     broker: Broker,
     metrics: Metrics,
-    answers_changed: Callable[..., None] = nothing_changed,
+    answers_changed: Callable[..., None] = nobody_asks,
     open_disks: Callable[[], Disks] = no_disks,
 ) -> LoadedPlugin:
     """As :func:`build`, for an entry (class or function) that is loaded already.

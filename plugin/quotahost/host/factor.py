@@ -9,7 +9,7 @@ from typing import Final
 
 from quotahost.api import QuotaPolicy
 from quotahost.host.guard import Failed, Guard
-from quotahost.host.plugins import Lineup
+from quotahost.host.plugins import PluginSet
 from quotahost.host.shim import Shim
 from quotahost.model import ClusterVolumes, Factor, State, Volume
 from quotahost.settings.broker import Settings
@@ -76,16 +76,16 @@ class FactorLoop:
         """When the source is to be read next, on the clock."""
         return self._due
 
-    def step(self, lineup: Lineup, settings: Settings) -> None:
+    def step(self, plugins: PluginSet, settings: Settings) -> None:
         """Read the source, if there is one and it is due."""
         now = self._clock()
         if now < self._due:
             return
         self._due = now + settings.factor_interval.total_seconds()
-        if lineup.factor_source() is None:
+        if plugins.factor_source() is None:
             self._nothing_to_know(now)
             return
-        read = self._read(lineup, settings)
+        read = self._read(plugins, settings)
         self._publish(self._decide(read, now, settings))
 
     def _nothing_to_know(self, now: float) -> None:
@@ -124,15 +124,15 @@ class FactorLoop:
 
     # ---- what the source says ----
 
-    def _read(self, lineup: Lineup, settings: Settings) -> _Read:
-        source = lineup.factor_source()
+    def _read(self, plugins: PluginSet, settings: Settings) -> _Read:
+        source = plugins.factor_source()
         assert source is not None
         name, plugin = source
         told = self._guard.call(name, "read()", _LAST_FACTOR_HOLDS, plugin.read)
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if self._known_at is None else validity
         if isinstance(told, ClusterVolumes):
-            factor, failed = self._judge(told, lineup)
+            factor, failed = self._judge(told, plugins)
             if told.unknown:
                 return _Read(factor, "; ".join(told.unknown[:3]) + (" ..." if len(told.unknown) > 3 else ""))
             return _Read(factor, failed or told.waiting, patience if failed else grace)
@@ -143,9 +143,9 @@ class FactorLoop:
             self._guard.report(name, "read()", _LAST_FACTOR_HOLDS, problem)
         return _Read(_OPEN, f"factor source {name} doesn't know", patience)
 
-    def _judge(self, told: ClusterVolumes, lineup: Lineup) -> tuple[Factor, str]:
+    def _judge(self, told: ClusterVolumes, plugins: PluginSet) -> tuple[Factor, str]:
         """The smallest factor of all volumes, and "" or that the policy fails for some of them."""
-        policy = lineup.policy()
+        policy = plugins.policy()
         if policy is None:
             return _OPEN, ""
         name, plugin = policy
@@ -238,7 +238,7 @@ log = logging.getLogger("quotahost.factor")
 _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
 
 
-class FenceCheck:
+class MissingFenceWarning:
     """Looks once for a fence, when there is a factor source and the broker has settled."""
 
     def __init__(self, shim: Shim, clock: Callable[[], float]) -> None:

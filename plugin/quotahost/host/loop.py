@@ -9,19 +9,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
 from quotahost.disks.monitor import DiskMonitor
-from quotahost.host import plugins as lineup
 from quotahost.host.broker import HostBroker
 from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import exporter
-from quotahost.host.factor import FactorLoop, FenceCheck
+from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
-from quotahost.host.plugins import Lineup, Member
-from quotahost.host.resolver import Changes, Resolver, asks, failures
-from quotahost.host.scheduler import TaskRunner
+from quotahost.host.plugins import Builder, PluginSet, adopt, close
+from quotahost.host.resolver import ChangedAnswers, Resolver, asks, failures
+from quotahost.host.scheduler import Scheduler
 from quotahost.host.shim import Shim
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType
 from quotahost.settings.broker import Settings, live_properties, read_properties
@@ -42,10 +42,10 @@ class Host:
         """``clock`` in seconds, monotonic."""
         self._shim, self._clock = shim, clock
         self._guard = Guard(shim)
-        self._changes = Changes()
-        self._tasks = TaskRunner(self._guard, shim.detach)
+        self._changes = ChangedAnswers()
+        self._tasks = Scheduler(self._guard, shim.detach)
         self._factor = FactorLoop(shim, self._guard, clock)
-        self._fence = FenceCheck(shim, clock)
+        self._fence = MissingFenceWarning(shim, clock)
         self._client_quotas: dict[tuple[QuotaType, QuotaEntity], ClientQuotaChange] = {}
         self._cluster: Cluster | None = None
         self._retry_at: float | None = None
@@ -59,11 +59,16 @@ class Host:
             settings, translation = read_properties(self._shim.properties())
             self._note(translation)
             self._shim.starting(settings.start_timeout.total_seconds())
-            self._asked = HostBroker(self._shim, settings)
+            self._host_broker = HostBroker(self._shim, settings)
             self._disks = DiskMonitor(
-                self._asked, self._shim, node_id(self._broker), lambda: self._asked.settings, self._clock
+                self._host_broker,
+                self._shim,
+                node_id(self._broker),
+                lambda: self._host_broker.settings,
+                self._clock,
             )
-            new = self._build(settings)
+            self._builder = Builder(self._host_broker, self._shim, self._changes.add, self._disks.started)
+            new = self._builder.build(settings)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
         except (SettingsError, PluginError) as problem:
             self._shim.refuse(str(problem))
@@ -88,8 +93,8 @@ class Host:
             self._tick()
             self._ask_again()
             self._resolve(batch)
-            self._factor.step(self._lineup, self._settings)
-            self._fence.step(self._lineup.factor_source() is not None, self._settings)
+            self._factor.step(self._plugins, self._settings)
+            self._fence.step(self._plugins.factor_source() is not None, self._settings)
 
     def _resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -104,7 +109,7 @@ class Host:
         if now < self._tick_at:
             return
         self._tick_at = now + TICK
-        for name, supplier in self._lineup.suppliers():
+        for name, supplier in self._plugins.suppliers():
             if callable(tick := getattr(supplier, "tick", None)):
                 self._guard.call(name, "tick()", "its answers stay as they were", tick)
 
@@ -115,7 +120,7 @@ class Host:
             self._retry_at = None
             self._resolve(self._shim.unresolved())
             if self._retry_at is None:
-                for name, _ in self._lineup.suppliers():
+                for name, _ in self._plugins.suppliers():
                     self._guard.heal(name, "quota()")
 
     # ---- events ----
@@ -137,26 +142,30 @@ class Host:
             self._client_quotas.pop(key, None)
         else:
             self._client_quotas[key] = change
-        self._tell(list(self._lineup), [change], None)
+        self._tell(list(self._plugins), [change], None)
 
     def _on_cluster(self, fields: tuple[str, ...]) -> None:
         self._cluster = cluster(fields)
         if self._exemptions.know(self._cluster):
             self._exempt()
             self._changes.add()
-        self._tell(list(self._lineup), [], self._cluster)
+        self._tell(list(self._plugins), [], self._cluster)
 
-    def _tell(self, members: list[Member], changes: list[ClientQuotaChange], now: Cluster | None) -> None:
-        for member in members:
+    def _tell(
+        self, plugins: list[LoadedPlugin], changes: list[ClientQuotaChange], now: Cluster | None
+    ) -> None:
+        for plugin in plugins:
             for change in changes:
-                self._hand(member, "client_quota_changed", change)
+                self._hand(plugin, "client_quota_changed", change)
             if now is not None:
-                self._hand(member, "cluster_changed", now)
+                self._hand(plugin, "cluster_changed", now)
 
-    def _hand(self, member: Member, listener: str, news: object) -> None:
-        listen = getattr(member.plugin, listener, None)
+    def _hand(self, plugin: LoadedPlugin, listener: str, news: object) -> None:
+        listen = getattr(plugin.plugin, listener, None)
         if callable(listen):
-            self._guard.call(member.name, f"{listener}()", "it misses a change", partial(listen, news))
+            self._guard.call(
+                plugin.context.name, f"{listener}()", "it misses a change", partial(listen, news)
+            )
 
     # ---- settings ----
 
@@ -175,11 +184,11 @@ class Host:
         _, given = properties(fields)
         try:
             settings, translation = read_properties(given)
-            new = self._build(settings, self._lineup)
+            new = self._builder.build(settings, self._plugins)
         except (SettingsError, PluginError) as error:
             log.error("the new properties are refused and the old ones stay: %s", error)
             return
-        self._install(settings, new, self._lineup)
+        self._install(settings, new, self._plugins)
         self._note(translation)
         log.info("reconfigured")
 
@@ -190,21 +199,18 @@ class Host:
                 self._noted.add(note)
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
-    def _build(self, settings: Settings, old: Lineup | None = None) -> Lineup:
-        return lineup.build(settings, self._asked, self._shim, self._changes.add, self._disks.started, old)
-
-    def _install(self, settings: Settings, new: Lineup, old: Lineup | None) -> None:
-        lineup.adopt(new, settings, self._guard)
-        fresh = lineup.gone(new, old) if old else list(new)
-        for member in fresh:
-            self._shim.plugin(member.name)
+    def _install(self, settings: Settings, new: PluginSet, old: PluginSet | None) -> None:
+        adopt(new, settings, self._guard)
+        fresh = new.without(old)
+        for plugin in fresh:
+            self._shim.plugin(plugin.context.name)
         self._tell(fresh, list(self._client_quotas.values()), self._cluster)
         self._exemptions = Exemptions(settings, self._broker)
         if self._cluster:
             self._exemptions.know(self._cluster)
         self._exempt()
-        self._settings, self._lineup = settings, new
-        self._asked.settings = settings
+        self._settings, self._plugins = settings, new
+        self._host_broker.settings = settings
         self._factor.forget()
         self._resolver = Resolver(
             asks(new.suppliers()), self._exemptions, self._guard, settings.supplier_combine
@@ -212,7 +218,7 @@ class Host:
         self._shim.configure(settings)
         self._tasks.set(new.tasks())
         if old:
-            lineup.close(lineup.gone(old, new), self._guard)
+            close(old.without(new), self._guard)
         self._changes.add()
 
     def _exempt(self) -> None:
@@ -221,7 +227,7 @@ class Host:
 
     def _close(self) -> None:
         self._tasks.close()
-        lineup.close(list(self._lineup), self._guard)
+        close(list(self._plugins), self._guard)
         self._disks.close()
         if self._exporter:
             self._exporter.close()

@@ -135,7 +135,7 @@ EVERYONE: Final = (None, None)
 WORTH_TELLING_APART: Final = 100
 
 
-class Changes:
+class ChangedAnswers:
     """Whose answers changed, as (principal, client-id), None for any. Filled from any thread."""
 
     def __init__(self) -> None:

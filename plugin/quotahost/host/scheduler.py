@@ -14,7 +14,7 @@ log = logging.getLogger("quotahost.tasks")
 CLOSE_WITHIN: Final = 2.0  # seconds, all tasks together
 
 
-class _Runner:
+class _ScheduledTask:
     """One task: runs at once, then every period, until stopped; closes on its own thread."""
 
     def __init__(self, name: str, task: DataSourceTask, guard: Guard, detach: Callable[[], None]) -> None:
@@ -35,13 +35,13 @@ class _Runner:
         self._detach()
 
 
-class TaskRunner:
-    """Keeps the threads of the tasks in step with the lineup."""
+class Scheduler:
+    """Keeps the threads of the tasks in step with the configured ones."""
 
     def __init__(self, guard: Guard, detach: Callable[[], None]) -> None:
         """``detach`` is called by every task's thread as its last act."""
         self._guard, self._detach = guard, detach
-        self._runners: list[_Runner] = []
+        self._runners: list[_ScheduledTask] = []
 
     def set(self, tasks: list[tuple[str, DataSourceTask]]) -> None:
         """Stop what is no longer in the list, start what is new."""
@@ -50,7 +50,7 @@ class TaskRunner:
         running = {id(r.task) for r in self._runners}
         for name, task in tasks:
             if id(task) not in running:
-                runner = _Runner(name, task, self._guard, self._detach)
+                runner = _ScheduledTask(name, task, self._guard, self._detach)
                 self._runners.append(runner)
                 runner.thread.start()
 
@@ -58,7 +58,7 @@ class TaskRunner:
         """Stop all and wait for them, not for longer than CLOSE_WITHIN."""
         self._end(list(self._runners))
 
-    def _end(self, runners: list[_Runner]) -> None:
+    def _end(self, runners: list[_ScheduledTask]) -> None:
         for runner in runners:
             runner.stop()
         for runner in runners:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from quotahost.errors import QuotahostError
 from quotahost.pipeline import shares as usage
 from quotahost.pipeline.dead_letters import DeadLetters, counted
 from quotahost.pipeline.history.writer import start_history
@@ -37,7 +38,7 @@ _REFUSED_EVERY: Final = timedelta(seconds=5)
 _SHARES_EVERY: Final = timedelta(milliseconds=500)
 
 
-class BatchFailed(Exception):
+class BatchFailed(QuotahostError):
     """What was to be done with a batch can't be; the query ends, and is started again with the same batch."""
 
 

@@ -12,6 +12,7 @@ from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict  # pydantic's, which needs it before Python 3.12
 
+from quotahost.errors import QuotahostError
 from quotahost.model import Limit, LimitType
 from quotahost.model.volumes import exact
 
@@ -54,7 +55,7 @@ _DATE_TIME: Final = re.compile(
 )
 
 
-class Refused(ValueError):
+class Refused(QuotahostError, ValueError):
     """A record that can't be taken; ``reason`` is one of REASONS, for a metric's label."""
 
     def __init__(self, reason: Reason, text: str) -> None:

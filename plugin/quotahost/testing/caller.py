@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
+from quotahost.errors import QuotahostError
+
 T = TypeVar("T")
 
 
@@ -54,7 +56,7 @@ class Caller:
                 answer.set_exception(error)
 
 
-class Hangs(Exception):
+class Hangs(QuotahostError):
     """The plugin didn't answer in time."""
 
 

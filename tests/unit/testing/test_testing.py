@@ -121,7 +121,7 @@ class Demanding:
     class Section(BaseModel):
         rate: float
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[Section]) -> None:
         self.context = context
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:

@@ -9,12 +9,11 @@ from rich.text import Text
 
 from quotahost.cli.console import console
 from quotahost.cli.explain.answer import Told
-from quotahost.cli.explain.query import Unanswered, ask
+from quotahost.cli.explain.query import ask
 from quotahost.cli.explain.wording import Facts, binds, common, of_type
 from quotahost.model import Client, QuotaType
 
 NEWCOMER: Final = 3
-UNANSWERED: Final = 2
 _LABEL: Final = 10
 
 
@@ -36,12 +35,7 @@ def explain(
     Ends with 0 if the broker knows the client, with 3 if it doesn't (a newcomer), with 2 if no broker answered.
     """
     whom = named(client, user, client_id)
-    try:
-        told = ask(whom, pid, broker_id)
-    except Unanswered as problem:
-        typer.echo(f"{problem}\n  -> {problem.remedy}", err=True)
-        raise typer.Exit(UNANSWERED) from None
-    raise typer.Exit(show(told, type))
+    raise typer.Exit(show(ask(whom, pid, broker_id), type))
 
 
 def named(client: str | None, user: str | None, client_id: str | None) -> Client:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from quotahost.cli.explain.answer import Told, escaped, parse
-from quotahost.cli.jars import carried_jar
+from quotahost.cli.jars import NoJar, carried_jar
+from quotahost.errors import QuotahostError
 from quotahost.host.messages import plain
 from quotahost.model import Client
 
@@ -21,17 +22,14 @@ _JDK: Final = "set JAVA_HOME to a JDK, 17 or newer (a JRE can't look into anothe
 _PICK: Final = "--pid PID of the broker's process"
 
 
-class Unanswered(Exception):
-    """No broker answered.
+class Unanswered(QuotahostError):
+    """No broker answered; the message's second line is what to do about it."""
 
-    Attributes:
-        remedy: what to do about it.
-    """
+    exit_code = 2
 
     def __init__(self, problem: str, remedy: str) -> None:
-        """Both are for the operator."""
-        super().__init__(problem)
-        self.remedy: Final = remedy
+        """Make the message of the two."""
+        super().__init__(f"{problem}\n  -> {remedy}")
 
 
 def ask(client: Client, pid: int | None = None, broker: int | None = None) -> Told:
@@ -45,7 +43,7 @@ def ask(client: Client, pid: int | None = None, broker: int | None = None) -> To
         with carried_jar() as jar:
             lines = _run([java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path),
                           "org.quotahost.explain.Explain", which, *map(escaped, client)])  # fmt: skip
-    except FileNotFoundError as error:
+    except NoJar as error:
         raise Unanswered(str(error), "reinstall quotahost") from None
     wrong = next((line for line in lines if line.startswith("error\t")), None)
     if wrong is not None:

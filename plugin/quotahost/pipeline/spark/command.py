@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from quotahost.errors import QuotahostError
 from quotahost.pipeline.spark.session import session
 
 # Long scans, where the pipeline's batches are short.
@@ -17,7 +18,7 @@ _LARGE: Final = {
 }
 
 
-class NoSpark(RuntimeError):
+class NoSpark(QuotahostError):
     """Spark can't be started here; the message says what it needs."""
 
 

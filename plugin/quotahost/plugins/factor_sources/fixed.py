@@ -28,7 +28,7 @@ class Fixed:
             description="The factor to report: 1 OPEN, between 0 and 1 THROTTLE, 0 PAUSE.",
         )
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[Section]) -> None:
         """Take the factor of ``context.section``."""
         self.reconfigure(context.section)
 

@@ -64,7 +64,7 @@ class Forecast(Limits):
             description="Time for which the space left must last at the fill rate that is allowed now.",
         )
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
         """``clock`` in seconds, monotonic."""
         super().__init__(context)
         self._clock = clock

@@ -68,7 +68,7 @@ class Limits:
 
     depends_on_time: ClassVar = False
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[object]) -> None:
         """Read nothing yet: this broker's limits may change while it runs."""
         self._context = context
         self.contradictions: set[tuple[str, str]] = set()

@@ -42,7 +42,7 @@ class ClusterQuota:
 
     def __init__(
         self,
-        context: Context,
+        context: Context[ClusterQuotaSettings],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:

@@ -35,7 +35,7 @@ class ControllerMutation:
 
     Section = ControllerMutationSettings
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[ControllerMutationSettings]) -> None:
         """Read the settings."""
         self.reconfigure(context.section)
 

@@ -96,6 +96,7 @@ LINES: Final = (
     Line(CLIENT_ID_PREFIX, "__strimzi", "", "Not used: own clients are named `quotahost-NODE`."),
 )
 OWN: Final = tuple(line.name for line in LINES if line.name not in SHARED and not line.name.endswith("*"))
+SYNONYMS: Final = (*OWN, f"{ADMIN}bootstrap.servers")
 LIVE: Final = tuple(name for name in OWN if name != CLIENT_ID_PREFIX)
 
 

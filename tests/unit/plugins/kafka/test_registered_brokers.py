@@ -14,8 +14,7 @@ from tests.fakes.plugin_context import context, eventually
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_EVERY", 0.002)
-    monkeypatch.setattr(module, "_AT_FIRST", 0.002)
+    monkeypatch.setattr(module, "_PERIOD", 0.002)
 
 
 def test_it_tells_of_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -> None:
@@ -45,7 +44,7 @@ def test_when_the_cluster_is_silent_the_last_known_stay_and_it_is_logged_once(
     eventually(lambda: len(told) > so_far)
     registered.close()
     assert [r.getMessage() for r in caplog.records] == [
-        "the cluster doesn't tell its brokers; the last known stay: no answer"
+        "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
     ]
     assert registered.answered
 

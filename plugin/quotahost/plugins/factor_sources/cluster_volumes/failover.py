@@ -38,7 +38,7 @@ class Turns:
     Back only to a record that leaves nobody out: a pipeline that has just started may not have heard of all brokers.
     """
 
-    def __init__(self, context: Context, clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """``clock`` monotonic, in seconds."""
         self._context, self._clock, self._started = context, clock, clock()
         self._second: str | None = None

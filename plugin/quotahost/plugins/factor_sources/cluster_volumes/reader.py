@@ -21,7 +21,9 @@ class ClusterReader:
         answered: whether all that was there has been read, or there is no such topic.
     """
 
-    def __init__(self, context: Context, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(
+        self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
         """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
         self._context = context
         self._newest: Newest[ClusterRecord] = Newest(clock, wall)

@@ -20,7 +20,7 @@ _RETRY: Final = 5.0  # seconds between tries to build it
 class Second:
     """``factor.source.second``: asked for, it is there some moments later; its failure is news, not an exception."""
 
-    def __init__(self, context: Context, clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """Nothing is built yet. ``clock`` monotonic, in seconds."""
         self._context, self._clock = context, clock
         self._metrics = StandbyMetrics(context.metrics)
@@ -130,7 +130,7 @@ class SecondLife:
         ready: whether it has answered without waiting.
     """
 
-    def __init__(self, context: Context, name: str, metrics: Metrics) -> None:
+    def __init__(self, context: Context[object], name: str, metrics: Metrics) -> None:
         """``context`` is the first source's."""
         self._context, self.name, self._metrics = context, name, metrics
         self.own = context.settings.plugin.get(name or "", {})

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from quotahost.errors import QuotahostError
+
 MAX_BYTES: Final = 16 * 1024 * 1024
 
 
-class Aborted(Exception):
+class Aborted(QuotahostError):
     """The time was over, or :meth:`Exchange.abort` was called."""
 
 
-class TooLarge(OSError):
+class TooLarge(QuotahostError, OSError):
     """The answer is larger than is read."""
 
 

@@ -14,6 +14,7 @@ from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from quotahost.errors import QuotahostError
 from quotahost.plugins.factor_sources.prometheus.http import Aborted, Exchange, Response
 from quotahost.text import redact
 
@@ -22,7 +23,7 @@ MAX_REDIRECTS: Final = 5
 _MAX_TEXT: Final = 200  # characters of a server's own words that are told
 
 
-class QueryFailed(Exception):
+class QueryFailed(QuotahostError):
     """The query has no usable answer. The message says why, in one line and without secrets."""
 
 

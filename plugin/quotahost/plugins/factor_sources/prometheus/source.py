@@ -40,13 +40,15 @@ class Prometheus:
 
     Section = PrometheusSettings
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, context: Context[PrometheusSettings], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """``clock`` in seconds, monotonic.
 
         Raises:
             ValueError: ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
         """
-        own: PrometheusSettings = context.section
+        own = context.section
         if own.interval >= context.settings.validity:
             raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
         self._context, self._clock = context, clock
@@ -90,7 +92,7 @@ class Prometheus:
             self._stop.wait(max(interval - (time.monotonic() - begin), interval / 10))
 
     def _ask(self) -> None:
-        own: PrometheusSettings = self._context.section
+        own = self._context.section
         asked_at = self._clock()  # before the question, so that the answer is no younger than it seems
         try:
             capacity = self._client.query(own.capacity)
