@@ -53,8 +53,8 @@ final class KafkaRates {
             }
         } catch (JMException | RuntimeException e) {
             if (!warned) {
-                LOG.warn("Kafka's measured rates can't be read; for unlimited clients the factor multiplies the rates of"
-                        + " newcomers.* instead", e);
+                LOG.warn("Kafka's measured rates can't be read; for unlimited clients the factor multiplies the"
+                        + " rates of newcomers.* instead", e);
             }
             warned = true;
         }
