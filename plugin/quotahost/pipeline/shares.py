@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.max_min import FLOOR, SHAVED
 from quotahost.pipeline.spark.sinks import bring_forward, write
-from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, VERSION, time_json
-from quotahost.records.codec import MAX_NAME
+from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
+from quotahost.records.declaration import VERSION
+from quotahost.records.fields import MAX_NAME, time_json
 
 # TODO(merge) What is done with each batch of usage: divide the cluster quotas, publish the shares.
 
