@@ -1,4 +1,4 @@
-"""``topics.*``: what is understood, and what an operator is told of what isn't."""
+"""``topics.*``: which texts are understood, and which errors name what would be right."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> N
         ({"error": "POLICY_VIOLATE"}, ["did you mean POLICY_VIOLATION?"]),
     ],
 )
-def test_what_is_wrong_is_told_by_property_value_and_remedy(given: dict[str, str], words: list[str]) -> None:
-    said = refused(**given)
-    assert said.startswith(PREFIX + "topics.")
-    assert [word for word in words if word not in said] == []
+def test_an_error_names_the_property_the_value_and_the_remedy(
+    given: dict[str, str], words: list[str]
+) -> None:
+    message = refused(**given)
+    assert message.startswith(PREFIX + "topics.")
+    assert [word for word in words if word not in message] == []
