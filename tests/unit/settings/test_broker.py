@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from quotahost.model import QuotaType, State
-from quotahost.settings.broker import Settings, describe, live_properties, properties_table
+from quotahost.settings.broker import Settings, live_properties, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
+from quotahost.settings.display import describe
 from quotahost.settings.strimzi import names as strimzi_names
 from quotahost.text import printable
 

@@ -18,8 +18,9 @@ from quotahost.host.broker import HostBroker
 from quotahost.host.exemptions import Exemptions
 from quotahost.host.loop import Host
 from quotahost.model import Client, Limit, LimitType, State
-from quotahost.settings.broker import Settings, describe, live_properties
+from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.display import describe
 from quotahost.settings.strimzi.names import PROPERTIES, table
 from quotahost.settings.strimzi.translation import Note, Translation, translate
 from tests.fakes.shim import FakeShim

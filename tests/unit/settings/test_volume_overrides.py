@@ -11,8 +11,9 @@ from quotahost.disks import monitor as disk_monitor
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.plugins.factor_sources.local import Local
 from quotahost.plugins.policies.limits import Limits
-from quotahost.settings.broker import Settings, describe
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.display import describe
 from quotahost.settings.volume_overrides import Override, match
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, eventually, monitor, settings
