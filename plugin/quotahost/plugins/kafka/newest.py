@@ -14,7 +14,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.shares import Shares
 
 R = TypeVar("R")
 
@@ -55,24 +58,8 @@ class ArrivalClock:
         return self.now() - arrival.arrived_at
 
 
-class PipelineRecord(Protocol):
-    """A record that the pipeline publishes again and again, such as ``ClusterRecord``.
-
-    ``run`` is when that pipeline was launched, ``sequence`` counts the run's records, and ``computed_at`` is a time
-    of the pipeline's machine.
-    """
-
-    @property
-    def run(self) -> int: ...  # noqa: D102
-
-    @property
-    def sequence(self) -> int: ...  # noqa: D102
-
-    @property
-    def computed_at(self) -> datetime: ...  # noqa: D102
-
-
-P = TypeVar("P", bound=PipelineRecord)
+#: What the pipeline publishes again and again; ``run`` is when it was launched, ``sequence`` counts the run's records.
+P = TypeVar("P", ClusterRecord, Shares)
 
 
 class Newest(Generic[P]):
@@ -125,5 +112,5 @@ class Newest(Generic[P]):
         return _order(record) > _order(kept.record) and (live or record.run != self._outlived)
 
 
-def _order(record: PipelineRecord) -> tuple[int, int]:
+def _order(record: ClusterRecord | Shares) -> tuple[int, int]:
     return record.run, record.sequence

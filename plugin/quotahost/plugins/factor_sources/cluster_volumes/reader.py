@@ -91,8 +91,7 @@ class RecordReader:
 
     @property
     def _topic(self) -> str:
-        topic: str = self._context.settings.cluster_volumes_topic
-        return topic
+        return self._context.settings.cluster_volumes_topic
 
     def _take(self, record: ClusterRecord, live: bool) -> str:
         """Keep the record if it is newer; "" or the reason why it is refused."""
