@@ -312,7 +312,7 @@ CATALOGUE: Final = (
         "Records",
         "refused_records",
         Kind.COUNTER,
-        "Records of a topic that were not taken, by the reason; `rival`: two pipelines run; `behind`: "
+        "Records of a topic that were not taken, by the reason; `other-pipeline`: two pipelines run; `behind`: "
         "the pipeline is.",
         "reason",
         "`snapshots`, `cluster-volumes`, `cluster-quota`",

@@ -80,8 +80,8 @@ class Newest(Generic[P]):
         """Keep the record if it is newer; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
 
         Returns:
-            "" if nothing is wrong with the record, else the reason why it was passed over: ``late``, or ``rival`` if
-            a pipeline of a newer run publishes at the same time.
+            "" if nothing is wrong with the record, else the reason why it is refused: ``late``, or ``other-pipeline``
+            if a pipeline of a newer run publishes at the same time.
         """
         with self._lock:
             kept = self._kept
@@ -92,7 +92,7 @@ class Newest(Generic[P]):
                 return ""
         if not live or _order(record) == _order(kept.record):  # it was read before, or was published twice
             return ""
-        return "rival" if record.run < kept.record.run else "late"
+        return "other-pipeline" if record.run < kept.record.run else "late"
 
     def remove(self) -> None:
         """A tombstone was read: the kept record is stale from now on."""

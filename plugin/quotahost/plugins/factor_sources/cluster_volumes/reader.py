@@ -101,7 +101,7 @@ class RecordReader:
             self._log_once("behind", text, validity)
             return "behind" if live else ""
         reason = self._newest.take(record, live, validity)
-        if reason == "rival":
+        if reason == "other-pipeline":
             text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
             self._log_once(f"run {record.run}", text, record.run)
         return reason
