@@ -1,4 +1,4 @@
-"""The supplier ``cluster-quota``: whose quota it gives, and what it announces of shares and brokers."""
+"""The supplier ``cluster-quota``: the quota that it gives, and the changes of shares and brokers that it announces."""
 
 from __future__ import annotations
 
@@ -71,9 +71,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "Follower", Idle)
     made = World()
     eventually(lambda: made.broker.number("Shares", "Brokers") == 3)
-    made.plugin._stop.set()  # it looks only when the test does
-    made.plugin._wake.set()
-    made.plugin._thread.join()
+    assert made.plugin._looks
+    made.plugin._looks.close()  # it looks only when the test does
     yield made
     made.host.close()
 
