@@ -5,14 +5,13 @@ test looks at single answers.
 """
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 from off_peak import OffPeak
 
 from quotahost.api import Role
 from quotahost.model import QuotaType
-from quotahost.testing import FakeHost, check_supplier
+from quotahost.testing import FakeHost, SettingsError, check_supplier
 
 PROPERTIES = {
     "plugin.off-peak.produce": "1M",
@@ -21,7 +20,7 @@ PROPERTIES = {
 }
 
 
-def rate_at(host: FakeHost[Any], hour: int, minute: int = 0) -> float | None:
+def rate_at(host: FakeHost[OffPeak], hour: int, minute: int = 0) -> float | None:
     host.plugin.clock = lambda: datetime(2025, 1, 1, hour, minute)
     host.tick()
     quota = host.quota("alice", "app", QuotaType.PRODUCE)
@@ -58,5 +57,5 @@ def test_other_quota_types_are_left_to_the_next_supplier() -> None:
 
 
 def test_a_wrong_hour_is_refused_with_the_form_that_is_expected() -> None:
-    with pytest.raises(ValueError, match=r"plugin.off-peak.from=25:00.*as HH:MM"):
+    with pytest.raises(SettingsError, match=r"plugin.off-peak.from=25:00.*as HH:MM"):
         FakeHost(Role.SUPPLIER, OffPeak, PROPERTIES | {"plugin.off-peak.from": "25:00"})

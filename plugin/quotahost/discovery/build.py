@@ -84,15 +84,20 @@ def build(
     metrics: Metrics,
     answers_changed: Callable[..., None] = nobody_asks,
     open_disks: Callable[[], Disks] = no_disks,
+    section: Any = None,
 ) -> LoadedPlugin:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
+
+    ``section`` is what :func:`plugin_settings` returned, where the caller has validated the settings already.
 
     Raises:
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
     entry = load(role, name)
-    return construct(role, name, entry, settings, node_id, broker, metrics, answers_changed, open_disks)
+    return construct(
+        role, name, entry, settings, node_id, broker, metrics, answers_changed, open_disks, section
+    )
 
 
 def construct(
@@ -105,13 +110,14 @@ def construct(
     metrics: Metrics,
     answers_changed: Callable[..., None] = nobody_asks,
     open_disks: Callable[[], Disks] = no_disks,
+    section: Any = None,
 ) -> LoadedPlugin:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
     Raises:
         PluginError, SettingsError: see build.
     """
-    own = own_settings(role, name, settings, entry)
+    own = own_settings(role, name, settings, entry) if section is None else section
     log = logging.getLogger(f"quotahost.plugin.{name}")
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
         context = Context(

@@ -7,9 +7,9 @@ suppliers go to ``resolver``, the tasks to ``scheduler``, the factor source and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from quotahost.api import (
     Broker,
@@ -28,6 +28,9 @@ from quotahost.host.exemptions import node_id
 from quotahost.host.guard import Guard
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+
+#: The validated ``plugin.NAME.*`` of each plugin; None for one that declares none.
+Sections: TypeAlias = Mapping[tuple[Role, str], Any]
 
 
 class PluginSet:
@@ -62,9 +65,9 @@ class PluginSet:
         """The plugin of this role and name."""
         return next((p for p in self._plugins if (p.role, p.context.name) == (role, name)), None)
 
-    def without(self, others: PluginSet | None) -> list[LoadedPlugin]:
+    def without(self, others: PluginSet) -> list[LoadedPlugin]:
         """The plugins that are not among the others."""
-        known = {id(each.plugin) for each in others or ()}
+        known = {id(each.plugin) for each in others}
         return [each for each in self._plugins if id(each.plugin) not in known]
 
 
@@ -86,58 +89,60 @@ class Builder:
         # A controller alone keeps no records: it needs suppliers, and nothing that is about volumes.
         self._has_disks = not roles or "broker" in roles.split(",")
 
-    def build(self, settings: Settings, old: PluginSet | None = None) -> PluginSet:
-        """Build every configured plugin, or keep that of ``old`` if its own properties are the same or can change.
+    def validate(self, settings: Settings) -> Sections:
+        """Import every plugin that this node needs and validate its own properties.
 
-        Nothing of ``old`` is touched before all new ones are built.
+        The standby source is among them, so that a mistake is found now and not when it is needed.
 
         Raises:
-            PluginError, SettingsError: one can't be loaded, configured or constructed.
+            PluginError, SettingsError: one can't be loaded or configured.
+        """
+        return {
+            (role, name): _section(role, name, settings)
+            for role, name in discovery.configured(settings)
+            if role is Role.SUPPLIER or self._has_disks
+        }
+
+    def build(self, settings: Settings, sections: Sections, old: PluginSet | None = None) -> PluginSet:
+        """Build every plugin of ``sections``, or keep that of ``old`` if its own properties are the same or can change.
+
+        Nothing of ``old`` is touched.
+
+        Raises:
+            PluginError: one can't be constructed.
         """
         plugins = []
-        for role, name in discovery.configured(settings):
-            if role != Role.SUPPLIER and not self._has_disks:
-                continue
-            if role == Role.FACTOR_SOURCE and name != settings.factor_source:
-                _check_standby(name, settings)
-                continue
+        for (role, name), section in sections.items():
+            if role is Role.FACTOR_SOURCE and name != settings.factor_source:
+                continue  # the standby: its factor source builds it when it is needed
             kept = old.find(role, name) if old else None
             if kept is None or not _can_stay(kept, settings):
-                kept = self._new(role, name, settings)
-            else:
-                discovery.plugin_settings(role, name, settings)  # refused before anything is touched
+                kept = self._new(role, name, settings, section)
             plugins.append(kept)
         return PluginSet(plugins)
 
-    def _new(self, role: Role, name: str, settings: Settings) -> LoadedPlugin:
+    def _new(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
+        node, broker, disks = self._node, self._broker, self._open_disks
         made = discovery.build(
-            role,
-            name,
-            settings,
-            self._node,
-            self._broker,
-            self._metrics,
-            self._answers_changed,
-            self._open_disks,
+            role, name, settings, node, broker, self._metrics, self._answers_changed, disks, section
         )
 
         def standby(name: str, metrics: Metrics) -> LoadedPlugin:
             now = made.context.settings
-            return discovery.build(
-                Role.FACTOR_SOURCE, name, now, self._node, self._broker, metrics, open_disks=self._open_disks
-            )
+            return discovery.build(Role.FACTOR_SOURCE, name, now, node, broker, metrics, open_disks=disks)
 
         made.context.factor_source = standby
         return made
 
 
-def _check_standby(name: str, settings: Settings) -> None:
-    """Refuse a standby source that can't be had now rather than when it is needed."""
+def _section(role: Role, name: str, settings: Settings) -> Any:
     try:
-        discovery.plugin_settings(Role.FACTOR_SOURCE, name, settings)
+        return discovery.plugin_settings(role, name, settings)
     except PluginError as error:
+        if role is not Role.FACTOR_SOURCE or name == settings.factor_source:
+            raise
         named = f"{PREFIX}factor.source.second names it: {str(error).partition(': ')[2]}"
-        raise PluginError(Role.FACTOR_SOURCE, name, named) from error
+        raise PluginError(role, name, named) from error
 
 
 def _own(plugin: LoadedPlugin, settings: Settings) -> dict[str, str]:
@@ -150,13 +155,13 @@ def _can_stay(plugin: LoadedPlugin, settings: Settings) -> bool:
     return unchanged or callable(getattr(plugin.plugin, "reconfigure", None))
 
 
-def adopt(plugins: PluginSet, settings: Settings, guard: Guard) -> None:
+def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Guard) -> None:
     """Give every plugin the settings in force, and call ``reconfigure`` where its own properties changed."""
     for each in plugins:
         name, before = each.context.name, _own(each, each.context.settings)
         each.context.settings = settings
         if _own(each, settings) != before:
-            each.context.section = discovery.plugin_settings(each.role, name, settings)
+            each.context.section = sections[each.role, name]
             change = partial(each.plugin.reconfigure, each.context.section)
             guard.call(name, "reconfigure()", "it goes on as it was", change)
 

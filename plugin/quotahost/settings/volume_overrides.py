@@ -63,10 +63,8 @@ def parse_overrides(value: object) -> tuple[Override, ...]:
         ValueError: an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names the
             entry.
     """
-    if isinstance(value, tuple):
-        return value
     found: dict[str, Override] = {}
-    for entry in filter(None, split(value, ";")):
+    for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
         override = _parse(entry)
         if found.setdefault(_place(override.volume), override) is not override:
             raise ValueError(f"has {override.volume!r} twice; write its limits in one entry")

@@ -1,4 +1,4 @@
-"""A broker that answers what it is told and remembers what plugins show on it."""
+"""A broker that answers what a test has set, and remembers the numbers that plugins show on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FakeBroker:
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def number(self, type: str, attribute: str, name: str = "") -> float | None:
-        """What is shown, None if nothing is."""
+        """The number that is shown, None if none is."""
         return self.shown.get((type, name, attribute))
 
     # ---- quotahost.api.Broker ----
@@ -72,14 +72,14 @@ class FakeBroker:
     # ---- quotahost.api.Metrics ----
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Remember it."""
+        """Remember the number."""
         self.shown[type, name, attribute] = value
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Add to it."""
+        """Add to the number."""
         self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + by
 
     def forget(self, type: str, name: str) -> None:
-        """Remember it no more."""
+        """Forget all numbers of this name."""
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             self.shown.pop(key, None)

@@ -63,7 +63,8 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Context]:
 def start(**more: str) -> PluginSet:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
-    return Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks).build(chosen)
+    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks)
+    return builder.build(chosen, builder.validate(chosen))
 
 
 def test_only_cluster_volumes_has_a_second_source_by_default_and_it_is_snapshots() -> None:

@@ -17,6 +17,7 @@ from tests.fakes.shim import FakeShim
 PLUGINS = """
     import threading
     from datetime import timedelta
+    from pydantic import BaseModel, field_validator
     from quotahost.model import Factor, Quota, Scope, Volume, ClusterVolumes
 
     STATE = {}
@@ -42,6 +43,24 @@ PLUGINS = """
         def quota_factor(self, volume):
             return 1 - volume.consumed / volume.capacity
 
+    class Checked(Base):
+        class Section(BaseModel):
+            share: float = 0.5
+
+            @field_validator("share")
+            @classmethod
+            def count(cls, value):
+                STATE.setdefault("validated", []).append(value)
+                return value
+        def quota(self, client, quota_type):
+            return Quota(self.context.section.share)
+
+    class Adaptable(Checked):
+        def reconfigure(self, section):
+            STATE["reconfigured"] = section.share
+        def quota(self, client, quota_type):
+            return None
+
     class Disky(Base):
         def __init__(self, context):
             super().__init__(context)
@@ -65,7 +84,11 @@ PLUGINS = """
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     groups = {
-        "quotahost.suppliers": {"mine": "mine:Supplier"},
+        "quotahost.suppliers": {
+            "mine": "mine:Supplier",
+            "checked": "mine:Checked",
+            "adaptable": "mine:Adaptable",
+        },
         "quotahost.factor_sources": {"mine": "mine:Source", "disky": "mine:Disky"},
         "quotahost.policies": {"mine": "mine:Policy"},
         "quotahost.tasks": {"mine": "mine:Task", "disky": "mine:Disky"},
@@ -245,6 +268,21 @@ def test_a_refused_change_leaves_everything_as_it_was(state: dict[str, Any]) -> 
     assert shim.verdicts["2"] is None
     assert shim.rate("alice", "a") == 5.0
     assert state["closed"] == ["mine"], "closed once, at the end"
+
+
+def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, Any]) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    change = {"supplier": "adaptable,checked"}
+    for share in ("0.1", "0.2"):
+        change |= {f"plugin.{name}.share": share for name in ("checked", "adaptable")}
+        shim.validate("1", **change)
+        shim.reconfigure(**change)
+    shim.ask(("alice", "a"))
+    run(shim)
+    assert shim.verdicts["1"] is None
+    assert state["validated"] == [0.1, 0.1, 0.2, 0.2]
+    assert state["reconfigured"] == 0.2
+    assert shim.rate("alice", "a") == 0.2
 
 
 def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
