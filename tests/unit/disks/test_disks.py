@@ -98,7 +98,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **stores: int) -> dic
     return {directory: names[device] for directory, device in stores.items()}
 
 
-def test_a_volume_has_its_devices_name_or_where_that_says_too_little_its_mount_point(
+def test_a_volume_has_its_devices_name_or_where_that_is_ambiguous_its_mount_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devices = {"a": (8, 1), "b": (8, 17), "c": (0, 40), "d": (0, 41), "e": (0, 42), "f": (9, 9)}
