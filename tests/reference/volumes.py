@@ -1,6 +1,7 @@
 """The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
 
-Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. It reads records with :mod:`quotahost.records.codec`, as brokers do.
+Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. It reads records with
+:mod:`quotahost.records.codec`, as brokers do.
 """
 
 from __future__ import annotations
