@@ -1,4 +1,8 @@
-"""``quotahost simulate``: the same requests under the four forms of a quota, side by side."""
+"""``quotahost simulate``: the same requests under the four forms of a quota, side by side.
+
+It shows an operator, before a quota is set, how long clients would be throttled. The forms are the models of
+``quotahost.throttling``, which the tests compare with Kafka itself.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +21,21 @@ from quotahost.throttling.token_bucket import TokenBucket
 from quotahost.units import show_number
 from quotahost.units.parse import parse_count, parse_duration, parse_quantity
 
-# TODO(merge) Requests as ``quotahost simulate`` is given them: ``560@0``, ``15K@0..3/0.5``.
-
-
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "token bucket", "KIP-599 v15's rate")
+_MOST: Final = 100_000  # requests of one pattern, or samples: more take minutes
+_SECONDS: Final = r"(\d+(?:\.\d+)?)"
+_REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
 
 
-_MOST_SAMPLES: Final = 100_000
+class Request(NamedTuple):
+    """An amount, in bytes or mutations, at a time in ms since the start."""
+
+    amount: float
+    ms: int
 
 
 class Outcome(NamedTuple):
-    """For how many seconds a request is throttled; a form that admits may refuse it for that long instead."""
+    """For how many seconds a request is delayed, or if it is refused, after how many it may be sent again."""
 
     seconds: float
     is_refused: bool = False
@@ -58,75 +66,18 @@ def simulate(
     15 doesn't hold its rate in the long run, and Kafka didn't keep it.
     """
     try:
-        size_ms = int(parse_duration(window).total_seconds() * 1000)
-        asked = sorted((r for text in requests for r in parse_requests(text)), key=lambda r: r.ms)
-        outcomes = run(asked, parse_quantity(rate), parse_count(samples), size_ms)
+        window_ms = int(parse_duration(window).total_seconds() * 1000)
+        arriving = sorted((r for text in requests for r in parse_requests(text)), key=lambda r: r.ms)
+        outcomes = run(arriving, parse_quantity(rate), parse_count(samples), window_ms)
     except ValueError as wrong:
         raise typer.BadParameter(str(wrong)) from None
     rows = [
-        [f"{r.ms / 1000:g} s", show_number(r.amount), *map(str, each)]
-        for r, each in zip(asked, outcomes, strict=True)
+        [f"{request.ms / 1000:g} s", show_number(request.amount), *map(str, each)]
+        for request, each in zip(arriving, outcomes, strict=True)
     ]
     console().print(table(["at", "amount", *FORMS], rows))
     if plot is not None:
-        _draw(asked, outcomes, plot)
-
-
-def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:
-    """The outcome of each request, in order of time, under each of FORMS; nothing has been recorded before.
-
-    Raises:
-        ValueError: more than 100,000 samples.
-    """
-    if samples > _MOST_SAMPLES:
-        raise ValueError(f"{samples:,} samples are too many; take {_MOST_SAMPLES:,} at most")
-    kafka, bucket = SampledRate(samples, window_ms), TokenBucket(rate, samples, window_ms)
-    burst, span_ms = BurstRate(rate, samples, window_ms), samples * window_ms
-    held, produced = deque[Request](), 0.0
-    outcomes: list[tuple[Outcome, ...]] = []
-    for request in requests:
-        now = span_ms + request.ms  # so late after 0 the bucket is full at first, and a window begins
-        held.append(request)
-        produced += request.amount
-        while held[0].ms <= request.ms - span_ms:
-            produced -= held.popleft().amount
-        kafka.record(request.amount, now)
-        outcomes.append((
-            Outcome(simple_delay_s(produced, rate * span_ms / 1000, rate)),
-            Outcome(kafka.throttle_ms(rate, now, cast=False) / 1000),
-            Outcome(0.0) if bucket.admit(request.amount, now) else Outcome(bucket.throttle_ms(now) / 1000, True),
-            Outcome(0.0) if burst.admit(request.amount, now) else Outcome(burst.throttle_s(now), True),
-        ))  # fmt: skip
-    return outcomes
-
-
-def _draw(requests: Sequence[Request], outcomes: Sequence[tuple[Outcome, ...]], file: Path) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise typer.BadParameter("--plot needs matplotlib; pip install matplotlib") from None
-    figure = Figure(figsize=(10, 5), layout="constrained")
-    axes = figure.add_subplot(xlabel="seconds", ylabel="throttled for, in seconds")
-    for form, each in zip(FORMS, zip(*outcomes, strict=True), strict=True):
-        axes.plot([r.ms / 1000 for r in requests], [o.seconds for o in each], marker=".", label=form)
-    axes.legend(frameon=False)
-    figure.savefig(file, dpi=120)
-
-
-_SECONDS: Final = r"(\d+(?:\.\d+)?)"
-
-
-_REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
-
-
-_MOST: Final = 100_000
-
-
-class Request(NamedTuple):
-    """So many bytes or mutations, at a time in ms since the start."""
-
-    amount: float
-    ms: int
+        _draw(arriving, outcomes, plot)
 
 
 def parse_requests(text: str) -> list[Request]:
@@ -149,3 +100,50 @@ def parse_requests(text: str) -> list[Request]:
             f"{text!r} has no or too many requests; FROM must not exceed TO, and STEP be 0.001 or more"
         )
     return [Request(amount, ms) for ms in range(start, stop + 1, step)]
+
+
+def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:
+    """The outcome of each request under each of FORMS, with nothing recorded before.
+
+    Args:
+        requests: in order of time.
+        rate: the quota, in bytes/s or mutations/s.
+        samples: how many samples the quota is measured over.
+        window_ms: the length of one sample.
+
+    Raises:
+        ValueError: more than 100,000 samples.
+    """
+    if samples > _MOST:
+        raise ValueError(f"{samples:,} samples are too many; take {_MOST:,} at most")
+    kafka, bucket = SampledRate(samples, window_ms), TokenBucket(rate, samples, window_ms)
+    burst, span_ms = BurstRate(rate, samples, window_ms), samples * window_ms
+    in_span, produced = deque[Request](), 0.0
+    outcomes: list[tuple[Outcome, ...]] = []
+    for request in requests:
+        now = span_ms + request.ms  # one span after 0, so that the bucket is full and a window begins
+        in_span.append(request)
+        produced += request.amount
+        while in_span[0].ms <= request.ms - span_ms:
+            produced -= in_span.popleft().amount
+        kafka.record(request.amount, now)
+        outcomes.append((
+            Outcome(simple_delay_s(produced, rate * span_ms / 1000, rate)),
+            Outcome(kafka.throttle_ms(rate, now, cast=False) / 1000),
+            Outcome(0.0) if bucket.admit(request.amount, now) else Outcome(bucket.throttle_ms(now) / 1000, True),
+            Outcome(0.0) if burst.admit(request.amount, now) else Outcome(burst.throttle_s(now), True),
+        ))  # fmt: skip
+    return outcomes
+
+
+def _draw(requests: Sequence[Request], outcomes: Sequence[tuple[Outcome, ...]], file: Path) -> None:
+    try:
+        from matplotlib.figure import Figure  # an extra: a broker does without
+    except ImportError:
+        raise typer.BadParameter("--plot needs matplotlib; pip install matplotlib") from None
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    axes = figure.add_subplot(xlabel="seconds", ylabel="throttled for, in seconds")
+    for form, each in zip(FORMS, zip(*outcomes, strict=True), strict=True):
+        axes.plot([r.ms / 1000 for r in requests], [o.seconds for o in each], marker=".", label=form)
+    axes.legend(frameon=False)
+    figure.savefig(file, dpi=120)
