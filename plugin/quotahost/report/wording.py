@@ -100,8 +100,3 @@ def state(curve: Curve) -> str:
 
 
 STATES: Final = {"hard": "at the hard limit", "soft": "above the soft limit", "below": ""}
-
-
-def show_range(report: Report) -> str:
-    """From when to when, in UTC."""
-    return f"{show_at(report.since)} to {show_at(report.until)} UTC"
