@@ -33,7 +33,7 @@ class OffPeak:
         from_: Hour = Field(time(22), description="when off-peak hours begin, as HH:MM")
         to: Hour = Field(time(6), description="when they end")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[Section]) -> None:
         """Read nothing but the settings; ``clock`` is for tests."""
         self.context, self.clock = context, datetime.now
         self.now = self.rate()

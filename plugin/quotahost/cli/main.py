@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quotahost.cli.console import console, show, table, writing
+from quotahost.cli.console import console, show, table
 from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.explain.command import explain
@@ -22,7 +22,6 @@ from quotahost.cli.report.command import report
 from quotahost.cli.simulate import simulate
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
-from quotahost.settings.display import with_table
 
 
 class Commands(TyperGroup):
@@ -94,16 +93,6 @@ def install(
 
 
 @app.command()
-def properties(
-    into: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Renew the table in this Markdown file instead.")
-    ] = None,
-) -> None:
+def properties() -> None:
     """Print the table of all properties, in Markdown."""
-    if into is None:
-        typer.echo(properties_table(), nl=False)
-    else:
-        with writing(into):
-            into.write_text(
-                with_table(into.read_text(encoding="utf-8"), properties_table()), encoding="utf-8"
-            )
+    typer.echo(properties_table(), nl=False)

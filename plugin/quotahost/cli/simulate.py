@@ -18,8 +18,8 @@ from quotahost.cli.console import console, table
 from quotahost.throttling.burst_rate import BurstRate
 from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
 from quotahost.throttling.token_bucket import TokenBucket
-from quotahost.units import show_number
 from quotahost.units.parse import parse_count, parse_duration, parse_quantity
+from quotahost.units.show import show_number
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "token bucket", "KIP-599 v15's rate")
 _MOST: Final = 100_000  # requests of one pattern, or samples: more take minutes

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from quotahost.api import DiskState
 from quotahost.cli.broker_file import read_broker_file
 from quotahost.cli.doctor import protection
 from quotahost.model import Volume
-from quotahost.plugins.disks.file_stores import Disks
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -125,7 +125,7 @@ def test_snapshots_without_the_task_that_publishes_them_are_weak(tmp_path: Path)
 def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A log directory's line; its volume is half full."""
     (tmp_path / "logs").mkdir()
-    half = Disks((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
+    half = DiskState((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
     monkeypatch.setattr(protection, "read_disks", lambda *_: half)
     return f"log.dirs={tmp_path / 'logs'},{tmp_path / 'not-here'}"
 

@@ -13,14 +13,14 @@ from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
+from quotahost.disks.file_stores import log_dirs, read_disks
 from quotahost.model import Limit, Volume
-from quotahost.plugins.disks.file_stores import log_dirs, read_disks
-from quotahost.plugins.policies.bounds import bounds
+from quotahost.plugins.policies.limits import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.volume_overrides import match
 from quotahost.text import printable
-from quotahost.units import show_duration, show_number
+from quotahost.units.show import show_duration, show_number
 
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 _AUTHORIZER: Final = "authorizer.class.name"

@@ -13,7 +13,7 @@ from quotahost.cli.explain.answer import Answer, QuotaState
 from quotahost.host.exemptions import Reason
 from quotahost.model import QuotaType
 from quotahost.text import printable
-from quotahost.units import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, Unit
+from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, Unit
 
 Facts = list[tuple[str, str]]
 

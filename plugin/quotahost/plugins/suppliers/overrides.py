@@ -38,7 +38,7 @@ class Overrides:
 
     Section = OverridesSettings
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[OverridesSettings]) -> None:
         """Read the settings."""
         self.reconfigure(context.section)
 
