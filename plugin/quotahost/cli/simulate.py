@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from quotahost.cli.console import console, table
+from quotahost.cli.console import console, parsed, table
 from quotahost.throttling.burst_rate import BurstRate
 from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
 from quotahost.throttling.token_bucket import TokenBucket
@@ -65,12 +66,11 @@ def simulate(
     (CONTROLLER_MUTATION) and version 15 of KIP-599 refuse a request while an earlier one is not made up for. Version
     15 doesn't hold its rate in the long run, and Kafka didn't keep it.
     """
-    try:
-        window_ms = int(parse_duration(window).total_seconds() * 1000)
-        arriving = sorted((r for text in requests for r in parse_requests(text)), key=lambda r: r.ms)
-        outcomes = run(arriving, parse_quantity(rate), parse_count(samples), window_ms)
-    except ValueError as wrong:
-        raise typer.BadParameter(str(wrong)) from None
+    window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
+    each_pattern = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
+    arriving = sorted(chain.from_iterable(each_pattern), key=lambda request: request.ms)
+    quota, number = parsed("--rate", rate, parse_quantity), parsed("--samples", samples, _parse_samples)
+    outcomes = run(arriving, quota, number, window_ms)
     rows = [
         [f"{request.ms / 1000:g} s", show_number(request.amount), *map(str, each)]
         for request, each in zip(arriving, outcomes, strict=True)
@@ -88,18 +88,21 @@ def parse_requests(text: str) -> list[Request]:
     """
     match = _REQUEST.fullmatch(text)
     if match is None:
-        raise ValueError(
-            f"{text!r} is no request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5"
-        )
+        raise ValueError("is no request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5")
     amount = parse_quantity(match[1])
     start, stop, step = (round(float(s) * 1000) if s else 0 for s in match.groups()[1:])
     if match[3] is None:
         return [Request(amount, start)]
     if step < 1 or stop < start or (stop - start) // step >= _MOST:
-        raise ValueError(
-            f"{text!r} has no or too many requests; FROM must not exceed TO, and STEP be 0.001 or more"
-        )
+        raise ValueError("has no or too many requests; FROM must not exceed TO, and STEP be 0.001 or more")
     return [Request(amount, ms) for ms in range(start, stop + 1, step)]
+
+
+def _parse_samples(text: str) -> int:
+    samples = parse_count(text)
+    if samples > _MOST:
+        raise ValueError(f"samples are too many; take {_MOST:,} at most")
+    return samples
 
 
 def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:
@@ -110,12 +113,7 @@ def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) 
         rate: the quota, in bytes/s or mutations/s.
         samples: how many samples the quota is measured over.
         window_ms: the length of one sample.
-
-    Raises:
-        ValueError: more than 100,000 samples.
     """
-    if samples > _MOST:
-        raise ValueError(f"{samples:,} samples are too many; take {_MOST:,} at most")
     kafka, bucket = SampledRate(samples, window_ms), TokenBucket(rate, samples, window_ms)
     burst, span_ms = BurstRate(rate, samples, window_ms), samples * window_ms
     in_span, produced = deque[Request](), 0.0

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import console, table, writing
+from quotahost.cli.console import console, parsed, table, writing
 from quotahost.cli.report.progress import Work
 from quotahost.errors import QuotahostError
 from quotahost.report import wording
@@ -54,11 +54,8 @@ def report(
         raise QuotahostError(
             f"quotahost report needs {' and '.join(missing)}: pip install 'quotahost[spark]'"
         )
-    try:
-        times = parse_range(since, until)
-        span = parse_duration(recent) if recent is not None else None
-    except ValueError as wrong:
-        raise typer.BadParameter(str(wrong)) from None
+    times = parse_range(since, until)
+    span = parsed("--recent", recent, parse_duration) if recent is not None else None
     question = Question(
         history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span
     )
@@ -107,20 +104,20 @@ def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, 
     A time without a zone is UTC, and a day is included whole.
 
     Raises:
-        ValueError: one is no time, or the range is empty; the message says what to write.
+        typer.BadParameter: one is no time, or the range is empty; the message says what to write.
     """
-    start = None if since is None else _parse(since, "--from")
-    end = None if until is None else _parse(until, "--to")
+    start = None if since is None else parsed("--from", since, _parse_time)
+    end = None if until is None else parsed("--to", until, _parse_time)
     if end is not None and len(until or "") <= len("2026-11-21"):  # no time of day
         end += timedelta(days=1)
     if start is not None and end is not None and end <= start:
-        raise ValueError("--to is not after --from")
+        raise typer.BadParameter("--to is not after --from")
     return start, end
 
 
-def _parse(text: str, option: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{option} must be like 2026-11-21 or 2026-11-21T09:30, not {text!r}") from None
+        raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None
