@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame
 
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.resources import sql
-from quotahost.pipeline.spark.sinks import bring_forward, write
-from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, VERSION, time_json
-from quotahost.records.codec import MAX_NAME
+from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
+from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
+from quotahost.records.declaration import VERSION
+from quotahost.records.fields import MAX_NAME, time_json
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
 FLOOR: Final = 0.05
@@ -109,4 +110,4 @@ class SharesPublisher:
         now = time.time_ns() // 1_000_000
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
         found = shares(usage.coalesce(1), now, self._validity, self._leadership.run, batch)
-        write(found, self._topic, self._client)
+        kafka_sink(found.write, self._topic, self._client).save()

@@ -6,7 +6,7 @@ pydantic's errors become the operator's (:class:`Problem`: property, value, what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -108,10 +108,8 @@ def _unknown(name: str, known: Iterable[str], synonyms: Iterable[str]) -> str:
     family, _, rest = name.partition(".")
     if like is None and rest and (near := nearest(family, ("kafka", "plugin"))):
         like = f"{near}.{rest}"
-    hint = (
-        f"did you mean {PREFIX}{like}?" if like else "remove it; `quotahost properties` lists all there are"
-    )
-    return f"unknown property; {hint}"
+    remove = "remove it; `quotahost properties` lists all there are"
+    return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
 
 
 def _is_own(details: ErrorDetails) -> bool:
@@ -134,22 +132,12 @@ def reason(details: ErrorDetails) -> str:
     return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
 
 
-def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> list[Problem]:
+def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> Iterator[Problem]:
+    """Sections of plugins that are not configured."""
     names = list(chain.from_iterable(plugins.values()))
-    return [
-        Problem(
-            f"{PREFIX}plugin.{section}.*",
-            f"no configured plugin is named {section!r}; {_hint(section, names)}",
-        )
-        for section in sections
-        if section not in names
-    ]
-
-
-def _hint(section: str, names: list[str]) -> str:
-    like = nearest(section, names)
-    if like:
-        return f"did you mean {PREFIX}plugin.{like}.*?"
-    return (
-        f"remove it, or name the plugin in supplier, factor.source, policy or tasks (now: {', '.join(names)})"
-    )
+    for section in sections:
+        if section not in names:
+            like, now = nearest(section, names), ", ".join(names)
+            add = f"name the plugin in supplier, factor.source, policy or tasks (now: {now})"
+            hint = f"did you mean {PREFIX}plugin.{like}.*?" if like else f"remove it, or {add}"
+            yield Problem(f"{PREFIX}plugin.{section}.*", f"no configured plugin is named {section!r}; {hint}")

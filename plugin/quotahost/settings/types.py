@@ -27,13 +27,8 @@ _T = TypeVar("_T")
 _S = TypeVar("_S", bound=str)
 
 
-# ---- lists ----
-
-
 def split(value: object, separator: str) -> list[str]:
     """The trimmed parts of a list in one text; an empty text has none."""
-    if isinstance(value, list | tuple):
-        return [str(part).strip() for part in value]
     text = str(value).strip()
     return [part.strip() for part in text.split(separator)] if text else []
 
@@ -52,9 +47,6 @@ def distinct(items: list[_T]) -> tuple[_T, ...]:
 
 def _listed(separator: str) -> Callable[[Any], str]:
     return lambda values: separator.join(map(str, values)) or "none"
-
-
-# ---- entry point names ----
 
 
 def _name(value: object) -> str | None:
@@ -98,9 +90,6 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names), Unit("names, comma-s
 SomeNames = Annotated[Names, AfterValidator(_some)]
 
 
-# ---- principals ----
-
-
 def _principals(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_principal(part) for part in split(value, ";") if part))
 
@@ -121,9 +110,6 @@ def _principal(text: str) -> str:
 Principals = Annotated[
     tuple[str, ...], BeforeValidator(_principals), Unit("principals, `;`-separated", _listed("; "))
 ]
-
-
-# ---- one of several options ----
 
 
 def choose(value: object, options: Iterable[_S]) -> _S:
@@ -165,9 +151,6 @@ Sharing = Annotated[Literal["client", "user", "client-id", "broker"], ONE_OF]
 QuotaTypes = Annotated[
     tuple[QuotaType, ...], BeforeValidator(_quota_types), Unit("quota types, comma-separated", _listed(", "))
 ]
-
-
-# ---- texts and ports ----
 
 
 def _text(value: object) -> str:

@@ -34,7 +34,7 @@ _FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The limits of one volume in place of the broker's; None where the broker's holds.
+    """The limits of one volume in place of the broker's; None where the broker's applies.
 
     ``volume`` is a volume's name, or a log directory that lies on it.
     """
@@ -63,10 +63,8 @@ def parse_overrides(value: object) -> tuple[Override, ...]:
         ValueError: an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names the
             entry.
     """
-    if isinstance(value, tuple):
-        return value
     found: dict[str, Override] = {}
-    for entry in filter(None, split(value, ";")):
+    for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
         override = _parse(entry)
         if found.setdefault(_place(override.volume), override) is not override:
             raise ValueError(f"has {override.volume!r} twice; write its limits in one entry")

@@ -1,5 +1,6 @@
-"""Kafka's own throttling arithmetic as small exact models: no I/O, no clock of their own.
+"""Kafka's own throttling arithmetic as small exact models: no I/O, and no clock of their own.
 
+Public: ``quotahost simulate`` and anybody's tests may use them; the host and the plugins use ``quota_window`` alone.
 Time is always an argument, in milliseconds, and never decreases from call to call. Rates are per second, of
 whatever is recorded: bytes, mutations, percent of a thread's time.
 """

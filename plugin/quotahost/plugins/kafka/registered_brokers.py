@@ -1,7 +1,7 @@
 """The registered brokers of the cluster, as DescribeCluster lists them (KIP-1073 adds the fenced ones).
 
-A factor source needs them to tell a broker that is missing from one that was taken out of the cluster; the supplier
-``cluster-quota`` divides quotas by their number.
+With them a factor source distinguishes a broker that is missing from one that was taken out of the cluster, and the
+supplier ``cluster-quota`` divides quotas by their number.
 """
 
 from __future__ import annotations

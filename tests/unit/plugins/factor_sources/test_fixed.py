@@ -1,4 +1,4 @@
-"""The factor source ``fixed``: reports the factor that its property says."""
+"""The factor source ``fixed``: reports the factor of its property."""
 
 from __future__ import annotations
 

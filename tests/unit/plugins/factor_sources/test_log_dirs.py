@@ -1,4 +1,4 @@
-"""The brokers asked for their log directories: what counts, and what is unknown."""
+"""The factor source ``log-dirs``: the volumes that the brokers report, and what is unknown of the others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
         (None, "broker 2 doesn't answer for its log dirs"),
     ],
 )
-def test_what_a_broker_does_not_report_is_unknown_and_the_rest_counts(
+def test_what_a_broker_does_not_report_is_unknown_and_the_rest_is_reported(
     make: Make, directory: LogDir | None, words: str
 ) -> None:
     directories = [DIR_1, directory] if directory else [DIR_1]
@@ -94,7 +94,7 @@ def test_a_silent_cluster_is_unknown_after_validity_and_logged_once(
     assert known.unknown == (
         "the cluster has not answered for its log dirs for validity + interval (10.005 s)",
     )
-    assert known.volumes == (Volume("1", "/d", 100, 60),), "what was full counts on"
+    assert known.volumes == (Volume("1", "/d", 100, 60),), "the last volumes still hold"
     assert len(caplog.records) == 1
 
 

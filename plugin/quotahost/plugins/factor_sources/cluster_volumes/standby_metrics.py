@@ -1,4 +1,9 @@
-"""The metrics as the standby factor source sees them: each number is shown, and counted, once."""
+"""The metrics as an instance of the standby source sees them, so that no number is shown or counted twice.
+
+``cluster-volumes`` and its standby source run in one broker and may show the same numbers. And a standby source that
+is built again reads its topic again, with the same refused records. So this module stands between the instance and
+the broker's metrics; :class:`quotahost.plugins.factor_sources.cluster_volumes.standby.StandbyInstance` makes one each.
+"""
 
 from __future__ import annotations
 
@@ -7,78 +12,59 @@ from typing import Final
 
 from quotahost.api import Metrics
 
-_OF_WHO_ANSWERS: Final = {"Brokers"}
+#: Counters by type, name and attribute, and the largest value to which any instance has counted them.
+Counted = dict[tuple[str, str, str], float]
+
+_OF_THE_ANSWERER: Final = {"Brokers"}  # cluster-volumes shows these numbers, too, while the record answers
 
 
 class StandbyMetrics:
-    """Hands everything on but numbers that the first source shows itself, and those that were counted before.
+    """``quotahost.api.Metrics`` for one instance; after ``withdraw`` it passes nothing on.
 
-    A second source that is built again reads the same records again. So of a counter only that is added which goes
-    beyond what any of its lives has counted.
+    Attributes:
+        answers: whether the standby source answers now, so that its numbers of the cluster are the ones to show.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
-        """``metrics`` are the first source's."""
-        self._metrics = metrics
+    def __init__(self, metrics: Metrics, counted: Counted) -> None:
+        """``metrics`` are the broker's; ``counted`` outlives the instance."""
+        self._metrics, self._most = metrics, counted
         self._lock = threading.Lock()
-        self._counted: dict[tuple[str, str, str], float] = {}
-        self._most: dict[tuple[str, str, str], float] = {}
+        self._counted: Counted = {}
         self._shown: set[tuple[str, str]] = set()
-        self._life = 0
+        self._withdrawn = False
         self.answers = False
 
-    def life(self) -> Metrics:
-        """The metrics for a source that is built now; what earlier ones show is withdrawn."""
-        self.withdraw()
-        return _Life(self, self._life)
-
-    def withdraw(self) -> None:
-        """Forget what the last life shows, and let it show nothing more."""
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        """See ``quotahost.api.Metrics``."""
         with self._lock:
-            self._life += 1
-            self._counted.clear()
-            for type, name in self._shown:
-                self._metrics.forget(type, name)
-            self._shown.clear()
-
-    def gauge(self, life: int, type: str, name: str, attribute: str, value: float) -> None:
-        """A number of that life."""
-        with self._lock:
-            if life != self._life or (type in _OF_WHO_ANSWERS and not self.answers):
+            if self._withdrawn or (type in _OF_THE_ANSWERER and not self.answers):
                 return
-            if type not in _OF_WHO_ANSWERS:
+            if type not in _OF_THE_ANSWERER:
                 self._shown.add((type, name))
             self._metrics.gauge(type, name, attribute, value)
 
-    def count(self, life: int, key: tuple[str, str, str], by: float) -> None:
-        """That life has counted."""
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
+        """See ``quotahost.api.Metrics``; adds only what goes beyond the count of any earlier instance."""
+        key = type, name, attribute
         with self._lock:
-            if life != self._life:
+            if self._withdrawn:
                 return
             self._counted[key] = now = self._counted.get(key, 0.0) + by
-            before, self._most[key] = self._most.get(key, 0.0), max(now, self._most.get(key, 0.0))
-            if now > before or not by:
-                self._metrics.count(*key, now - before if by else 0.0)
+            most = self._most.get(key, 0.0)
+            self._most[key] = max(now, most)
+            if now > most or not by:
+                self._metrics.count(*key, now - most if by else 0.0)
 
-    def forget(self, life: int, type: str, name: str) -> None:
-        """That life shows these numbers no more."""
+    def forget(self, type: str, name: str) -> None:
+        """See ``quotahost.api.Metrics``."""
         with self._lock:
-            if life == self._life and (type, name) in self._shown:
+            if not self._withdrawn and (type, name) in self._shown:
                 self._shown.discard((type, name))
                 self._metrics.forget(type, name)
 
-
-class _Life:
-    """``quotahost.api.Metrics`` for one source from its building to its close."""
-
-    def __init__(self, shown: StandbyMetrics, life: int) -> None:
-        self._shown, self._life = shown, life
-
-    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self._shown.gauge(self._life, type, name, attribute, value)
-
-    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self._shown.count(self._life, (type, name, attribute), by)
-
-    def forget(self, type: str, name: str) -> None:
-        self._shown.forget(self._life, type, name)
+    def withdraw(self) -> None:
+        """Forget what the instance shows; it ends, but a thread of it may still show numbers."""
+        with self._lock:
+            self._withdrawn = True
+            for type, name in self._shown:
+                self._metrics.forget(type, name)

@@ -8,8 +8,8 @@ import org.slf4j.LoggerFactory;
 /**
  * The lease by which the host's factor is in force.
  *
- * <p>The Python host renews it whenever it asks for work. If it does not for validity, the factor of fallback.action
- * is in force until it does. So a plugin that hangs cannot leave a full disk unprotected. The lease goes by the
+ * <p>The Python host renews it whenever it asks for work. If it does not for validity, because a plugin hangs, the
+ * factor of fallback.action is in force until it does, so that no outdated factor stays. The lease goes by the
  * monotonic clock, so a jump of the wall clock has no effect. Watch checks it.
  */
 final class Lease {
