@@ -15,7 +15,7 @@ from quotahost.model import ClientUsage, LogDir
 
 
 class Broker(Protocol):
-    """What a plugin may ask. Any thread may call; a question to the cluster waits up to ten seconds.
+    """Answers a plugin's questions. Any thread may call; a question to the cluster waits up to ten seconds.
 
     A thread that has called any of these, or any of :class:`Metrics`, calls ``thread_ends`` as its last act. A thread
     of ``Context.start_thread`` does so by itself.

@@ -1,4 +1,4 @@
-"""Who is never throttled: listed principals, the brokers among themselves, and quotahost's own clients.
+"""The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
 
 The resolver asks here before it asks any supplier, and the loop hands the same names to Java's fence
 (``org.quotahost.fence.Fence``), which lets these clients write while it is closed.
@@ -7,7 +7,7 @@ The resolver asks here before it asks any supplier, and the loop hands the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -38,52 +38,44 @@ class Exemptions:
     Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
     whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
     which anybody can claim.
+
+    Attributes:
+        principals: the exempt principals by name, and why.
+        client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
+        brokers_anonymous: whether brokers don't authenticate to each other, so that they are known by client-ids.
     """
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
-        """``broker`` are the broker's own properties with node.id and inter.broker.principals (see ``Shim.broker``)."""
+        """``broker`` are the broker's own properties with node.id and inter.broker.principals (``Shim.broker``)."""
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
-        self._anonymous_brokers = ANONYMOUS in brokers
-        self._principals: dict[str, Reason] = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
-        self._principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
-        self._principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        self._anonymous_plugin = self._anonymous_brokers or _connects_anonymously(settings)
-        self._nodes = {node_id(broker)}
-        self._client_ids = self._current_client_ids()
-
-    @property
-    def principals(self) -> frozenset[str]:
-        """The exempt principal names."""
-        return frozenset(self._principals)
-
-    @property
-    def client_ids(self) -> frozenset[str]:
-        """The client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients."""
-        return self._client_ids
-
-    def _current_client_ids(self) -> frozenset[str]:
-        brokers = {str(node) for node in self._nodes} if self._anonymous_brokers else set()
-        return frozenset(brokers | {own_client_id(n) for n in self._nodes if self._anonymous_plugin})
-
-    @property
-    def brokers_anonymous(self) -> bool:
-        """Whether brokers don't authenticate to each other, so that they are known by their client-ids."""
-        return self._anonymous_brokers
+        self.brokers_anonymous = ANONYMOUS in brokers
+        # The last reason wins: an operator's list stands above what quotahost finds out.
+        self.principals = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
+        self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
+        self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
+        self._plugin_anonymous = self.brokers_anonymous or _connects_anonymously(settings)
+        self.client_ids: set[str] = set()
+        self._add({node_id(broker)})
 
     def know(self, cluster: Cluster) -> bool:
         """Learn the cluster's broker ids; returns whether client-ids became exempt by that."""
-        known = len(self._nodes)
-        self._nodes |= cluster.brokers
-        self._client_ids = self._current_client_ids()
-        return len(self._nodes) > known and self._anonymous_plugin
+        before = len(self.client_ids)
+        self._add(cluster.brokers)
+        return len(self.client_ids) > before
+
+    def _add(self, nodes: Collection[int]) -> None:
+        if self._plugin_anonymous:
+            self.client_ids |= {own_client_id(node) for node in nodes}
+        if self.brokers_anonymous:
+            self.client_ids |= {str(node) for node in nodes}
 
     def reason(self, client: Client) -> Reason | None:
         """Why a client is exempt, None if it isn't."""
-        listed = self._principals.get(client.principal)
+        listed = self.principals.get(client.principal)
         if listed is not None or client.principal != ANONYMOUS:
             return listed
-        inside = self._anonymous_brokers and _INSIDE.fullmatch(client.client_id) is not None
-        if not inside and client.client_id not in self._client_ids:
+        inside = self.brokers_anonymous and _INSIDE.fullmatch(client.client_id) is not None
+        if not inside and client.client_id not in self.client_ids:
             return None
         return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
 
