@@ -20,55 +20,42 @@ class Shim(Protocol):
 
     def properties(self) -> dict[str, str]:
         """The broker properties under ``client.quota.callback.``, secrets included."""
-        ...
 
     def broker(self) -> dict[str, str]:
         """A few of the broker's own properties, and ``inter.broker.principals`` (a line each)."""
-        ...
 
     def starting(self, timeout: float) -> None:
         """The settings are valid: the broker waits for ``ready`` at most this many seconds more."""
-        ...
 
     def ready(self, live: Sequence[str]) -> None:
         """All plugins are built, and the broker may go on; these properties can be changed live."""
-        ...
 
     def refuse(self, problem: str) -> None:
         """Stop the broker's start with this text as the error."""
-        ...
 
     def closing(self) -> bool:
         """Whether the broker is closing the host."""
-        ...
 
     def configure(self, settings: Settings) -> None:
         """Hand over those settings that Java itself applies."""
-        ...
 
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
-        ...
 
     def known(self, principal: str | None, client_id: str | None) -> Batch:
         """The clients in the table that match; None matches all."""
-        ...
 
     def unresolved(self) -> Batch:
         """The clients in the table whose supplier failed."""
-        ...
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         """Put answers into the table, and return for how many clients they differ from before."""
-        ...
 
     def fence(self) -> bool:
         """Whether this JVM has a fence, which turns produce requests back during a PAUSE."""
-        ...
 
     def client_config(self) -> dict[str, str]:
         """The librdkafka configuration of a client that connects as this broker itself; it contains secrets."""
-        ...
 
     def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
         """A Java client's configuration in librdkafka's names: keystores as PEM, JAAS as user and password.
@@ -76,39 +63,30 @@ class Shim(Protocol):
         Raises:
             ConnectionError: a keystore can't be read.
         """
-        ...
 
     def registered(self) -> dict[int, bool]:
         """Every registered broker by its id, and whether it is fenced; waits for the cluster."""
-        ...
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         """The log directories of these brokers; waits for them."""
-        ...
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         """This broker's log directories that Kafka has marked offline."""
-        ...
 
     def usage(self, most: int) -> list[ClientUsage]:
         """At most so many clients that have a quota of their own, busiest first."""
-        ...
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""
-        ...
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         """Add to a number."""
-        ...
 
     def forget(self, type: str, name: str) -> None:
         """No longer show the numbers of this name."""
-        ...
 
     def set_factor(self, value: float, cause: str) -> None:
         """The factor from 0 to 1 that applies from now on, and its cause in words for an operator."""
-        ...
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
         """Whom the fence never turns back.
@@ -118,28 +96,21 @@ class Shim(Protocol):
             client_ids: of clients that are ANONYMOUS.
             brokers_anonymous: whether brokers are, so that Kafka's own clients inside them are exempt, too.
         """
-        ...
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         """Answer a "validate" event: None, or why the properties are refused."""
-        ...
 
     def plugin(self, name: str) -> None:
         """Show this plugin's error counter."""
-        ...
 
     def plugin_failed(self, name: str) -> None:
         """Count an error of this plugin."""
-        ...
 
     def gauges(self) -> list[Gauge]:
         """All numbers of the shim as they are now."""
-        ...
 
     def log(self, logger: str, level: int, message: str) -> None:
         """Write a line to the broker's own log; the level as in Python's logging."""
-        ...
 
     def detach(self) -> None:
         """The calling thread ends and will not call the shim again."""
-        ...
