@@ -39,7 +39,7 @@ class FakeShim:
     live: Sequence[str] = ()
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
-    exempted: list[tuple[list[str], list[str], bool]] = field(default_factory=list)
+    exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
     verdicts: dict[str, str | None] = field(default_factory=dict)
@@ -154,8 +154,8 @@ class FakeShim:
         if value != (self.factors or [1.0])[-1]:
             self.factors.append(value)
 
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
-        self.exempted.append((list(principals), list(client_ids), brokers_anonymous))
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
+        self.exempted.append((list(principals), list(client_ids), internal_client_ids))
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         self.verdicts[ticket] = problem

@@ -105,9 +105,9 @@ class JavaShim:
         sources = self._ints(answers.sources)
         return int(self._table.publish(batch.handle, codes, rates, groups, sources, suppliers))
 
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         self._table.exempt(
-            self._strings(list(principals)), self._strings(list(client_ids)), brokers_anonymous
+            self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids
         )
 
     def fence(self) -> bool:

@@ -18,9 +18,11 @@ ANONYMOUS: Final = "ANONYMOUS"
 OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
 
 # Client-ids of Kafka's own clients inside a broker (ReplicaFetcherThread, KafkaRaftManager), and of quotahost's own on
-# any broker and in the pipeline. Fence.java has the same pattern. NodeToControllerChannelManager, which sends
-# heartbeats and forwards requests, uses the plain node id: those are in ``Exemptions.client_ids``.
-_INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+|quotahost-(\d+|pipeline)")
+# any broker and in the pipeline. Java's fence takes this text, too: write nothing that the two kinds of patterns
+# understand differently. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the plain
+# node id: those are in ``Exemptions.client_ids``.
+INTERNAL_CLIENT_IDS: Final = r"broker-[0-9]+-\S+|raft-client-[0-9]+|quotahost-([0-9]+|pipeline)"
+_INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS, re.ASCII)
 _JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
@@ -42,18 +44,19 @@ class Exemptions:
     Attributes:
         principals: the exempt principals by name, and why.
         client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
-        brokers_anonymous: whether brokers don't authenticate to each other, so that they are known by client-ids.
+        internal_client_ids: a pattern of the client-ids of Kafka's own clients and quotahost's, by which they are
+            exempt where brokers don't authenticate to each other; "" where they do.
     """
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
         """``broker`` are the broker's own properties with node.id and inter.broker.principals (``Shim.broker``)."""
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
-        self.brokers_anonymous = ANONYMOUS in brokers
+        self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
         # The last reason wins: an operator's list stands above what quotahost finds out.
         self.principals = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
         self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        self._plugin_anonymous = self.brokers_anonymous or _connects_anonymously(settings)
+        self._plugin_anonymous = bool(self.internal_client_ids) or _connects_anonymously(settings)
         self.client_ids: set[str] = set()
         self._add({node_id(broker)})
 
@@ -66,7 +69,7 @@ class Exemptions:
     def _add(self, nodes: Collection[int]) -> None:
         if self._plugin_anonymous:
             self.client_ids |= {own_client_id(node) for node in nodes}
-        if self.brokers_anonymous:
+        if self.internal_client_ids:
             self.client_ids |= {str(node) for node in nodes}
 
     def reason(self, client: Client) -> Reason | None:
@@ -74,8 +77,8 @@ class Exemptions:
         listed = self.principals.get(client.principal)
         if listed is not None or client.principal != ANONYMOUS:
             return listed
-        inside = self.brokers_anonymous and _INSIDE.fullmatch(client.client_id) is not None
-        if not inside and client.client_id not in self.client_ids:
+        internal = self.internal_client_ids and _INTERNAL.fullmatch(client.client_id)
+        if not internal and client.client_id not in self.client_ids:
             return None
         return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
 

@@ -223,7 +223,7 @@ class Host:
 
     def _exempt(self) -> None:
         exempt = self._exemptions
-        self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.brokers_anonymous)
+        self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.internal_client_ids)
 
     def _close(self) -> None:
         self._scheduler.close()

@@ -88,13 +88,13 @@ class Shim(Protocol):
     def set_factor(self, value: float, cause: str) -> None:
         """The factor from 0 to 1 that applies from now on, and its cause in words for an operator."""
 
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         """Whom the fence never turns back.
 
         Args:
             principals: by name, without their type.
             client_ids: of clients that are ANONYMOUS.
-            brokers_anonymous: whether brokers are, so that Kafka's own clients inside them are exempt, too.
+            internal_client_ids: a pattern of further client-ids of clients that are ANONYMOUS, "" for none.
         """
 
     def verdict(self, ticket: str, problem: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quotahost.host.exemptions import INTERNAL_CLIENT_IDS
 from quotahost.host.loop import RETRY, Host
 from quotahost.host.messages import EXEMPT, NEWCOMER, Batch
 from tests.fakes.packages import distribute
@@ -167,19 +168,43 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     run(shim)
-    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], True)
+    assert shim.exempted[-1] == (
+        ["boss", "broker"],
+        ["4", "5", "quotahost-4", "quotahost-5"],
+        INTERNAL_CLIENT_IDS,
+    )
     assert len(shim.exempted) == 3
 
 
 def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
-    assert shim.exempted[-1] == (["broker", "root"], client_ids, True)
+    assert shim.exempted[-1] == (["broker", "root"], client_ids, INTERNAL_CLIENT_IDS)
+
+
+def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> (
+    None
+):
+    exempt = ["4", "quotahost-4", "quotahost-7", "quotahost-pipeline", "broker-1-fetcher-0", "raft-client-3"]
+    others = [
+        "2",
+        "",
+        "broker-x-fetcher",
+        "broker-1-",
+        "broker-1-a b",
+        "my-broker-1-a",
+        "raft-client-",
+        "raft-client-\u0663",
+    ]
+    shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
+    shim.ask(*[("ANONYMOUS", client_id) for client_id in exempt + others])
+    run(shim)
+    assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
 
 
 def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
     shim = FakeShim({}, {"node.id": "4", "inter.broker.principals": "broker"})
     shim.idle()
     run(shim)
-    assert shim.exempted == [(["broker"], [], False)]
+    assert shim.exempted == [(["broker"], [], "")]
 
 
 def test_the_plugins_own_client_is_exempt_by_its_client_id_where_it_connects_anonymously() -> None:
@@ -187,7 +212,7 @@ def test_the_plugins_own_client_is_exempt_by_its_client_id_where_it_connects_ano
     shim = FakeShim(given, {"node.id": "4", "inter.broker.principals": "broker"})
     shim.ask(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     run(shim)
-    assert shim.exempted == [(["broker"], ["quotahost-4"], False)]
+    assert shim.exempted == [(["broker"], ["quotahost-4"], "")]
     assert shim.code("ANONYMOUS", "quotahost-4") == EXEMPT
     assert shim.code("ANONYMOUS", "4") != EXEMPT
 
