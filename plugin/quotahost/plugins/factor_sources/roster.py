@@ -19,7 +19,7 @@ MAX_BROKERS: Final = 10_000  # more than any cluster has; bounds the memory that
 
 @dataclass(frozen=True, slots=True)
 class KnownBroker:
-    """What is known of one expected broker.
+    """One expected broker, as far as it is known.
 
     Attributes:
         broker: its id.

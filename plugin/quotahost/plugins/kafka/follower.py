@@ -33,7 +33,7 @@ _PLACE_LOST: Final = {
 
 
 class Reader(Protocol):
-    """What a follower calls, on its own thread."""
+    """Takes what a follower reads, on the follower's thread."""
 
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
         """A record was read.

@@ -52,7 +52,11 @@ class StandbyInstance:
         self._end.set()
 
     def read(self) -> ClusterVolumes | Factor:
-        """What the source answers. Raises what the source raises, or why it could not be built."""
+        """The answer of the source, or that it is being built.
+
+        Raises:
+            BaseException: whatever the source raises, or why it could not be built.
+        """
         if self.error:
             raise self.error
         if self.loaded is None:
@@ -110,7 +114,7 @@ class Standby:
             self._instance = StandbyInstance(self._context, name, self._counted)
 
     def read(self, answers: bool) -> ClusterVolumes | Factor:
-        """What the source answers; an unknown state if it fails, a waiting one while it is being built.
+        """The answer of the source; an unknown state if it fails, a waiting one while it is being built.
 
         Args:
             answers: whether the answer decides now, and not the record.

@@ -1,4 +1,4 @@
-"""What one broker makes of its cluster's record: the volumes that matter to it, and what is unknown.
+"""Turns the cluster's record into one broker's view: the volumes that matter to it, and what is unknown.
 
 The record is the same for all brokers. This module adds what this broker knows better: which brokers are registered,
 which disks are its own, and for how long something has been unknown. ``ClusterVolumesSource`` asks at each read.
@@ -78,7 +78,13 @@ class ClusterState:
         self._registered = dict(brokers)
 
     def view(self, record: ClusterRecord | None, grace: float, expiry: float) -> ClusterView:
-        """What the record says now; ``startup.grace`` and ``snapshots.expiry`` in seconds."""
+        """The view of this record now, an empty one without a record.
+
+        Args:
+            record: the newest.
+            grace: ``startup.grace`` in seconds.
+            expiry: ``snapshots.expiry`` in seconds.
+        """
         if record is None:
             return ClusterView()
         registered, now = self._registered, self._clock()
