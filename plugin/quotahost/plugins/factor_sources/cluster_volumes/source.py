@@ -106,7 +106,7 @@ class ClusterVolumesSource:
         return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
 
     def _show(self, record: ClusterRecord | None, age: float, view: ClusterView | None) -> None:
-        """Show the record once a second; of the view, if the record answers, the numbers of stale and missing brokers."""
+        """Show the record once a second, and if it answers, the numbers of stale and missing brokers of its view."""
         if self._clock() < self._show_at:
             return
         self._show_at = self._clock() + 1
