@@ -7,7 +7,6 @@ changed; the host then asks the supplier again, which answers from the book.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -85,15 +84,13 @@ class ShareBook:
         self._newest.remove()
         self._shares = {}
 
-    def age(self) -> float | None:
-        """The newest record's age in seconds; None without one."""
-        age = self._newest.known()[1]
-        return None if math.isinf(age) else age
+    def age(self) -> float:
+        """The newest record's age in seconds; infinite without one."""
+        return self._newest.known()[1]
 
     def fresh(self, validity: float) -> bool:
         """Whether there are shares that are no older than ``validity`` (seconds)."""
-        age = self.age()
-        return age is not None and age <= validity
+        return self.age() <= validity
 
     @property
     def shared(self) -> int:

@@ -9,9 +9,10 @@ never exceeds the quota.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from quotahost.api import Context
@@ -40,17 +41,12 @@ class ClusterQuota:
 
     Section = ClusterQuotaSettings
 
-    def __init__(
-        self,
-        context: Context[ClusterQuotaSettings],
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        """Begin to follow the shares. ``clock`` in seconds, monotonic; ``wall`` since 1970."""
+    def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
+        """Begin to follow the shares."""
         self._context = context
         self._rates = ClusterRates(context.section)
         self._window = quota_window(context.broker.properties())
-        self._book = ShareBook(self._window, clock, wall)
+        self._book = ShareBook(self._window, time.monotonic, time.time)
         self._lock = threading.Lock()
         self._own = str(context.node_id).encode()
         self._cluster = ""
@@ -186,9 +182,9 @@ class ClusterQuota:
         step = window / (window + settings.max_mute.total_seconds())
         return Bounds(settings.validity.total_seconds(), settings.floor_bytes, step)
 
-    def _show(self, fresh: bool, age: float | None, brokers: int, shared: int) -> None:
+    def _show(self, fresh: bool, age: float, brokers: int, shared: int) -> None:
         metrics = self._context.metrics
-        if age is not None:
+        if age < math.inf:
             metrics.gauge("Shares", "", "Age", age)
         metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
         metrics.gauge("Shares", "", "Clients", shared)
