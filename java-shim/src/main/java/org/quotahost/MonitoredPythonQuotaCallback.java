@@ -30,7 +30,7 @@ public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements
     private void add(PluginMetrics metrics) {
         for (Gauges.Gauge gauge : host().gauges().all()) {
             LinkedHashMap<String, String> tags = new LinkedHashMap<>();
-            // Not "type": this is a key of Kafka's own in JMX, and a second one of that name stops the broker.
+            // Not "type": Kafka itself has a key of that name in JMX, and a second one would stop the broker.
             tags.put("bean", gauge.type());
             if (!gauge.name().isEmpty()) tags.put("plugin", gauge.name());
             metrics.addMetric(metrics.metricName(gauge.attribute(), "quotahost", tags),

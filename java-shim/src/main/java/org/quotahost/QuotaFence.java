@@ -33,7 +33,7 @@ import org.slf4j.LoggerFactory;
 public class QuotaFence extends ForwardingAuthorizer {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
 
-    /** Whether it told the fence that it is there: only on a broker, since a controller sees no produce request. */
+    /** Whether the fence counts it as installed: only on a broker, since a controller gets no produce request. */
     private boolean installed;
 
     @Override

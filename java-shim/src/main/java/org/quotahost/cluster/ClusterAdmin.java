@@ -94,7 +94,7 @@ public final class ClusterAdmin implements AutoCloseable {
 
     /** The client, made by the first call: at the broker's start its own listener is not open yet. */
     private synchronized Admin admin() throws IOException {
-        if (closed) throw new IOException("closed");
+        if (closed) throw new IOException("this broker is stopping");
         if (config.get("bootstrap.servers") == null) throw new IOException("this node has no inter-broker listener");
         if (admin == null) {
             reach(config.get("bootstrap.servers").toString());

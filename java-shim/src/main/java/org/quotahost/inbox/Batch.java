@@ -49,8 +49,7 @@ public final class Batch {
         List<String> texts = texts();
         var utf8 = new ByteArrayOutputStream(32 * texts.size());
         // Each text by itself: two halves of a surrogate pair in neighbouring texts would become one code point, and
-        // shift
-        // all names behind it.
+        // shift all names behind it.
         for (String text : texts) utf8.writeBytes(text.getBytes(StandardCharsets.UTF_8));
         ByteBuffer out = ByteBuffer.allocate((1 + texts.size()) * Integer.BYTES + utf8.size());
         out.putInt(texts.size());

@@ -89,7 +89,7 @@ public final class Gauges {
             if (known != null) return known;
             GaugeBean bean = new GaugeBean();
             beans.put(objectName, bean);
-            // A host of before may have left it: JMX refuses a second MBean of one name.
+            // An earlier host in this JVM may have left it, and JMX refuses a second MBean of the same name.
             if (server.isRegistered(objectName)) server.unregisterMBean(objectName);
             server.registerMBean(bean, objectName);
             return bean;

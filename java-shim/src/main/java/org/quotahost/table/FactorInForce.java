@@ -85,8 +85,8 @@ public final class FactorInForce {
      * there.
      */
     public void move() {
-        // Kafka's MBeans are read without the lock, and only when the factor falls below 1: later rates are throttled
-        // ones.
+        // Kafka's MBeans are read without the lock, and only when the factor falls below 1: later on the rates are
+        // those of throttled clients.
         Map<Integer, Map<List<String>, Double>> rates = value() < 1 && !reduced ? rates() : Map.of();
         synchronized (lock) {
             double factor = value();

@@ -52,7 +52,10 @@ final class KafkaRates {
                 if (rate != null) rates.put(List.of(plain(user), plain(clientId)), rate);
             }
         } catch (JMException | RuntimeException e) {
-            if (!warned) LOG.warn("Kafka's measured rates can't be read; clients without a quota go by newcomers.*", e);
+            if (!warned) {
+                LOG.warn("Kafka's measured rates can't be read; for unlimited clients the factor multiplies the"
+                        + " rates of newcomers.* instead", e);
+            }
             warned = true;
         }
         return rates;

@@ -4,9 +4,9 @@ package org.quotahost.topics;
  * The one-minute rate of one of Kafka's meters, carried forward from the meter's last tick: the rate that it would
  * have if it ticked now.
  *
- * <p>yammer's Meter (metrics-core 2.2.0) counts for t = 5 s, and only then moves its rate: {@code rate += (1 - exp(-t
- * / 60 s)) x (count / t - rate)}; at its first tick {@code rate = count / t}. Whoever waits for the tick sees a burst
- * only when it is over. Only the thread of TopicWatch uses it.
+ * <p>yammer's Meter (metrics-core 2.2.0) counts for t = 5 s, and only then moves its rate:
+ * {@code rate += (1 - exp(-t / 60 s)) x (count / t - rate)}; at its first tick {@code rate = count / t}. Whoever waits
+ * for the tick sees a burst only when it is over. Only the thread of TopicWatch uses it.
  */
 final class CarriedRate {
     private static final double TICK_SECONDS = 5;
