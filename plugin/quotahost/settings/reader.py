@@ -18,15 +18,15 @@ from quotahost.settings.properties.plugins import PluginSettings
 from quotahost.text import nearest
 
 _M = TypeVar("_M", bound=PluginSettings)
-# Families of properties whose names others define: the attribute, how many levels of names follow, and their form.
+# Families of properties whose names others define: the attribute, how many parts the rest of a name has, and its form.
 _FAMILIES: Final = {
-    "kafka.": ("kafka", 1, "kafka.NAME, with librdkafka's name of a setting"),
+    "kafka.": ("kafka", 1, "NAME, with librdkafka's name of a setting"),
     "static.kafka.admin.": (
         "kafka_admin",
         1,
-        "static.kafka.admin.NAME, with the name that Java's Admin client has for a setting",
+        "NAME, with the name that Java's Admin client has for a setting",
     ),
-    "plugin.": ("plugin", 2, "plugin.NAME.SETTING"),
+    "plugin.": ("plugin", 2, "NAME.SETTING"),
 }
 
 
@@ -85,12 +85,12 @@ def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
 
 def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> tuple[str, ...] | Problem:
     """The attributes that lead to a property's place in the model."""
-    for prefix, (attribute, levels, form) in _FAMILIES.items():
+    for prefix, (attribute, count, form) in _FAMILIES.items():
         if f"{name}.".startswith(prefix):
-            parts = name[len(prefix) :].split(".", levels - 1)
-            if len(parts) == levels and all(parts):
+            parts = name[len(prefix) :].split(".", count - 1)
+            if len(parts) == count and all(parts):
                 return (attribute, *parts)
-            return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{form}")
+            return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}")
     # The value of an unknown property is not shown: this may be a misspelt secret.
     return known[name].path if name in known else Problem(PREFIX + name, _unknown(name, known, synonyms))
 
