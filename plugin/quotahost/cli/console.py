@@ -6,19 +6,35 @@ be copied into a properties file, and output into a pipe or a log isn't folded a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from quotahost.errors import QuotahostError
 
+T = TypeVar("T")
+
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
+
+
+def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """The value of an option.
+
+    Raises:
+        typer.BadParameter: instead of the parser's ValueError; it names the option and the text.
+    """
+    try:
+        return parse(text)
+    except ValueError as wrong:
+        raise typer.BadParameter(f"{text!r} {wrong}", param_hint=option) from None
 
 
 @contextmanager

@@ -293,8 +293,8 @@ def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--from", "yesterday"], "--from must be like 2026-11-21"),
-        (["--to", "2026-13-01"], "--to must be like 2026-11-21"),
+        (["--from", "yesterday"], "for --from: 'yesterday' is no time; write it like 2026-11-21"),
+        (["--to", "2026-13-01"], "for --to: '2026-13-01' is no time; write it like 2026-11-21"),
         (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
         (["--recent", "7"], "has no unit"),
         (["--worst", "0"], "Invalid value for '--worst'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions
+from quotahost.host.exemptions import Exemptions, Reason
 from quotahost.model import Client
 from tests.fakes.shim import FakeShim
 from tests.unit.settings.strimzi.files import (
@@ -54,6 +54,6 @@ def test_our_own_client_wins_over_theirs_as_a_whole_or_setting_by_setting() -> N
 )
 def test_the_user_of_their_client_is_exempt_where_it_is_the_plugins_client(jaas: str, user: str) -> None:
     file = {**BOOTSTRAP, f"{ADMIN}sasl.jaas.config": jaas}
-    assert Client(user, "x") in Exemptions(read(file), {"node.id": "1"})
+    assert Exemptions(read(file), {"node.id": "1"}).reason(Client(user, "x")) is Reason.PLUGIN
     unused = read({**file, "kafka.bootstrap.servers": "other:1"})
-    assert Client(user, "x") not in Exemptions(unused, {"node.id": "1"})
+    assert Exemptions(unused, {"node.id": "1"}).reason(Client(user, "x")) is None
