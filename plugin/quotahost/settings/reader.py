@@ -62,6 +62,7 @@ def read(
     except ValidationError as error:
         found += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
     else:
+        # Only now: which plugins are configured is not known while one of the properties is wrong.
         found += _unused(data.get("plugin", {}), configured_names(settings))
     if found:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
@@ -103,6 +104,7 @@ def _put(data: dict[str, Any], path: tuple[str, ...], text: str) -> None:
 
 
 def _unknown(name: str, known: Iterable[str], synonyms: Iterable[str]) -> str:
+    # A name of another family is more likely meant than one of Strimzi's that is a little like it.
     also = synonyms if name.startswith("static.") else ()
     like = nearest(name, [*(k for k in known if not k.endswith("*")), *also])
     family, _, rest = name.partition(".")
