@@ -6,15 +6,13 @@ name see the same properties, so they share one ``Settings`` model.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context, Disks, Metrics, Role
-from quotahost.api.context import LoadedPlugin, no_disks, nobody_asks
+from quotahost.api import Context, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.discovery.entry_points import (
     Found,
     PluginError,
@@ -33,7 +31,6 @@ from quotahost.settings.secrets import is_secret, secret_values
 __all__ = [
     "Found",
     "PluginError",
-    "build",
     "configured",
     "construct",
     "load",
@@ -75,64 +72,20 @@ def plugin_settings(role: Role, name: str, settings: Settings) -> Any:
     return own_settings(role, name, settings, load(role, name))
 
 
-def build(
-    role: Role,
-    name: str,
-    settings: Settings,
-    node_id: int,
-    broker: Broker,
-    metrics: Metrics,
-    answers_changed: Callable[..., None] = nobody_asks,
-    open_disks: Callable[[], Disks] = no_disks,
-    section: Any = None,
-) -> LoadedPlugin:
-    """Load the plugin, validate its own settings, construct it and check that it can take the role.
+def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
+    """Make the plugin with its context, and check that it can take the role.
 
-    ``section`` is what :func:`plugin_settings` returned, where the caller has validated the settings already.
+    Args:
+        role: the role that it has to take.
+        entry: the class or function of its entry point, from :func:`load`.
+        context: names the plugin and brings its validated section, from :func:`plugin_settings`.
 
     Raises:
-        PluginError: it can't be loaded or constructed, or lacks a method of its role.
-        SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
+        PluginError: it can't be constructed, or lacks a method of its role.
     """
-    entry = load(role, name)
-    return construct(
-        role, name, entry, settings, node_id, broker, metrics, answers_changed, open_disks, section
-    )
-
-
-def construct(
-    role: Role,
-    name: str,
-    entry: Any,
-    settings: Settings,
-    node_id: int,
-    broker: Broker,
-    metrics: Metrics,
-    answers_changed: Callable[..., None] = nobody_asks,
-    open_disks: Callable[[], Disks] = no_disks,
-    section: Any = None,
-) -> LoadedPlugin:
-    """As :func:`build`, for an entry (class or function) that is loaded already.
-
-    Raises:
-        PluginError, SettingsError: see build.
-    """
-    own = own_settings(role, name, settings, entry) if section is None else section
-    log = logging.getLogger(f"quotahost.plugin.{name}")
-    with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(
-            name,
-            own,
-            settings,
-            node_id,
-            log,
-            answers_changed,
-            open_disks=open_disks,
-            broker=broker,
-            metrics=metrics,
-        )
+    with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)
-    with failing(role, name, "is not fit for its role"):
+    with failing(role, context.name, "is not fit for its role"):
         return LoadedPlugin(role, checked(role, plugin), context)
 
 

@@ -41,6 +41,10 @@ class JavaShim:
         self._thread: Any = jpype.JClass("java.lang.Thread")
         for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
             jpype.JClass(f"java.lang.{name}")
+        # Calls of the host alone whose arguments go to Java as they are.
+        self.refuse, self.verdict, self.log = self._host.refuse, self._host.verdict, self._host.log
+        self.plugin, self.plugin_failed = self._host.plugin, self._host.pluginFailed
+        self.set_factor = self._table.factor
 
     def properties(self) -> dict[str, str]:
         return _pairs(self._host.properties())
@@ -53,9 +57,6 @@ class JavaShim:
 
     def ready(self, live: Sequence[str]) -> None:
         self._host.ready(self._strings(list(live)))
-
-    def refuse(self, problem: str) -> None:
-        self._host.refuse(problem)
 
     def closing(self) -> bool:
         return bool(self._host.closing())
@@ -104,9 +105,6 @@ class JavaShim:
         sources = self._ints(answers.sources)
         return int(self._table.publish(batch.handle, codes, rates, groups, sources, suppliers))
 
-    def set_factor(self, value: float, cause: str) -> None:
-        self._table.factor(value, cause)
-
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
         self._table.exempt(
             self._strings(list(principals)), self._strings(list(client_ids)), brokers_anonymous
@@ -138,6 +136,8 @@ class JavaShim:
     def usage(self, most: int) -> list[ClientUsage]:
         return [_usage(line.split("\t")) for line in _lines(self._table.usage(most))]
 
+    # Plugins call these three, and may name the arguments.
+
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self._gauges.set(type, name, attribute, value)
 
@@ -147,23 +147,11 @@ class JavaShim:
     def forget(self, type: str, name: str) -> None:
         self._gauges.remove(type, name)
 
-    def verdict(self, ticket: str, problem: str | None) -> None:
-        self._host.verdict(ticket, problem)
-
-    def plugin(self, name: str) -> None:
-        self._host.plugin(name)
-
-    def plugin_failed(self, name: str) -> None:
-        self._host.pluginFailed(name)
-
     def gauges(self) -> list[Gauge]:
         names = [str(n) for n in self._host.gaugeNames()]
         values = [float(v) for v in self._host.gaugeValues()]
         triples = zip(names[::3], names[1::3], names[2::3], values, strict=False)
         return [Gauge(*gauge) for gauge in triples]
-
-    def log(self, logger: str, level: int, message: str) -> None:
-        self._host.log(logger, level, message)
 
     def detach(self) -> None:
         with suppress(RuntimeError):  # the JVM has ended, and nothing is attached any more

@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from quotahost.api import Role
-from quotahost.discovery import build as discovery
+from quotahost.discovery.build import own_settings
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from quotahost.plugins.suppliers.controller_mutation import ControllerMutation
 from quotahost.plugins.suppliers.overrides import Overrides
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_supplier
+from tests.fakes.plugin_context import context
 
 PRODUCE, FETCH, MUTATION = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.CONTROLLER_MUTATION
-NODE = FakeBroker()
 ENTRIES = {"overrides": Overrides, "controller-mutation": ControllerMutation}
 KIP_13 = {
     "plugin.overrides.quota.producer.default": "2M",
@@ -39,9 +38,11 @@ def settings(given: dict[str, str], supplier: str) -> Settings:
 
 
 def built(given: dict[str, str], supplier: str) -> Any:
-    return discovery.construct(
-        Role.SUPPLIER, supplier, ENTRIES[supplier], settings(given, supplier), 1, NODE, NODE
-    ).plugin
+    entry = ENTRIES[supplier]
+    made = context(name=supplier)
+    made.settings = settings(given, supplier)
+    made.section = own_settings(Role.SUPPLIER, supplier, made.settings, entry)
+    return entry(made)
 
 
 def of(supplier: Any, client_id: str, user: str = "ANONYMOUS") -> dict[QuotaType, Quota]:
