@@ -29,7 +29,7 @@ def parse_rates(value: object) -> dict[str, float | None]:
     Raises:
         ValueError: an entry is ill-formed, or a name is there twice; it names the entry and the remedy.
     """
-    return _parse(str(value), _name)
+    return parse_list(value, _name)
 
 
 def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
@@ -38,11 +38,16 @@ def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
     Raises:
         ValueError: as parse_rates.
     """
-    return _parse(str(value), _pair)
+    return parse_list(value, _pair)
 
 
-def _parse(given: str, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
-    text = given.strip()
+def parse_list(value: object, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
+    """As ``parse_rates``; ``read_name`` makes the key of an entry's name and, for its errors, the quoted entry.
+
+    Raises:
+        ValueError: as parse_rates.
+    """
+    text = str(value).strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1]
     rates: dict[K, float | None] = {}

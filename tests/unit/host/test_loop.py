@@ -12,6 +12,7 @@ import pytest
 from quotahost.host.loop import RETRY, Host
 from quotahost.host.messages import EXEMPT, NEWCOMER, Batch
 from tests.fakes.packages import distribute
+from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
 PLUGINS = """
@@ -101,14 +102,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return made
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
     Host(shim, clock or Clock()).run()
     return shim
@@ -116,7 +109,7 @@ def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
 
 def test_the_first_supplier_that_answers_gives_the_quota() -> None:
     shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
     shim.ask(("alice", "a"), ("bob", "b"))
     run(shim)
     assert shim.rate("alice", "a") == 7e6
@@ -138,7 +131,7 @@ def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> No
     shim.ask(("alice", "a"), ("bob", "b"))
     shim.idle(2)
     shim.script.append(shim.published.clear)
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
     shim.idle()
     run(shim)
     assert [client.principal for client in shim.published] == ["alice"]
@@ -159,7 +152,7 @@ def test_listed_principals_and_the_brokers_are_exempt() -> None:
 def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
     shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
     shim.ask(("ANONYMOUS", "5"))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.idle()
     run(shim)
     assert shim.code("ANONYMOUS", "5") == EXEMPT
@@ -169,9 +162,9 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
     shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
     shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     run(shim)
     assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], True)
@@ -247,7 +240,7 @@ def test_a_swapped_supplier_is_built_before_the_old_one_is_closed_and_hears_all_
     state: dict[str, Any],
 ) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.ask(("alice", "a"))
     shim.reconfigure(supplier="client-quotas")
     shim.idle()
@@ -297,7 +290,7 @@ def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(sta
     state["answer"] = None
     shim.ask(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
     run(shim)
-    sources = {client.principal: told for client, told in shim.sources.items()}
+    sources = {client.principal: names for client, names in shim.sources.items()}
     assert sources["root"] == ["excluded"] * 4
     assert sources["kafka"] == ["broker"] * 4
     assert sources["own"] == ["plugin"] * 4
@@ -350,11 +343,11 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     shim.script.append(lambda: state.update(factor=mine.Factor(0.5, "other")))
     shim.idle(2)
     run(shim, clock)
-    assert (shim.factors, shim.reasons) == ([0.5], ["one", "other"])
+    assert (shim.factors, shim.causes) == ([0.5], ["one", "other"])
 
 
 @pytest.mark.parametrize(
-    ("given", "fenced", "times"),
+    ("given", "has_fence", "times"),
     [
         ({"factor.source": "fixed"}, False, 1),
         ({"factor.source": "fixed"}, True, 0),
@@ -363,13 +356,13 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     ],
 )
 def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
-    caplog: pytest.LogCaptureFixture, given: dict[str, str], fenced: bool, times: int
+    caplog: pytest.LogCaptureFixture, given: dict[str, str], has_fence: bool, times: int
 ) -> None:
     clock = Clock()
     shim = FakeShim({"supplier": "static", **given})
     shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
     shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
-    shim.script.append(lambda: setattr(shim, "fenced", fenced))
+    shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
     run(shim, clock)
     assert sum("QuotaFence" in record.getMessage() for record in caplog.records) == times

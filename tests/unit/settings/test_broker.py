@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from quotahost.model import QuotaType, State
-from quotahost.settings.broker import Settings, describe, live_properties, properties_table
+from quotahost.settings.broker import Settings, live_properties, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
+from quotahost.settings.display import describe
 from quotahost.settings.strimzi import names as strimzi_names
 from quotahost.text import printable
 
@@ -86,7 +87,7 @@ def refused(properties: dict[str, str]) -> str:
     return str(error.value)
 
 
-def test_a_broker_that_says_nothing_has_the_defaults() -> None:
+def test_a_broker_without_properties_has_the_defaults() -> None:
     settings = Settings.from_properties({})
 
     assert settings.python_executable == "python3"
@@ -111,7 +112,7 @@ def test_a_broker_that_says_nothing_has_the_defaults() -> None:
     assert (settings.kafka, settings.plugin) == ({}, {})
 
 
-def test_what_a_broker_says_is_understood_with_its_units() -> None:
+def test_properties_are_understood_with_their_units() -> None:
     settings = Settings.from_properties(
         {
             f"{PREFIX}class": "org.quotahost.PythonQuotaCallback",
@@ -228,7 +229,7 @@ def test_other_principals_are_refused(text: str, remedy: str) -> None:
         ("python.executable", "", "remove the line"),
     ],
 )
-def test_a_wrong_value_is_told_with_property_value_and_remedy(name: str, text: str, words: str) -> None:
+def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
     message = refused({name: text})
     assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
     assert words in message
@@ -246,11 +247,11 @@ def test_a_wrong_value_is_told_with_property_value_and_remedy(name: str, text: s
         ("plugins.static.x", "plugin.static.x"),
     ],
 )
-def test_an_unknown_property_is_told_with_its_nearest_match(name: str, like: str) -> None:
+def test_the_error_of_an_unknown_property_names_the_nearest_one(name: str, like: str) -> None:
     assert refused({name: "1"}) == f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?"
 
 
-def test_an_unknown_property_that_is_like_no_other_is_told_where_all_are_listed() -> None:
+def test_the_error_of_a_property_that_is_like_no_other_names_where_all_are_listed() -> None:
     assert "`quotahost properties` lists all" in refused({"xyzzy": "1"})
 
 
@@ -267,7 +268,7 @@ def test_properties_of_a_plugin_that_is_not_configured_are_refused_with_the_near
     assert "(now: mine)" in refused({"supplier": "mine", "plugin.zzz.a": "1"})
 
 
-def test_all_problems_are_told_at_once_and_nothing_but_them() -> None:
+def test_one_error_lists_all_problems_and_nothing_else() -> None:
     message = refused(
         {"static.produce": "x", "validity": "30", "nonsense": "1", "plugin.x": "1", "mode": "shadow"}
     )
@@ -278,9 +279,9 @@ def test_all_problems_are_told_at_once_and_nothing_but_them() -> None:
 
 
 def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
-    message = refused({"mode": "x\nERROR forged line", "odd\nname": "1"})
+    message = refused({"mode": "x\nERROR forged line", "any\nname": "1"})
     assert "x\\nERROR forged line" in message
-    assert "odd\\nname" in message
+    assert "any\\nname" in message
     assert "\nERROR" not in message
 
 
@@ -384,17 +385,17 @@ ANY_NAME = (
 
 @given(st.dictionaries(ANY_NAME, TEXTS, max_size=8))
 def test_any_properties_are_understood_or_refused_by_name(properties: dict[str, str]) -> None:
-    told = {PREFIX + name: text for name, text in properties.items()}
+    full = {PREFIX + name: text for name, text in properties.items()}
     sections = {f"{PREFIX}plugin.{name.split('.')[1]}.*" for name in properties if name.startswith("plugin.")}
     try:
-        understood = {row.property for row in describe(Settings.from_properties(told))}
+        understood = {row.property for row in describe(Settings.from_properties(full))}
     except SettingsError as refusal:
         error = refusal
     else:
-        assert understood >= set(told)
+        assert understood >= set(full)
         return
     for problem in error.problems:
-        assert problem.property in set(told) | sections
+        assert problem.property in set(full) | sections
         assert printable(problem.property) in str(error)
 
 
@@ -409,12 +410,12 @@ SECRETS = {"kafka.sasl.password": SECRET, "kafka.bootstrap.servers": SECRET, "pl
     supplier=st.sampled_from(["mine", "static"]),
     misspelt=st.sampled_from([{}, {"kafak.sasl.jaas.config": SECRET}]),
 )
-def test_no_error_or_description_tells_a_secret(
+def test_no_error_or_description_shows_a_secret(
     properties: dict[str, str], supplier: str, misspelt: dict[str, str]
 ) -> None:
-    told = {**properties, **SECRETS, **misspelt, "supplier": supplier}
+    full = {**properties, **SECRETS, **misspelt, "supplier": supplier}
     try:
-        settings = Settings.from_properties({PREFIX + name: text for name, text in told.items()})
+        settings = Settings.from_properties({PREFIX + name: text for name, text in full.items()})
     except SettingsError:
         shown = traceback.format_exc()
     else:

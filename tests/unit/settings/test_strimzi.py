@@ -1,4 +1,4 @@
-"""A broker's file written for Strimzi's plugin is understood, name by name, and no secret in it is told."""
+"""A broker's file written for Strimzi's plugin is understood, name by name, and no secret in it is shown."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 from quotahost.cli.main import app
 from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions
+from quotahost.host.exemptions import Exemptions, Reason
 from quotahost.host.loop import Host
 from quotahost.model import Client, Limit, LimitType, State
-from quotahost.settings.broker import Settings, describe, live_properties
+from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.display import describe
 from quotahost.settings.strimzi.names import PROPERTIES, table
 from quotahost.settings.strimzi.translation import Note, Translation, translate
 from tests.fakes.shim import FakeShim
@@ -59,7 +60,7 @@ def warnings(properties: dict[str, str]) -> list[str]:
 # ---- each property ----
 
 
-def test_a_whole_file_of_theirs_means_what_it_meant() -> None:
+def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:
     settings = read(
         {
             "class": "org.quotahost.PythonQuotaCallback",
@@ -86,7 +87,7 @@ def test_a_whole_file_of_theirs_means_what_it_meant() -> None:
     assert settings.kafka_admin["bootstrap.servers"].get_secret_value() == "localhost:9092"
 
 
-def test_without_names_of_theirs_nothing_changes_and_nothing_is_said() -> None:
+def test_without_strimzi_s_names_nothing_changes_and_there_is_no_note() -> None:
     ours = full({"static.produce": "1M", "static.storage.hard": "10G", "mode": "shadow"})
     translation = translate(ours)
     assert (translation.properties, translation.notes, translation.problems) == (ours, [], [])
@@ -135,7 +136,7 @@ def test_a_limit_of_nothing_is_reached_when_a_volume_is_full_and_not_before(limi
         (VALIDITY, "PT0S", "PT5M"),
     ],
 )
-def test_a_wrong_value_is_told_by_the_name_and_value_that_the_operator_wrote(
+def test_the_error_of_a_wrong_value_has_the_name_and_value_that_the_operator_wrote(
     name: str, text: str, words: str
 ) -> None:
     message = refused({BYTES: "1", name: text} if name != RATIO else {name: text})
@@ -144,7 +145,7 @@ def test_a_wrong_value_is_told_by_the_name_and_value_that_the_operator_wrote(
     assert "\n" not in message
 
 
-def test_problems_with_their_names_and_with_ours_are_told_at_once() -> None:
+def test_one_error_lists_problems_with_strimzi_s_names_and_with_ours() -> None:
     message = refused({INTERVAL: "x", FALLBACK: "y", "mode": "z", BYTES: "1"})
     assert message.startswith("3 problems:")
 
@@ -170,7 +171,7 @@ def test_any_interval_above_is_that_of_log_dirs(text: str) -> None:
     assert read({INTERVAL: text, BYTES: "1"}).plugin == {"log-dirs": {"interval": f"{text}s"}}
 
 
-def test_where_another_source_looks_at_the_disks_the_interval_is_not_used_and_this_is_said() -> None:
+def test_where_another_source_looks_at_the_disks_a_note_says_that_the_interval_is_not_used() -> None:
     file = {INTERVAL: "60", BYTES: "1", "factor.source": "local"}
     assert (read(file).factor_source, read(file).plugin) == ("local", {})
     assert f"{INTERVAL}=60 is not used: factor.source is local" in notes(file)
@@ -194,7 +195,7 @@ def test_their_fallback_factor_is_open_or_pause(text: str, action: State, warns:
     assert any(FALLBACK in warning for warning in warnings(file)) == warns
 
 
-def test_what_a_file_of_theirs_leaves_out_has_their_default() -> None:
+def test_a_property_that_strimzi_s_file_leaves_out_has_strimzi_s_default() -> None:
     settings = read({BYTES: "1"})
     assert settings.fallback_action is State.OPEN
     assert settings.validity == timedelta(minutes=5)
@@ -204,7 +205,7 @@ def test_what_a_file_of_theirs_leaves_out_has_their_default() -> None:
     assert "weaker than PAUSE" in warning
 
 
-def test_ours_for_what_their_file_leaves_out_is_kept() -> None:
+def test_a_property_of_ours_comes_before_strimzi_s_default() -> None:
     file = {BYTES: "1", "fallback.action": "PAUSE", "validity": "30s", "plugin.log-dirs.interval": "5s"}
     settings = read(file)
     assert settings.fallback_action is State.PAUSE
@@ -261,7 +262,7 @@ def test_both_may_say_the_same(properties: dict[str, str]) -> None:
     read(properties)
 
 
-def test_a_wrong_value_of_ours_is_told_as_ours() -> None:
+def test_the_error_of_a_wrong_value_of_ours_has_our_name() -> None:
     assert refused({VALIDITY: "PT5M", "validity": "soon"}).startswith(f"{PREFIX}validity=soon: ")
 
 
@@ -273,7 +274,7 @@ def test_a_wrong_value_of_ours_is_told_as_ours() -> None:
         ("static.throttle.factor.fallbak", FALLBACK),
     ],
 )
-def test_an_unknown_name_like_theirs_is_told_with_it(name: str, like: str) -> None:
+def test_the_error_of_an_unknown_name_suggests_strimzi_s(name: str, like: str) -> None:
     assert refused({name: "1"}) == f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?"
 
 
@@ -282,10 +283,10 @@ def test_their_client_s_family_without_a_setting_s_name_is_refused(name: str) ->
     assert refused({name: SECRET}).startswith(f"{PREFIX}{name}: is incomplete; write {PREFIX}{ADMIN}NAME")
 
 
-# ---- what is said ----
+# ---- notes ----
 
 
-def test_each_is_said_once_in_the_broker_s_log_and_again_only_when_it_changes(
+def test_the_host_logs_each_note_once_and_again_only_when_it_changes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     shim = FakeShim(given={"static.produce": "1000", INTERVAL: "60", VALIDITY: "PT5M", **BOOTSTRAP})
@@ -293,12 +294,12 @@ def test_each_is_said_once_in_the_broker_s_log_and_again_only_when_it_changes(
     shim.idle()
     with caplog.at_level(logging.INFO):
         Host(shim).run()
-    told = caplog.text
+    logged = caplog.text
     assert shim.refused is None
-    assert told.count(f"{VALIDITY}=PT5M read as validity=PT5M") == 1
-    assert told.count(f"{VALIDITY}=PT6M read as validity=PT6M") == 1
-    assert told.count("static.produce=1000 is the produce rate of the supplier static") == 1
-    assert told.count(f"{ADMIN}* (bootstrap.servers) is the Kafka client") == 1
+    assert logged.count(f"{VALIDITY}=PT5M read as validity=PT5M") == 1
+    assert logged.count(f"{VALIDITY}=PT6M read as validity=PT6M") == 1
+    assert logged.count("static.produce=1000 is the produce rate of the supplier static") == 1
+    assert logged.count(f"{ADMIN}* (bootstrap.servers) is the Kafka client") == 1
     assert shim.configured is not None
     assert shim.configured.validity == timedelta(minutes=6)
 
@@ -330,9 +331,9 @@ def test_a_live_change_to_a_wrong_value_is_refused_by_their_name() -> None:
     assert f"{PREFIX}static.kafka.clientIdPrefix" not in shim.live
 
 
-def test_a_scope_of_ours_is_said_with_their_rate() -> None:
-    (told, _) = notes({"static.produce": "1000", "static.scope": "user", **BOOTSTRAP})
-    assert told.endswith("for each user (static.scope)")
+def test_the_note_of_a_rate_names_our_scope() -> None:
+    (note, _) = notes({"static.produce": "1000", "static.scope": "user", **BOOTSTRAP})
+    assert note.endswith("for each user (static.scope)")
 
 
 def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Path) -> None:
@@ -396,9 +397,9 @@ def test_our_own_client_wins_over_theirs_as_a_whole_or_setting_by_setting() -> N
 )
 def test_the_user_of_their_client_is_exempt_where_it_is_the_plugins_client(jaas: str, user: str) -> None:
     file = {**BOOTSTRAP, f"{ADMIN}sasl.jaas.config": jaas}
-    assert Client(user, "x") in Exemptions(read(file), {"node.id": "1"})
+    assert Exemptions(read(file), {"node.id": "1"}).reason(Client(user, "x")) is Reason.PLUGIN
     unused = read({**file, "kafka.bootstrap.servers": "other:1"})
-    assert Client(user, "x") not in Exemptions(unused, {"node.id": "1"})
+    assert Exemptions(unused, {"node.id": "1"}).reason(Client(user, "x")) is None
 
 
 # ---- all at once ----
@@ -443,13 +444,13 @@ def test_every_valid_file_of_theirs_is_understood_and_described(
     assert (settings.storage_hard is not None) == bool(limit)
     assert settings.factor_source == ("log-dirs" if limit and is_on else None)
     assert describe(settings)
-    told = " ".join(notes(properties))
+    noted = " ".join(notes(properties))
     for name in properties:
-        assert name.removeprefix(ADMIN) in told, "each is said"
+        assert name.removeprefix(ADMIN) in noted, "each has a note"
 
 
 @given(FILES, LIMITS, st.sampled_from([{}, {"mode": "x"}, {FALLBACK: "x"}, {"kafak.password": SECRET}]))
-def test_no_secret_of_theirs_is_told(
+def test_no_secret_of_strimzi_s_is_shown(
     file: dict[str, str], limit: dict[str, str], wrong: dict[str, str]
 ) -> None:
     properties = {**file, **limit, **SECRETS, **wrong}

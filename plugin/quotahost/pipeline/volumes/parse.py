@@ -7,7 +7,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from quotahost.pipeline.spark.resources import sql
-from quotahost.records.codec import MAX_NAME, REASONS
+from quotahost.records.codec import REASONS
+from quotahost.records.fields import MAX_NAME
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
 #: A limit as it is on the wire; both fields null is none.

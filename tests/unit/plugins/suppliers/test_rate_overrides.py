@@ -79,7 +79,7 @@ def test_an_unlimited_default_or_override_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "words"),
     [
         ("quota.producer.override", "clientA:4M,b:fast", "'b:fast', whose rate is not a number; write"),
         ("quota.consumer.override", "a:1,a:2", "'a' twice; remove one"),
@@ -92,8 +92,8 @@ def test_an_unlimited_default_or_override_is_an_answer() -> None:
         ("producer-override", "a:1", "unknown property"),
     ],
 )
-def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(told)) as refused:
+def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(words)) as refused:
         built({f"plugin.overrides.{name}": text}, "overrides")
     assert refused.value.problems[0].property == f"{PREFIX}plugin.overrides.{name}"
 
@@ -114,7 +114,7 @@ def test_a_users_rate_comes_before_a_client_ids_and_both_before_the_default() ->
     assert of(supplier, "app", "bob") == {MUTATION: Quota(5, Scope.USER)}
 
 
-def test_who_shares_the_default_can_be_chosen() -> None:
+def test_the_scope_of_the_default_can_be_chosen() -> None:
     given = {"plugin.controller-mutation.default": "5", "plugin.controller-mutation.scope": "client-id"}
     supplier = built(given, "controller-mutation")
     assert of(supplier, "app") == {MUTATION: Quota(5, Scope.CLIENT_ID)}

@@ -91,8 +91,7 @@ class RecordReader:
 
     @property
     def _topic(self) -> str:
-        topic: str = self._context.settings.cluster_volumes_topic
-        return topic
+        return self._context.settings.cluster_volumes_topic
 
     def _take(self, record: ClusterRecord, live: bool) -> str:
         """Keep the record if it is newer; "" or the reason why it is refused."""
@@ -102,7 +101,7 @@ class RecordReader:
             self._log_once("behind", text, validity)
             return "behind" if live else ""
         reason = self._newest.take(record, live, validity)
-        if reason == "rival":
+        if reason == "other-pipeline":
             text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
             self._log_once(f"run {record.run}", text, record.run)
         return reason

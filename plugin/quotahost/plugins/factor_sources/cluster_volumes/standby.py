@@ -92,8 +92,7 @@ class Standby:
     @property
     def name(self) -> str | None:
         """Its entry point name, None if there is to be none."""
-        name: str | None = self._context.settings.factor_source_second
-        return name
+        return self._context.settings.factor_source_second
 
     @property
     def ready(self) -> bool:
