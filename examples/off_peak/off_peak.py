@@ -25,7 +25,7 @@ Hour = Annotated[time, BeforeValidator(lambda text: datetime.strptime(text, "%H:
 
 
 class OffPeakSection(BaseModel):
-    """The properties under ``plugin.off-peak.``. A broker with a wrong one doesn't start, and says which and why."""
+    """The properties under ``plugin.off-peak.``. A broker doesn't start with a wrong one, and logs which and why."""
 
     produce: BytesPerSecond = Field(description="produce rate of each client, in bytes/s, such as 1M")
     from_: Hour = Field(time(22), description="when off-peak hours begin, as HH:MM")

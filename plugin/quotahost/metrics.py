@@ -2,7 +2,8 @@
 
 The host and the plugins show numbers by MBean type and attribute (``quotahost.api.Metrics``), Java shows others itself.
 ``quotahost.host.exporter`` offers all of them to Prometheus under the names given here, and ``tools/tables.py`` writes
-them into docs/reference/metrics.md. A new metric takes one row, in the bean of its type.
+them into docs/reference/metrics.md. A new metric takes one row, in the bean of its type; a test compares all names
+that the code shows with this list.
 """
 
 from __future__ import annotations

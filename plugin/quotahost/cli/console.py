@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import typer
 from rich.console import Console
@@ -68,24 +69,12 @@ class Finding:
     remedy: str = ""
 
 
-def good(text: str) -> Finding:
-    """Something is as it should be."""
-    return Finding(Level.GOOD, text)
-
-
-def note(text: str, remedy: str = "") -> Finding:
-    """Something that an operator should know, or that could not be checked."""
-    return Finding(Level.NOTE, text, remedy)
-
-
-def weak(text: str, remedy: str = "") -> Finding:
-    """A broker starts with it, but is protected less than it seems to be."""
-    return Finding(Level.WEAK, text, remedy)
-
-
-def wrong(text: str, remedy: str = "") -> Finding:
-    """A broker would not start with it, or would not do what its properties ask for."""
-    return Finding(Level.WRONG, text, remedy)
+good: Final = partial(Finding, Level.GOOD)  # something is as it should be
+note: Final = partial(Finding, Level.NOTE)  # an operator should know it, or it could not be checked
+weak: Final = partial(
+    Finding, Level.WEAK
+)  # a broker starts with it, and is protected less than it seems to be
+wrong: Final = partial(Finding, Level.WRONG)  # a broker would not start with it, or not do what is configured
 
 
 @dataclass(frozen=True, slots=True)

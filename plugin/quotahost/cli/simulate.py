@@ -64,7 +64,7 @@ def simulate(
 
     KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take every request and delay its client. The token bucket
     (CONTROLLER_MUTATION) and version 15 of KIP-599 refuse a request while an earlier one is not made up for. Version
-    15 doesn't hold its rate in the long run, and Kafka didn't keep it.
+    15 lets more than its rate through in the long run, and Kafka did not adopt it.
     """
     window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
     each_pattern = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]

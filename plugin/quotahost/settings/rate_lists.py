@@ -16,6 +16,7 @@ from quotahost.units.parse import parse_limit
 
 K = TypeVar("K", str, tuple[str, str])
 _FORM: Final = "write NAME:RATE, such as clientA:4M, entries separated by commas"
+# A character, or a backslash and the character that it escapes; then a name without the blanks that are not escaped.
 _UNIT: Final = re.compile(r"\\.|.", re.DOTALL)
 _TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
 

@@ -138,6 +138,7 @@ class FakeHost(Generic[PluginT]):
         """
         settings = self._settings(properties)
         reconfigure = getattr(self.plugin, "reconfigure", None)
+        # The same three cases as in quotahost.host.plugins: nothing changed for it, it adapts, or it is built anew.
         if settings.plugin.get(self._name, {}) == self.context.settings.plugin.get(self._name, {}):
             self.context.settings = settings
         elif callable(reconfigure):

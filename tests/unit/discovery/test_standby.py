@@ -145,6 +145,7 @@ def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_metrics_t
         metrics,
         first.settings,
     )
+    assert other.open_disks is first.open_disks is no_disks, "one monitor serves both"
 
 
 def test_without_a_host_there_is_none_to_be_built() -> None:

@@ -63,7 +63,7 @@ def report(
     with Work() as work:
         found = work.collect(question)
         with writing(out):
-            written = work.write_page(found, out) if as_page else work.write_pictures(found, out)
+            written = work.draw(found, out, as_page)
     _print_table(found)
     typer.echo(f"\n{written}")
 

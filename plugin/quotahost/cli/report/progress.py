@@ -64,25 +64,26 @@ class Work(Progress):
         self._count.of_spark = lambda: tasks(spark)
         return collect(spark, question, self._begin)
 
-    def write_page(self, found: Report, file: Path) -> str:
-        """Write the page; a name for what was written."""
+    def draw(self, found: Report, out: Path, as_page: bool) -> str:
+        """Write the page or the pictures; an operator's name for what was written.
+
+        Raises:
+            OSError: they can't be written.
+        """
         from quotahost.report.page import page
-
-        file.write_text(page(found, self._drawing(found)), encoding="utf-8")
-        return str(file)
-
-    def write_pictures(self, found: Report, folder: Path) -> str:
-        """Write the pictures; a name for what was written."""
         from quotahost.report.pictures import pictures
 
-        return f"{len(pictures(found, folder, self._drawing(found)))} pictures in {folder}"
+        def drawn(count: int) -> None:
+            self.update(self._step, completed=count)
+
+        self._begin("Drawing")
+        self.update(self._step, total=len(found.curves), completed=0)
+        if as_page:
+            out.write_text(page(found, drawn), encoding="utf-8")
+            return str(out)
+        return f"{len(pictures(found, out, drawn))} pictures in {out}"
 
     def _begin(self, step: str) -> None:
         self.update(self._step, description=step)
         if not self.console.is_terminal:
             self.console.print(Text(f"{step} ..."), soft_wrap=True)
-
-    def _drawing(self, found: Report) -> Callable[[int], None]:
-        self._begin("Drawing")
-        self.update(self._step, total=len(found.curves), completed=0)
-        return lambda count: self.update(self._step, completed=count)

@@ -38,13 +38,9 @@ class ArrivalClock:
         self.now, self._wall = clock, wall
 
     def arrival(self, record: R, written_at: datetime, live: bool, before: Arrival[R] | None) -> Arrival[R]:
-        """A record that was just read.
+        """The arrival of a record that was just read and that replaces ``before``.
 
-        Args:
-            record: the record.
-            written_at: the time that the record itself bears. It is used only where ``live`` is False.
-            live: whether the record was written after this reader had caught up; see ``follower.Reader``.
-            before: the arrival of the record that this one replaces.
+        A ``live`` one (see ``follower.Reader``) arrives now, an older one at the time that it bears, ``written_at``.
         """
         arrived_at = self.now() if live else self.now() - max(0.0, self._wall() - written_at.timestamp())
         if before:

@@ -75,9 +75,8 @@ class StorageSettings(Frozen):
 
     def _limits(self, side: str) -> dict[str, Limit]:
         """The limits of this side by the property that sets each."""
-        set_here = {
-            key: (level, limit_type)
+        return {
+            f"static.storage.{key}": limit_of(limit_type, level)
             for key, (its_side, limit_type, _) in LEVELS.items()
             if its_side == side and (level := getattr(self, re.sub("[.-]", "_", key))) is not None
         }
-        return {f"static.storage.{key}": limit_of(type, level) for key, (level, type) in set_here.items()}

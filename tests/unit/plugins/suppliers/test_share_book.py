@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
-from quotahost.plugins.cluster_quota.share_book import Bounds, ShareBook
+from quotahost.plugins.cluster_quota.share_book import Conditions, ShareBook
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
 from tests.fakes.plugin_context import Clock
 
 KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
 QUOTA = 3e6
-STEP = 11 / (11 + 30)
+WINDOW, MUTE = 12.0, 30.0
+STEP = WINDOW / (WINDOW + MUTE)
 WALL = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -24,7 +26,7 @@ class World:
         self.clock = Clock()
         self.rates = ClusterRates(ClusterQuotaSettings.model_validate({"produce.users": "alice:3M"}))
         self.wall = Clock(WALL.timestamp())
-        self.book = ShareBook(11.0, self.clock, self.wall)
+        self.book = ShareBook(WINDOW, self.clock, self.wall)
         self.book.brokers = 3
         self.sequence = 0
 
@@ -48,7 +50,7 @@ class World:
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after
         used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
-        return self.book.look(self.rates, used, Bounds(60, 35e3, STEP))
+        return self.book.look(self.rates, used, Conditions(60, 35e3, MUTE))
 
     def active(self, share: float, rate: float) -> None:
         """The client uses so much, and its share is there."""
@@ -108,7 +110,7 @@ def test_a_smaller_share_is_reached_in_steps_that_mute_for_no_longer_than_max_mu
     while world.given >= 55e3:
         world.look(rate)
         steps.append(world.given)
-        assert (rate - world.given) / world.given * 11 <= 30 + 1e-6
+        assert (rate - world.given) / world.given * WINDOW <= MUTE + 1e-6
         rate = max(world.given, rate * 0.9)
         assert len(steps) < 200
     assert steps == sorted(steps, reverse=True)
@@ -220,7 +222,7 @@ def test_a_record_that_is_removed_leaves_equal_parts(world: World) -> None:
     world.book.remove()
     assert world.look(1e5) == [KEY]
     assert world.given == 1e6
-    assert world.book.age() is None
+    assert world.book.age() == math.inf
 
 
 def test_a_share_of_another_quota_is_scaled_to_the_quota(world: World) -> None:

@@ -50,7 +50,7 @@ class RecordReader:
         return self._newest.known()
 
     def waits_for(self) -> str:
-        """What the reader still waits for, "" for nothing."""
+        """A sentence about what is still missing before the reader knows a record, "" if nothing is."""
         if self._follower is None:
             return "the cluster's id is not read from the log directories yet"
         if not self.topic_read:
