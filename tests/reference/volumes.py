@@ -1,4 +1,4 @@
-"""The same aggregate in plain Python, small enough to be seen right: what ``aggregate`` must equal.
+"""The aggregate of ``quotahost.pipeline.volumes`` in plain Python, short enough to be seen to be right.
 
 Nothing but tests uses it. It reads records with :mod:`quotahost.records.codec`, as brokers do.
 """
@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Of a broker its newest snapshot, and what its fill rates look back to."""
+    """The newest snapshot of a broker, and the sample to which its fill rates look back."""
 
     newest: Sample
     past: Sample | None
@@ -55,7 +55,7 @@ Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it counts."""
+    """Why the record is refused, one of ``records.REFUSALS``; None if it is good."""
     if record.key is None:
         return "key"
     if record.value is None:
@@ -68,7 +68,7 @@ def refusal(record: Record) -> str | None:
 
 
 def state(records: Iterable[Record], window: timedelta) -> Brokers:
-    """By topic and broker what is known; those that a tombstone removed are left out."""
+    """The known state by topic and broker, without brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
@@ -78,7 +78,7 @@ def state(records: Iterable[Record], window: timedelta) -> Brokers:
 
 
 def _known(samples: Sequence[Sample], window: timedelta) -> Known:
-    """What came before a tombstone is no past: who comes back begins anew."""
+    """Samples from before a tombstone are no past: a broker that comes back begins a new history."""
     gone = max((each.seen for each in samples if each.snapshot is None), default=None)
     past = min(_firsts(samples, window), key=lambda each: each.seen, default=None)
     alive = past is not None and (gone is None or gone < past.seen)
@@ -90,7 +90,7 @@ def _order(sample: Sample) -> tuple[datetime, int]:
 
 
 def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
-    """Of the last even and the last odd period (``window`` long) in which the broker told something, the first."""
+    """The first samples of the last even and of the last odd period (``window`` long) in which the broker reported."""
     periods: dict[int, list[Sample]] = defaultdict(list)
     for each in samples:
         if each.snapshot is not None:
@@ -155,8 +155,8 @@ def _cluster(
     )
 
 
-def _fillings(broker: str, told: Known) -> Iterable[Filling]:
-    newest, past = told.newest, told.past
+def _fillings(broker: str, state: Known) -> Iterable[Filling]:
+    newest, past = state.newest, state.past
     assert newest.snapshot is not None
     before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
     passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0

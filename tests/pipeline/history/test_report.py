@@ -1,4 +1,4 @@
-"""`quotahost report`: what is drawn of which volumes, and what is said when there is nothing to draw."""
+"""`quotahost report`: which volumes it draws and how, and its message when there is nothing to draw."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(history: Path, out: Path, *options: str) -> Result:
     return CliRunner().invoke(app, ["report", "--history", str(history), "--out", str(out), *options])
 
 
-# What Spark reduces, against a plain loop.
+# The results of Spark against those of a plain loop.
 
 NAMES = st.sampled_from([Name("a", "1", "/x"), Name("a", "1", "/y"), Name("b", "1", "/x")])
 LEVELS = st.none() | st.integers(0, 1000)
@@ -62,21 +62,21 @@ READINGS = st.dictionaries(
 )
 
 
-def _rows(told: dict[Any, Any]) -> list[dict[str, Any]]:
+def _rows(given_readings: dict[Any, Any]) -> list[dict[str, Any]]:
     return [
         reading(0, consumed, **name._asdict(), soft=soft, hard=hard)
         | {"at": NOON + timedelta(microseconds=at)}
-        for (name, at), (consumed, soft, hard) in told.items()
+        for (name, at), (consumed, soft, hard) in given_readings.items()
     ]
 
 
 @settings(max_examples=6, deadline=None)
 @given(READINGS, st.integers(1_000_000, 6_000_000), st.integers(0, 3_000_000), st.sets(NAMES, min_size=1))
 def test_buckets_are_those_of_a_plain_reduction(
-    spark: SparkSession, told: dict[Any, Any], width: int, since: int, names: set[Name]
+    spark: SparkSession, given_readings: dict[Any, Any], width: int, since: int, names: set[Name]
 ) -> None:
     of = defaultdict(list)
-    for (name, at), (consumed, soft, hard) in sorted(told.items()):
+    for (name, at), (consumed, soft, hard) in sorted(given_readings.items()):
         if name in names and at >= since:
             of[name, (at - since) // width].append((START + at, consumed, soft, hard))
     plain = [
@@ -91,20 +91,20 @@ def test_buckets_are_those_of_a_plain_reduction(
         )
         for (name, _), each in sorted(of.items())
     ]
-    rows = buckets(frame(spark, _rows(told)), sorted(names), START + since, width).collect()
+    rows = buckets(frame(spark, _rows(given_readings)), sorted(names), START + since, width).collect()
     assert sorted(map(tuple, rows), key=lambda row: row[:4]) == plain
 
 
 @settings(max_examples=6, deadline=None)
 @given(READINGS, st.integers(5_000_000, 10_000_000), st.integers(3_000_000, 10_000_000))
 def test_rank_and_fill_rate_are_those_of_a_plain_reduction(
-    spark: SparkSession, told: dict[Any, Any], newest: int, recent: int
+    spark: SparkSession, given_readings: dict[Any, Any], newest: int, recent: int
 ) -> None:
     of = defaultdict(list)
-    for (name, at), (consumed, _, hard) in sorted(told.items()):
+    for (name, at), (consumed, _, hard) in sorted(given_readings.items()):
         if newest - recent <= at <= newest:
             of[name].append((at, consumed, hard))
-    rows = ranked(frame(spark, _rows(told)), START + newest, recent).collect()
+    rows = ranked(frame(spark, _rows(given_readings)), START + newest, recent).collect()
     assert {Name(*row[:3]) for row in rows} == set(of)
     assert all(row["known"] == len(of) for row in rows)
     assert [row["expected"] for row in rows] == sorted((row["expected"] for row in rows), reverse=True)
@@ -127,7 +127,7 @@ def _slope(points: list[tuple[int, int]]) -> float | None:
     return float(sum((x - mean_x) * (y - mean_y) for x, y in points) / spread * 1_000_000) if spread else None
 
 
-# Which volumes, and of when.
+# Which volumes are drawn, and of which time.
 
 
 def test_the_worst_are_those_that_will_be_fullest_and_silent_ones_are_left_out(
@@ -197,11 +197,11 @@ def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(
     assert curve.newest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
 
 
-# What is said when there is nothing.
+# The message when there is no reading.
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         ({"clusters": ("d",)}, "no readings of cluster d; on 2026-11-23 there are those of c"),
         ({"brokers": ("7", "8")}, "no readings of broker 7 or 8; on 2026-11-23 there are those of 1, 2, 3"),
@@ -209,14 +209,14 @@ def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(
         ({"since": NOON + timedelta(days=9)}, "has them from 2026-11-21 to 2026-11-23"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(
-    spark: SparkSession, history: Path, asked: dict[str, Any], said: str
+def test_the_message_names_what_is_missing_and_what_there_is(
+    spark: SparkSession, history: Path, asked: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(NoHistory, match=re.escape(said)):
+    with pytest.raises(NoHistory, match=re.escape(message)):
         found(spark, history, **asked)
 
 
-def test_an_empty_history_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_history_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoHistory, match="holds no readings"):
         found(spark, tmp_path)
     with pytest.raises(NoHistory, match="doesn't exist"):
@@ -227,7 +227,7 @@ def test_an_empty_history_is_told(spark: SparkSession, tmp_path: Path) -> None:
 
 
 class _Page(HTMLParser):
-    """What a browser would show, and what it would fetch."""
+    """The text that a browser would show, and the addresses that it would fetch."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -269,8 +269,8 @@ def test_names_with_html_in_them_are_shown_as_they_are(history: Path, tmp_path: 
 
 @pytest.mark.usefixtures("spark")
 def test_pictures_go_to_a_folder_and_their_names_never_out_of_it(spark: SparkSession, tmp_path: Path) -> None:
-    odd = [reading(n, n, broker="../../x", volume="$a_{b$") for n in range(3)]
-    written(spark, odd, tmp_path / "history")
+    readings = [reading(n, n, broker="../../x", volume="$a_{b$") for n in range(3)]
+    written(spark, readings, tmp_path / "history")
     assert run(tmp_path / "history", tmp_path / "out" / "png").exit_code == 0
     (file,) = (tmp_path / "out" / "png").iterdir()
     assert file.read_bytes().startswith(b"\x89PNG")
@@ -287,7 +287,7 @@ def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--from", "yesterday"], "--from must be like 2026-11-21"),
         (["--to", "2026-13-01"], "--to must be like 2026-11-21"),
@@ -296,14 +296,18 @@ def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> 
         (["--worst", "0"], "Invalid value for '--worst'"),
     ],
 )
-def test_wrong_options_are_told_before_spark_starts(tmp_path: Path, options: list[str], said: str) -> None:
+def test_wrong_options_are_reported_before_spark_starts(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
     result = run(tmp_path / "absent", tmp_path / "r.html", *options)
     assert result.exit_code == 2
-    assert said in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
+    assert message in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
 
 
 @pytest.mark.parametrize("out", ["absent/r.html", "r.png"])
-def test_where_nothing_can_be_written_is_told_before_spark_starts(tmp_path: Path, out: str) -> None:
+def test_a_place_where_nothing_can_be_written_is_reported_before_spark_starts(
+    tmp_path: Path, out: str
+) -> None:
     assert run(tmp_path / "absent", tmp_path / out).exit_code == 2
 
 
