@@ -1,6 +1,7 @@
-"""The aggregate of ``quotahost.pipeline.volumes`` in plain Python, short enough to be seen to be right.
+"""The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
 
-Nothing but tests uses it. It reads records with :mod:`quotahost.records.codec`, as brokers do.
+Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. It reads records with
+:mod:`quotahost.records.codec`, as brokers do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from quotahost.model import LimitType, Volume
 from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
 from quotahost.pipeline.volumes.record import filling
-from quotahost.plugins.policies.bounds import bounds
+from quotahost.plugins.policies.limits import bounds
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode
@@ -45,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The newest snapshot of a broker, and the sample to which its fill rates look back."""
+    """The newest snapshot of a broker, and the one that its fill rates look back to."""
 
     newest: Sample
     past: Sample | None
@@ -55,7 +56,7 @@ Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it is good."""
+    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken."""
     if record.key is None:
         return "key"
     if record.value is None:
@@ -68,7 +69,7 @@ def refusal(record: Record) -> str | None:
 
 
 def state(records: Iterable[Record], window: timedelta) -> Brokers:
-    """The known state by topic and broker, without brokers that a tombstone removed."""
+    """The known snapshots by topic and broker, without the brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
@@ -78,7 +79,7 @@ def state(records: Iterable[Record], window: timedelta) -> Brokers:
 
 
 def _known(samples: Sequence[Sample], window: timedelta) -> Known:
-    """Samples from before a tombstone are no past: a broker that comes back begins a new history."""
+    """A snapshot from before a tombstone is no past: a broker that comes back begins anew."""
     gone = max((each.seen for each in samples if each.snapshot is None), default=None)
     past = min(_firsts(samples, window), key=lambda each: each.seen, default=None)
     alive = past is not None and (gone is None or gone < past.seen)
@@ -90,7 +91,7 @@ def _order(sample: Sample) -> tuple[datetime, int]:
 
 
 def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
-    """The first samples of the last even and of the last odd period (``window`` long) in which the broker reported."""
+    """The first snapshot of the last even period (``window`` long) that has one, and of the last odd period."""
     periods: dict[int, list[Sample]] = defaultdict(list)
     for each in samples:
         if each.snapshot is not None:
@@ -155,14 +156,14 @@ def _cluster(
     )
 
 
-def _fillings(broker: str, state: Known) -> Iterable[Filling]:
-    newest, past = state.newest, state.past
+def _fillings(broker: str, known: Known) -> Iterable[Filling]:
+    newest, past = known.newest, known.past
     assert newest.snapshot is not None
     before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
     passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
     for volume in newest.snapshot.volumes:
-        known = passed > 0 and volume.name in before
-        rate = (float(volume.consumed) - float(before[volume.name])) / passed if known else None
+        rates_known = passed > 0 and volume.name in before
+        rate = (float(volume.consumed) - float(before[volume.name])) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
         yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard), rate)
 

@@ -1,42 +1,53 @@
-"""The four roles that a plugin can take, as Protocols, and the contract they live under.
+"""What a plugin author implements and is given: the four roles, the context, the broker. Public.
 
-Lifecycle, the same for every role:
+A plugin is a Python class that takes one of four roles (:class:`Role`) and has the methods of that role's Protocol. It
+imports this package, :mod:`quotahost.model` (the values), :mod:`quotahost.units` (types of properties),
+:mod:`quotahost.throttling` (Kafka's arithmetic) and, in its tests, :mod:`quotahost.testing`. Every other module is
+private and may change in any release. ``docs/plugins.md`` begins with a first plugin.
 
- 1. The entry point (groups ``quotahost.suppliers``, ``.factor_sources``, ``.policies``, ``.tasks``)
-    is imported only if its name is configured, once, at broker start, on the host thread. A
-    configured plugin that fails to import, construct or start stops the broker with one clear
-    error. A plugin that is not configured is never imported and can break nothing.
- 2. It is called with one argument, a :class:`Context`, and returns the plugin: a class whose
-    ``__init__`` takes the context, or a factory function. No I/O that may block belongs here.
-    ``context.section`` is the validated pydantic model named by the ``Section`` attribute of
-    the entry point (class or function), filled from ``plugin.NAME.*``; None if it has none.
- 3. Suppliers, the factor source and the policy are called on one thread, the host thread, one
-    after the other: they need no locks. They must answer from memory: what waits belongs in a
-    task or in a thread of the plugin's own. While one of them hangs, new clients share the newcomers'
-    quota, and after ``validity`` the shim applies ``fallback.action``; requests never wait.
- 4. Each task has a thread of its own; ``run`` is called at once, then every ``period``, never
-    twice at a time.
- 5. An exception is counted by plugin, logged (once for each kind until it heals) and ends in the
-    stated fallback: a supplier's client keeps its last quota or stays a newcomer and is asked for
-    again; a factor source's last factor holds for ``validity``, then ``fallback.action``; a task runs
-    again at its next period. ``SystemExit`` and ``KeyboardInterrupt`` are treated the same.
- 6. A wrong answer (a rate that is not finite and above 0, a factor outside 0..1, another type) is an
-    exception of that plugin.
- 7. ``close()``, where there is one, is called once, on the host thread (a task's on its own thread),
-    within the 5 s that the broker's shutdown grants in all; nothing is called after it. A plugin ends the
-    threads that it started.
- 8. Live changes of a plugin's own ``plugin.NAME.*`` properties arrive in ``reconfigure(section)``,
-    validated, on the host thread; ``context.section`` is the new one by then. A plugin without it is closed
-    and built anew instead. Live changes of other properties are seen in ``context.settings``. After either all
-    known clients are asked for again.
- 9. Any thread may log through ``context.log`` and call ``context.answers_changed``; neither waits.
-10. A supplier's answer is kept until the supplier says by ``answers_changed`` that it would be another.
-    One whose answers depend on the time has a method ``tick()``, called about once a second on the host
-    thread.
+The contract between the host (quotahost inside the broker) and a plugin. ``quotahost.testing`` checks a plugin against
+it and names the number of the sentence that the plugin breaks:
+
+ 1. Loading. A package offers its plugin as an entry point of the group of its role (``quotahost.suppliers``,
+    ``quotahost.factor_sources``, ``quotahost.policies`` or ``quotahost.tasks``). The host imports the entry point only
+    if the broker's properties name it: once, when the broker starts, on the host thread. If a plugin that the
+    properties name can't be imported, built or started, the broker doesn't start and logs one error that says why. A
+    plugin that they don't name is never imported, so it can break nothing.
+ 2. Building. The host calls the entry point with one argument, a :class:`Context`, and the result is the plugin. So an
+    entry point is a class whose ``__init__`` takes the context, or a function that returns the plugin. It must not do
+    I/O that may block. If the entry point has an attribute ``Section``, a pydantic model, the host validates the
+    properties ``plugin.NAME.*`` by it, and the result is ``context.section``; without that attribute
+    ``context.section`` is None.
+ 3. The host thread. One thread, the host thread, calls the suppliers, the factor source and the policy, one after the
+    other, so they need no locks. They must answer from memory: work that waits belongs in a task, or in a thread that
+    the plugin starts itself. While one of them hangs, clients that the host doesn't know yet share the newcomers'
+    quota, and after ``validity`` Java applies ``fallback.action`` without Python. Requests never wait for a plugin.
+ 4. Tasks. Each task has a thread of its own. The host calls ``run`` at once and then after every ``period``, and never
+    begins a call before the last one has returned.
+ 5. Exceptions. The host counts an exception for the plugin that raised it, logs it (once for each type of exception,
+    until the plugin works again), and goes on as follows. If a supplier fails for a client, the client keeps its last
+    quota, or shares the newcomers' quota if it has none yet, and the host asks again. If the factor source
+    or the policy fails, the last factor stays in force for ``validity``, then ``fallback.action`` applies. If a task
+    fails, the host runs it again after its period. ``SystemExit`` and ``KeyboardInterrupt`` are treated like any other
+    exception.
+ 6. Wrong answers. The host treats an answer of the wrong type, a rate that is not finite and above 0, and a factor
+    outside 0..1 as an exception of the plugin that gave it.
+ 7. Closing. If the plugin has a method ``close()``, the host calls it once, on the host thread (for a task: on the
+    task's thread), and calls nothing after it. The broker's shutdown grants all plugins 5 s together. A plugin ends
+    the threads that it started.
+ 8. Live changes. When ``plugin.NAME.*`` changes while the broker runs, the host validates the new properties, replaces
+    ``context.section``, and then calls ``reconfigure(section)`` on the host thread. If the plugin has no such method,
+    the host builds it anew and closes the old one. When other properties change, the host replaces
+    ``context.settings``. After either change it asks the suppliers again for all clients that it knows.
+ 9. Other threads. Any thread may log through ``context.log`` and call ``context.answers_changed``. Neither waits.
+10. Announcing. The host keeps a supplier's answer until the supplier announces by ``context.answers_changed`` that it
+    would now answer differently. A supplier whose answers depend on the time has a method ``tick()``, which the host
+    calls about once a second on the host thread.
 """
 
-from quotahost.api.broker import Broker
+from quotahost.api.broker import Broker, Metrics
 from quotahost.api.context import Context
+from quotahost.api.disks import Disks, DiskState
 from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
@@ -54,6 +65,9 @@ __all__ = [
     "ClusterListener",
     "Context",
     "DataSourceTask",
+    "DiskState",
+    "Disks",
+    "Metrics",
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",

@@ -1,4 +1,8 @@
-"""What a plugin is given when it is built."""
+"""What a plugin is given when it is built: its settings, the broker around it, a log.
+
+Plugin authors import :class:`Context` from :mod:`quotahost.api`. Everything else here serves quotahost itself, which
+makes the contexts in ``quotahost.host.plugins``.
+"""
 
 from __future__ import annotations
 
@@ -6,71 +10,114 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Protocol
 
-from quotahost.api.broker import Broker, NoBroker
-from quotahost.api.roles import Role
+from typing_extensions import TypeVar  # typing's has no default before Python 3.13
+
+from quotahost.api.broker import Broker, Metrics
+from quotahost.api.disks import Disks
+from quotahost.api.roles import QuotaFactorSource, Role
+from quotahost.background import start_daemon
 from quotahost.settings.broker import Settings
 
+# Covariant, although the host replaces a section: plugins only read it, so that a helper may take any plugin's
+# context as ``Context[object]``.
+SectionT_co = TypeVar("SectionT_co", default=None, covariant=True)
+PluginT_co = TypeVar("PluginT_co", default=Any, covariant=True)
 
-def _nothing_changed(principal: str | None = None, client_id: str | None = None) -> None:
-    """Default for a context made without a host."""
+
+class AnswersChanged(Protocol):
+    """The type of ``Context.answers_changed``."""
+
+    def __call__(self, principal: str | None = None, client_id: str | None = None) -> None:
+        """Announce changed answers for one principal, one client-id, both together, or all clients."""
+        ...
+
+
+def nobody_asks(principal: str | None = None, client_id: str | None = None) -> None:
+    """Ignore the announcement, in a context without a host."""
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedPlugin:
+class LoadedPlugin(Generic[PluginT_co]):
     """A plugin that was built for a role, and the context that it was given, by which it sees live changes."""
 
     role: Role
-    plugin: Any
-    context: Context
+    plugin: PluginT_co
+    context: Context[Any]
 
 
-def _no_source(name: str, broker: Broker) -> LoadedPlugin:
-    """Default for a context made without a host."""
+def no_disks() -> Disks:
+    """Fail, in a context without a host."""
+    raise LookupError("there is no monitor of the disks here")
+
+
+def _no_factor_source(name: str, metrics: Metrics) -> LoadedPlugin[QuotaFactorSource]:
+    """Fail, in a context without a host."""
     raise LookupError(f"there is no factor source {name!r} here")
 
 
 @dataclass(slots=True)
-class Context:
+class Context(Generic[SectionT_co]):
     """What a plugin is given when it is built. Plugins only read it.
 
+    ``Context[MySection]`` is the context of a plugin whose attribute ``Section`` is ``MySection``; plain ``Context`` is
+    that of a plugin without properties of its own.
+
     Attributes:
-        name: its entry point name.
-        section: its validated ``plugin.NAME.*``, or None if it declares no ``Section``.
-        settings: the broker-wide settings in force. The host replaces them when they change live, so read them
-            when they are needed and keep no part of them.
+        name: the name of the plugin's entry point.
+        section: the plugin's own properties ``plugin.NAME.*``, validated by the pydantic model ``Section``; None if
+            the plugin declares no ``Section``. A live change replaces it.
+        settings: the broker-wide settings in force. A live change replaces them, so read what you need when you
+            need it, and keep no part of them.
         node_id: ``node.id`` of this broker.
-        log: a logger that ends in the broker's own log.
-        broker: what a plugin may ask of the broker that it lives in, and show there.
-        answers_changed: a supplier calls it, from any thread, when quotas that it gave are no
-            longer what it would answer: for one principal, one client-id, both, or (no argument) all. The
-            host asks again for those clients and publishes what differs.
-        factor_source: builds the factor source of that entry point name, with its own ``plugin.NAME.*`` and
-            that broker to ask and to show on. It runs on the calling thread, may take its time and raises what is
-            wrong. For a factor source that leans on another (``factor.source.second``).
+        log: a logger that writes to the broker's own log.
+        broker: answers questions about this broker and its cluster.
+        metrics: shows the plugin's numbers.
+        answers_changed: a supplier calls it, from any thread, when quotas that it returned are no longer what it would
+            return now: for one ``principal``, one ``client_id``, both together or, without an argument, for all
+            clients. The host asks again for those clients and publishes what differs.
+        factor_source: loads the factor source of that entry point name, with its own ``plugin.NAME.*``, the same
+            broker, and the metrics that are passed. It serves a factor source that leans on another one
+            (``factor.source.second``). It runs on the calling thread, may take seconds, and raises
+            PluginError or SettingsError.
+        open_disks: returns the host's monitor of this broker's disks; plugins use ``disks``.
     """
 
     name: str
-    section: Any
+    section: SectionT_co
     settings: Settings
     node_id: int
     log: logging.Logger
-    answers_changed: Callable[..., None] = _nothing_changed
-    broker: Broker = field(default_factory=NoBroker)
-    factor_source: Callable[[str, Broker], LoadedPlugin] = _no_source
+    answers_changed: AnswersChanged = nobody_asks
+    factor_source: Callable[[str, Metrics], LoadedPlugin[QuotaFactorSource]] = _no_factor_source
+    open_disks: Callable[[], Disks] = no_disks
+    broker: Broker = field(kw_only=True)
+    metrics: Metrics = field(kw_only=True)
+
+    @property
+    def disks(self) -> Disks:
+        """This broker's disks, which one monitor of the host looks at for all plugins.
+
+        Take it when the plugin is built: the first plugin that does starts the monitor, and waits a second at most
+        for the first look. The host closes the monitor.
+        """
+        return self.open_disks()
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
-        """Run it on a daemon thread of the plugin's own, which may ask the broker; an error ends it, logged."""
+        """Run a function on a daemon thread ``quotahost-NAME`` of the plugin, which may ask the broker.
+
+        An exception of ``run`` is logged and ends the thread. The plugin ends its threads in ``close``.
+        """
 
         def body() -> None:
             try:
                 run()
-            except BaseException:
+            except (
+                BaseException
+            ):  # SystemExit of a library is a failure like any other, and belongs in the log
                 self.log.exception("thread %s of plugin %s ended", name, self.name)
             finally:
                 self.broker.thread_ends()
 
-        thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
-        thread.start()
-        return thread
+        return start_daemon(name, body)

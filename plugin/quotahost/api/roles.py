@@ -1,6 +1,8 @@
-"""The four roles that a plugin can take, and what a supplier may listen to, as Protocols; ``Role`` lists the roles.
+"""The four roles of a plugin as Protocols, what a supplier may listen to besides, and the list of the roles.
 
-The contract that they live under is in :mod:`quotahost.api`.
+Plugin authors import all of it from :mod:`quotahost.api`, where the contract of the roles stands. A plugin need not
+inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles from which
+quotahost finds, builds and checks plugins (:mod:`quotahost.discovery`).
 """
 
 from __future__ import annotations
@@ -23,25 +25,28 @@ from quotahost.model import (
 
 @runtime_checkable
 class QuotaSupplier(Protocol):
-    """Who gets what: a client's stable quota (proposal 035, QuotaSupplier)."""
+    """Answers what a client's quota is, before any factor (proposal 035, QuotaSupplier)."""
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The quota of this client, or None: the next supplier in the list is asked.
+        """The quota of this client; None if this supplier has none for it.
 
-        Whether all are asked, and the smallest rate counts, is for ``supplier.combine`` to say.
-
-        Called once for each quota type when a client is first seen, and again after
-        ``answers_changed``. If no supplier has an answer the client is unlimited.
+        The host asks once for each quota type when it first sees a client, and again after ``answers_changed``.
+        After None it asks the next supplier of the property ``supplier``. With
+        ``supplier.combine=most-constraining`` it asks all of them, and the smallest rate decides. A client for which
+        no supplier has a quota is unlimited.
         """
         ...
 
 
 @runtime_checkable
 class ClientQuotaListener(Protocol):
-    """A supplier that also wants Kafka's own client quotas, stored ones included."""
+    """A supplier that also wants Kafka's own client quotas (KIP-55, KIP-546)."""
 
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
-        """A client quota was set or removed (kafka-configs.sh, Admin API). Stored ones come first."""
+        """A client quota was set or removed, by kafka-configs.sh or the Admin API.
+
+        When the broker starts, Kafka first passes the client quotas that it has stored.
+        """
         ...
 
 
@@ -50,40 +55,42 @@ class ClusterListener(Protocol):
     """A supplier that also wants to know the brokers of the cluster."""
 
     def cluster_changed(self, cluster: Cluster) -> None:
-        """The set of alive brokers may have changed."""
+        """Kafka passed new metadata of the cluster; its alive brokers may be others, or the same as before."""
         ...
 
 
 @runtime_checkable
 class Ticking(Protocol):
-    """A supplier whose answers also change with the time."""
+    """A supplier whose answers depend on the time."""
 
     def tick(self) -> None:
-        """Call ``answers_changed`` if the time has changed an answer; about once a second, host thread."""
+        """Call ``answers_changed`` if the time has changed an answer. Called about once a second, host thread."""
         ...
 
 
 @runtime_checkable
 class QuotaFactorSource(Protocol):
-    """How much of the quotas is left right now (proposal 035, QuotaFactorSource)."""
+    """Answers how full the volumes are, or how much of the quotas is left (proposal 035, QuotaFactorSource)."""
 
     def read(self) -> ClusterVolumes | Factor | None:
-        """Volumes (the policy makes the factor of them), or a Factor where there are no volumes.
+        """The volumes, of which the policy makes a factor; or a Factor, for a source that knows no volumes.
 
-        Called every ``factor.interval``. None: not known yet; the fallback holds after ``startup.grace``.
+        Called every ``factor.interval``. None means that the source knows nothing: after ``startup.grace`` or, once
+        it has known something, after ``validity``, the host applies ``fallback.action``.
         """
         ...
 
 
 @runtime_checkable
 class QuotaPolicy(Protocol):
-    """How full is too full (proposal 035, QuotaPolicy); the smallest factor of all volumes holds."""
+    """Decides the factor that follows from how full a volume is (proposal 035, QuotaPolicy)."""
 
     def quota_factor(self, volume: Volume) -> float:
-        """The share of the quota left, 0.0 (hard limit breached) to 1.0 (below the soft limit).
+        """The part of the quota that is left, from 0.0 (hard limit reached) to 1.0 (at or below the soft limit).
 
-        Asked for every volume when the source's volumes have changed; at every read if the policy has an
-        attribute ``depends_on_time`` that is true.
+        The smallest factor of all volumes is the one in force. The host asks for every volume whenever the factor
+        source's volumes have changed. If the policy has an attribute ``depends_on_time`` that is true, the host asks
+        after every ``read``.
         """
         ...
 
@@ -95,7 +102,7 @@ class DataSourceTask(Protocol):
     period: timedelta
 
     def run(self) -> None:
-        """Do the work once. May block; should end within the period."""
+        """Do the work once. It may block, and should end within ``period``, after which it is called again."""
         ...
 
 

@@ -1,4 +1,8 @@
-"""Putting the jar on a broker's classpath."""
+"""``quotahost install``: puts the jar on a broker's classpath, and names the properties that load it.
+
+The jar is atomically replaced, so that a broker that starts meanwhile finds a whole one. ``quotahost doctor`` checks
+afterwards what is there.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,9 @@ from pathlib import Path
 import javaproperties
 
 from quotahost.cli.broker_file import CLASS
+from quotahost.cli.console import writing
 from quotahost.cli.jars import Jar, carried_jar, jars_in
+from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
 
@@ -25,45 +31,38 @@ class Installed:
 
 
 def install_jar(kafka_home: Path) -> Installed:
-    """Copy the package's jar into ``libs`` and take older ones of quotahost's away.
+    """Copy the package's jar into ``libs`` and remove older ones of quotahost's.
 
     A running broker keeps the files that it has open: it sees the change when it is restarted.
 
     Raises:
-        OSError: no Kafka there, no jar in this package, or ``libs`` can't be written.
+        QuotahostError: no Kafka there, no jar in this package, or ``libs`` can't be written.
     """
     libs = kafka_home / "libs"
     if not libs.is_dir():
-        raise NotADirectoryError(
-            f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to"
-        )
-    with carried_jar() as jar:
+        raise QuotahostError(f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to")
+    with carried_jar() as jar, writing(libs):
         target = libs / f"quotahost-{jar.quotahost}.jar"
         before = jars_in(libs)
         _copy(jar.path, target)
-    replaced = tuple(old for old in before if old.path != target)
-    for old in replaced:
-        old.path.unlink()
-    return Installed(target, tuple(old for old in before if old.path == target) + replaced)
+        for old in before:
+            if old.path != target:
+                old.path.unlink()
+    return Installed(target, tuple(before))
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Atomically, by a name that no classpath wildcard (*.jar) takes."""
-    handle, name = tempfile.mkstemp(prefix=".quotahost-", suffix=".tmp", dir=target.parent)
-    copy = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as sink, source.open("rb") as stream:
-            shutil.copyfileobj(stream, sink)
-            sink.flush()
-            os.fsync(sink.fileno())
+    """Copy to a folder of its own first: no wildcard of a classpath (``libs/*``) takes a half-written file from it."""
+    with tempfile.TemporaryDirectory(prefix=".quotahost-", dir=target.parent) as folder:
+        copy = Path(folder, target.name)
+        shutil.copyfile(source, copy)
         copy.chmod(0o644)
+        with copy.open("rb") as written:
+            os.fsync(written.fileno())
         copy.replace(target)
-    except BaseException:
-        copy.unlink(missing_ok=True)
-        raise
 
 
 def lines_to_add() -> list[str]:
-    """What the broker's properties need, at least."""
+    """The properties without which a broker doesn't load quotahost, as lines of its file."""
     needed = {"class": CLASS, "python.executable": sys.executable}
     return [javaproperties.join_key_value(PREFIX + name, value) for name, value in needed.items()]

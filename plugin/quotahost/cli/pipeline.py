@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from quotahost.errors import QuotahostError
 from quotahost.pipeline.options import Options, as_text, options
 
 
@@ -29,15 +28,12 @@ def pipeline(*, print_submit: bool, **given: object) -> None:
         if (missing.name or "").split(".")[0] not in ("pyspark", "py4j"):
             raise
         _end("the pipeline needs Spark: pip install 'quotahost[spark]'")
-    try:
-        chosen = options(**given)
-        if print_submit:
-            typer.echo(submit.submit_line(chosen, chosen.master))
-            return
-        main.configure_logging()
-        main.run(chosen)
-    except QuotahostError as problem:
-        _end(str(problem))
+    chosen = options(**given)
+    if print_submit:
+        typer.echo(submit.submit_line(chosen, chosen.master))
+        return
+    main.configure_logging()
+    main.run(chosen)
 
 
 def _end(problem: str) -> None:

@@ -6,14 +6,12 @@ name see the same properties, so they share one ``Settings`` model.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context, Role
+from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.discovery.entry_points import (
     Found,
@@ -33,7 +31,6 @@ from quotahost.settings.secrets import is_secret, secret_values
 __all__ = [
     "Found",
     "PluginError",
-    "build",
     "configured",
     "construct",
     "load",
@@ -75,45 +72,20 @@ def plugin_settings(role: Role, name: str, settings: Settings) -> Any:
     return own_settings(role, name, settings, load(role, name))
 
 
-def build(
-    role: Role,
-    name: str,
-    settings: Settings,
-    node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
-) -> LoadedPlugin:
-    """Load the plugin, validate its own settings, construct it and check that it can take the role.
+def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
+    """Make the plugin with its context, and check that it can take the role.
+
+    Args:
+        role: the role that it has to take.
+        entry: the class or function of its entry point, from :func:`load`.
+        context: names the plugin and brings its validated section, from :func:`plugin_settings`.
 
     Raises:
-        PluginError: it can't be loaded or constructed, or lacks a method of its role.
-        SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
+        PluginError: it can't be constructed, or lacks a method of its role.
     """
-    return construct(role, name, load(role, name), settings, node_id, answers_changed, broker)
-
-
-def construct(
-    role: Role,
-    name: str,
-    entry: Any,
-    settings: Settings,
-    node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
-) -> LoadedPlugin:
-    """As :func:`build`, for an entry (class or function) that is loaded already.
-
-    Raises:
-        PluginError, SettingsError: see build.
-    """
-    own = own_settings(role, name, settings, entry)
-    log = logging.getLogger(f"quotahost.plugin.{name}")
-    more: dict[str, Any] = {"answers_changed": answers_changed, "broker": broker}
-    more = {key: value for key, value in more.items() if value is not None}
-    with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(name, own, settings, node_id, log, **more)
+    with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)
-    with failing(role, name, "is not fit for its role"):
+    with failing(role, context.name, "is not fit for its role"):
         return LoadedPlugin(role, checked(role, plugin), context)
 
 

@@ -39,8 +39,10 @@ _UNITS: Final = {
 }
 
 
-class OptionsError(QuotahostError):
+class OptionsError(QuotahostError, ValueError):
     """One or more options are wrong; the message names each, and the remedy."""
+
+    exit_code = 2
 
 
 def _names(value: object) -> object:

@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
-from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, VERSION, time_json
-from quotahost.records.codec import MAX_NAME
+from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
+from quotahost.records.declaration import VERSION
+from quotahost.records.fields import MAX_NAME, time_json
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
 FLOOR: Final = 0.05

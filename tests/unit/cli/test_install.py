@@ -70,7 +70,7 @@ def test_a_failed_copy_leaves_nothing_behind(
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("shutil.copyfileobj", full)
+    monkeypatch.setattr("shutil.copyfile", full)
     result = run("install", "--kafka-home", kafka)
     assert result.exit_code == 1
     assert "No space left" in result.output

@@ -12,10 +12,13 @@ import pytest
 from quotahost.host.loop import RETRY, Host
 from quotahost.host.messages import EXEMPT, NEWCOMER, Batch
 from tests.fakes.packages import distribute
+from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
 PLUGINS = """
+    import threading
     from datetime import timedelta
+    from pydantic import BaseModel, field_validator
     from quotahost.model import Factor, Quota, Scope, Volume, ClusterVolumes
 
     STATE = {}
@@ -41,6 +44,37 @@ PLUGINS = """
         def quota_factor(self, volume):
             return 1 - volume.consumed / volume.capacity
 
+    class Checked(Base):
+        class Section(BaseModel):
+            share: float = 0.5
+
+            @field_validator("share")
+            @classmethod
+            def count(cls, value):
+                STATE.setdefault("validated", []).append(value)
+                return value
+        def quota(self, client, quota_type):
+            return Quota(self.context.section.share)
+
+    class Adaptable(Checked):
+        def reconfigure(self, section):
+            STATE["reconfigured"] = section.share
+        def quota(self, client, quota_type):
+            return None
+
+    class Disky(Base):
+        def __init__(self, context):
+            super().__init__(context)
+            self.disks = context.disks
+        def read(self):
+            STATE["volumes"] = self.disks.known().volumes
+            STATE["looking"] = [t.name for t in threading.enumerate()].count("quotahost-disks")
+            return Factor(1.0)
+        def run(self):
+            assert self.disks.latest()[1] is not None
+            STATE["ran"].set()
+        period = timedelta(hours=1)
+
     class Task(Base):
         period = timedelta(hours=1)
         def run(self):
@@ -51,10 +85,14 @@ PLUGINS = """
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     groups = {
-        "quotahost.suppliers": {"mine": "mine:Supplier"},
-        "quotahost.factor_sources": {"mine": "mine:Source"},
+        "quotahost.suppliers": {
+            "mine": "mine:Supplier",
+            "checked": "mine:Checked",
+            "adaptable": "mine:Adaptable",
+        },
+        "quotahost.factor_sources": {"mine": "mine:Source", "disky": "mine:Disky"},
         "quotahost.policies": {"mine": "mine:Policy"},
-        "quotahost.tasks": {"mine": "mine:Task"},
+        "quotahost.tasks": {"mine": "mine:Task", "disky": "mine:Disky"},
     }
     distribute(tmp_path, "mine", groups, {"mine": PLUGINS})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -64,14 +102,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return made
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
     Host(shim, clock or Clock()).run()
     return shim
@@ -79,7 +109,7 @@ def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
 
 def test_the_first_supplier_that_answers_gives_the_quota() -> None:
     shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
     shim.ask(("alice", "a"), ("bob", "b"))
     run(shim)
     assert shim.rate("alice", "a") == 7e6
@@ -101,7 +131,7 @@ def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> No
     shim.ask(("alice", "a"), ("bob", "b"))
     shim.idle(2)
     shim.script.append(shim.published.clear)
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
     shim.idle()
     run(shim)
     assert [client.principal for client in shim.published] == ["alice"]
@@ -122,7 +152,7 @@ def test_listed_principals_and_the_brokers_are_exempt() -> None:
 def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
     shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
     shim.ask(("ANONYMOUS", "5"))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.idle()
     run(shim)
     assert shim.code("ANONYMOUS", "5") == EXEMPT
@@ -132,9 +162,9 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
     shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
     shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     run(shim)
     assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], True)
@@ -210,7 +240,7 @@ def test_a_swapped_supplier_is_built_before_the_old_one_is_closed_and_hears_all_
     state: dict[str, Any],
 ) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.ask(("alice", "a"))
     shim.reconfigure(supplier="client-quotas")
     shim.idle()
@@ -233,6 +263,21 @@ def test_a_refused_change_leaves_everything_as_it_was(state: dict[str, Any]) -> 
     assert state["closed"] == ["mine"], "closed once, at the end"
 
 
+def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, Any]) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    change = {"supplier": "adaptable,checked"}
+    for share in ("0.1", "0.2"):
+        change |= {f"plugin.{name}.share": share for name in ("checked", "adaptable")}
+        shim.validate("1", **change)
+        shim.reconfigure(**change)
+    shim.ask(("alice", "a"))
+    run(shim)
+    assert shim.verdicts["1"] is None
+    assert state["validated"] == [0.1, 0.1, 0.2, 0.2]
+    assert state["reconfigured"] == 0.2
+    assert shim.rate("alice", "a") == 0.2
+
+
 def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
     excluded = "static.excluded.principal.name.list"
     given = {
@@ -245,7 +290,7 @@ def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(sta
     state["answer"] = None
     shim.ask(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
     run(shim)
-    sources = {client.principal: told for client, told in shim.sources.items()}
+    sources = {client.principal: names for client, names in shim.sources.items()}
     assert sources["root"] == ["excluded"] * 4
     assert sources["kafka"] == ["broker"] * 4
     assert sources["own"] == ["plugin"] * 4
@@ -298,11 +343,11 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     shim.script.append(lambda: state.update(factor=mine.Factor(0.5, "other")))
     shim.idle(2)
     run(shim, clock)
-    assert (shim.factors, shim.reasons) == ([0.5], ["one", "other"])
+    assert (shim.factors, shim.causes) == ([0.5], ["one", "other"])
 
 
 @pytest.mark.parametrize(
-    ("given", "fenced", "times"),
+    ("given", "has_fence", "times"),
     [
         ({"factor.source": "fixed"}, False, 1),
         ({"factor.source": "fixed"}, True, 0),
@@ -311,13 +356,13 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     ],
 )
 def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
-    caplog: pytest.LogCaptureFixture, given: dict[str, str], fenced: bool, times: int
+    caplog: pytest.LogCaptureFixture, given: dict[str, str], has_fence: bool, times: int
 ) -> None:
     clock = Clock()
     shim = FakeShim({"supplier": "static", **given})
     shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
     shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
-    shim.script.append(lambda: setattr(shim, "fenced", fenced))
+    shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
     run(shim, clock)
     assert sum("QuotaFence" in record.getMessage() for record in caplog.records) == times
@@ -338,3 +383,19 @@ def test_an_empty_batch_changes_nothing() -> None:
     shim = FakeShim()
     shim.script.append(Batch([]))
     assert run(shim).table == {}
+
+
+def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(
+    state: dict[str, Any], tmp_path: Path
+) -> None:
+    state["ran"] = threading.Event()
+    given = {"supplier": "static", "factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
+    shim.script.append(lambda: state["ran"].wait(60) and None)
+    shim.reconfigure(**{"static.storage.overrides": f"{tmp_path} hard=5", "volumes.period": "1s"})
+    clock = Clock()
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    run(shim, clock)
+    assert [volume.broker for volume in state["volumes"]] == ["1"]
+    assert state["looking"] == 1
+    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from quotahost.units import Bytes, Duration, shorthand, show_duration, show_limit, show_number
+from quotahost.units import Bytes, Duration
 from quotahost.units.parse import (
     SCALES,
     parse_count,
@@ -17,6 +17,7 @@ from quotahost.units.parse import (
     parse_percent,
     parse_quantity,
 )
+from quotahost.units.show import shorthand, show_duration, show_limit, show_number
 
 MILLISECOND = timedelta(milliseconds=1)
 CENTURY = timedelta(days=36500)

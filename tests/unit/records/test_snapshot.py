@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.records.codec import MAX_NAME, Refused, rounded
+from quotahost.records.codec import Refused
+from quotahost.records.fields import MAX_NAME, rounded
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES, Snapshot, decode, encode
 
 LONG = 2**63 - 1

@@ -24,6 +24,8 @@ _TIMEOUT: Final = 60.0  # seconds
 class ConnectorError(QuotahostError):
     """A jar can't be fetched; the message names the reason and the remedy."""
 
+    exit_code = 2
+
 
 #: The jars by group, artifact and version, with the SHA-256 of each. One by one, as ``spark.jars.packages`` fails:
 #: the token provider of 4.2.0 was never published. The one of 4.0.0 has the same interface; only Kerberos' delegation

@@ -13,7 +13,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from quotahost.pipeline.spark.resources import sql
-from quotahost.records.codec import MAX_NAME, REASONS
+from quotahost.records.codec import REASONS
+from quotahost.records.fields import MAX_NAME
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
 #: A limit as in the record; without a limit both fields are null.

@@ -28,7 +28,9 @@ from quotahost.model import (
 )
 from quotahost.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.settings.broker import Settings
+from quotahost.testing.broker import FakeBroker
 
+NODE = FakeBroker()
 Name: TypeAlias = str | Default | None
 Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
 Answer: TypeAlias = tuple[tuple[str, str], float | None]  # (tags, limit)
@@ -55,7 +57,9 @@ class Broker:
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
         log = logging.getLogger("test.client-quotas")
-        self.supplier = ClientQuotas(Context("client-quotas", None, Settings(), 1, log, self._note))
+        self.supplier = ClientQuotas(
+            Context("client-quotas", None, Settings(), 1, log, self._note, broker=NODE, metrics=NODE)
+        )
 
     def _note(self, principal: str | None = None, client_id: str | None = None) -> None:
         self.announced.append((principal, client_id))
@@ -156,7 +160,7 @@ def test_kafkas_default_client_quota_does_not_cover_a_client_without_client_id(b
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, 0.0, -1.0])
-def test_a_rate_by_which_kafka_does_not_throttle_is_unlimited_and_told(
+def test_a_rate_by_which_kafka_does_not_throttle_is_unlimited_and_logged(
     broker: Broker, caplog: pytest.LogCaptureFixture, rate: float
 ) -> None:
     broker.alter(("alice", None), 10.0)
@@ -190,7 +194,7 @@ def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
     assert broker.announced == [concerned] * 3
 
 
-def test_what_changes_nothing_is_not_announced(broker: Broker) -> None:
+def test_a_change_without_effect_is_not_announced(broker: Broker) -> None:
     broker.alter(("alice", None), None)
     assert broker.announced == []
 

@@ -1,4 +1,4 @@
-"""The supplier ``cluster-quota``: whose quota it gives, and what it announces of shares and brokers."""
+"""The supplier ``cluster-quota``: the quota that it gives, and the changes of shares and brokers that it announces."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
+from quotahost.throttling.sampled_rate import SampledRate
 from tests.fakes.plugin_context import eventually
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
@@ -49,6 +50,7 @@ class World:
             Role.SUPPLIER, ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker
         )
         self.plugin: ClusterQuota = self.host.plugin
+        self.sequence = 0
 
     def rate(self, user: str, client_id: str = "", kind: QuotaType = PRODUCE) -> float | None:
         quota = self.host.quota(user, client_id, kind)
@@ -57,9 +59,10 @@ class World:
         return quota.rate
 
     def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
-        told = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
+        listed = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
         at = datetime.now(UTC)
-        value = encode(Shares(key.decode(), 1, int(at.timestamp() * 1000), at, told, cluster))
+        self.sequence += 1
+        value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
         self.plugin.record(key, value, True)
 
 
@@ -68,9 +71,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "Follower", Idle)
     made = World()
     eventually(lambda: made.broker.number("Shares", "Brokers") == 3)
-    made.plugin._stop.set()  # it looks only when the test does
-    made.plugin._wake.set()
-    made.plugin._thread.join()
+    assert made.plugin._looks
+    made.plugin._looks.close()  # it looks only when the test does
     yield made
     made.host.close()
 
@@ -110,7 +112,7 @@ def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> No
     assert world.broker.number("Shares", "Stale") == 0
 
 
-def test_shares_of_other_brokers_and_clusters_and_what_is_no_record_count_not(world: World) -> None:
+def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(world: World) -> None:
     world.host.cluster(1, 2, 3, cluster_id="mine")
     world.shares(3.5e6, key=b"2")
     world.shares(3.5e6, cluster="theirs")
@@ -132,7 +134,7 @@ def test_a_tombstone_takes_the_shares_back(world: World) -> None:
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
 
 
-def test_shares_that_stop_are_told_once_and_again_when_they_are_back(
+def test_shares_that_stop_and_come_back_are_logged_once_each(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.shares(3.5e6)
@@ -194,7 +196,7 @@ def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         ("alice:3M", "USER/CLIENT-ID:RATE"),
         ("/app:3M", "USER/CLIENT-ID:RATE"),
@@ -203,8 +205,8 @@ def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) ->
         ("a/b:x", "whose rate"),
     ],
 )
-def test_a_wrong_list_of_clients_is_refused_with_its_remedy(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_wrong_list_of_clients_is_refused_with_its_remedy(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
         ClusterQuotaSettings.model_validate({"produce.clients": text})
 
 
@@ -213,3 +215,20 @@ def test_an_unset_default_is_no_answer_and_an_unlimited_one_is() -> None:
     with pytest.raises(KeyError):
         ClusterRates(ClusterQuotaSettings()).find(key)
     assert ClusterRates(ClusterQuotaSettings.model_validate({"fetch.default": "unlimited"})).find(key) is None
+
+
+def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: World) -> None:
+    kafka, start = SampledRate(samples=11, window_ms=1000), 1_700_000_000_000
+    for second in range(12):
+        kafka.record(1.5e6, start + second * 1000)
+        kafka.record(1.5e6, start + second * 1000 + 999)
+    now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
+    world.host.reconfigure(RATES | {"max.mute": "5s"})
+    world.shares(3.5e6)
+    world.plugin.look()
+    world.broker.usages = [ClientUsage("alice", "app", PRODUCE, kafka.measure(now), 3.5e6, 0.0, 0.0)]
+    world.shares(1e6)
+    world.plugin.look()
+    rate = world.rate("alice", "app")
+    assert rate is not None
+    assert 4.9e3 < kafka.throttle_ms(rate, now) <= 5e3

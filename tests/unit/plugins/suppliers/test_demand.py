@@ -1,13 +1,13 @@
-"""What a client would use: all it can get where it is held back, nothing where it is silent, else a bit more."""
+"""The demand of a client: all it can get where it is held back, nothing where it is silent, else a bit more."""
 
 from __future__ import annotations
 
 import pytest
 
 from quotahost.model import ClientUsage, QuotaType
-from quotahost.plugins.cluster_quota.demand import Demands, key_of, quota_window
+from quotahost.plugins.cluster_quota.demand import Demands, key_of
 
-WINDOW = 11.0
+WINDOW = 12.0
 
 
 class World:
@@ -43,27 +43,29 @@ def world() -> World:
         (3e6, None, 3.75e6),
     ],
 )
-def test_who_is_near_its_limit_wants_all_and_who_is_not_a_quarter_more(
+def test_a_client_near_its_limit_wants_all_and_any_other_a_quarter_more(
     world: World, rate: float, limit: float | None, demand: float | None
 ) -> None:
     assert world.look(rate, limit) == (demand if demand is None else pytest.approx(demand))
 
 
-def test_who_has_asked_nothing_for_a_second_wants_nothing_however_slowly_the_rate_falls(world: World) -> None:
+def test_a_client_that_asked_nothing_for_a_second_wants_nothing_however_slowly_its_rate_falls(
+    world: World,
+) -> None:
     world.look(8e5)
     assert world.look(8e5, idle=0.5) == pytest.approx(1e6)
     assert world.look(8e5, idle=1.2, after=0.7) == 0
     assert world.demands.silent
 
 
-def test_who_waits_as_kafka_told_it_to_is_not_silent_until_that_and_a_second_have_passed(
+def test_a_client_that_waits_out_its_throttle_time_is_silent_only_a_second_later(
     world: World,
 ) -> None:
     world.look(0)
-    assert world.look(2e6) is None  # (2 - 1) / 1 x 11 s
-    for waited in range(1, 12):
+    assert world.look(2e6) is None  # (2 - 1) / 1 x 12 s
+    for waited in range(1, 13):
         assert world.look(1e5, idle=float(waited), after=1.0) is None
-    assert world.look(1e5, idle=12.1, after=1.1) == 0
+    assert world.look(1e5, idle=13.1, after=1.1) == 0
 
 
 def test_a_limit_that_is_lowered_while_it_is_silent_makes_it_no_less_silent(world: World) -> None:
@@ -84,7 +86,7 @@ def test_a_client_first_seen_while_it_is_delayed_waits_as_long_as_its_delays_wer
     assert world.look(1e5, idle=6.1, delay=5.0, after=2.1) == 0
 
 
-def test_a_delay_that_moves_tells_that_kafka_holds_the_client_back(world: World) -> None:
+def test_a_new_delay_shows_that_kafka_holds_the_client_back(world: World) -> None:
     assert world.look(5e5, delay=0.2) == pytest.approx(6.25e5)
     assert world.look(5e5, delay=0.3) is None
     assert world.look(5e5, delay=0.3, after=1.0) is None
@@ -92,12 +94,7 @@ def test_a_delay_that_moves_tells_that_kafka_holds_the_client_back(world: World)
     assert world.look(5e5, delay=0.0) == pytest.approx(6.25e5), "Kafka has only forgotten the last delay"
 
 
-def test_who_is_seen_no_more_is_forgotten(world: World) -> None:
+def test_a_client_that_is_no_longer_seen_is_forgotten(world: World) -> None:
     world.look(2e6)
     world.demands.look([], world.now)
     assert world.look(1e5, idle=5) == 0
-
-
-def test_the_window_is_the_brokers() -> None:
-    assert quota_window({}) == 11
-    assert quota_window({"quota.window.num": "3", "quota.window.size.seconds": "2"}) == 6

@@ -1,4 +1,4 @@
-"""The task ``publish-volumes``: what it publishes and when, and that nothing old is told as news."""
+"""The task ``publish-volumes``: what it publishes and when, and that it publishes nothing old as news."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError
 
+from quotahost.api import DiskState
+from quotahost.disks import monitor as disk_monitor
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks
 from quotahost.plugins.kafka import publisher as module
 from quotahost.plugins.tasks.publish_volumes import PublishVolumes, is_news
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 SMALL = Volume("1", "/d", 1_000_000, 100_000)
 AT_HALF = Limit(LimitType.CONSUMED_BYTES, 500_000)
@@ -29,13 +29,13 @@ DOWN = KafkaError(KafkaError._MSG_TIMED_OUT)
 class World:
     def __init__(self, kafka: FakeKafka[Snapshot]) -> None:
         self.kafka, self.clock, self.broker = kafka, Clock(), FakeBroker(brokers={1: False, 2: False})
-        given = {"snapshots__period": "5s", "volumes__period": "1h", "startup__grace": "30s"}
-        self.context = context(self.broker, "publish-volumes", **given)
-        self.disks = Disks((SMALL,))
+        self.disks = DiskState((SMALL,))
         self.hangs = False
         self.task: PublishVolumes
 
     def start(self) -> None:
+        given = {"snapshots__period": "5s", "volumes__period": "1h", "startup__grace": "30s"}
+        self.context = context(self.broker, "publish-volumes", clock=self.clock, **given)
         self.task = PublishVolumes(self.context, self.clock)
         self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
         self.context.settings = settings(
@@ -46,11 +46,11 @@ class World:
         """How many records are sent within this time; runs each 250 ms."""
         before = len(self.kafka.sent)
         if consumed is not None:
-            self.disks = Disks((replace(SMALL, consumed=consumed),))
+            self.disks = DiskState((replace(SMALL, consumed=consumed),))
         for _ in range(round(seconds / 0.25)):
             self.clock.now += 0.25
             if not self.hangs:
-                self.task._watch._look()
+                monitor(self.context).look()
             self.task.run()
         return len(self.kafka.sent) - before
 
@@ -65,10 +65,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "ensure_compacted", kafka.ensure)
     monkeypatch.setattr(module, "Producer", kafka.producer)
     made = World(kafka)
-    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: made.disks)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
     made.start()
     yield made
     made.task.close()
+    monitor(made.context).close()
 
 
 def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
@@ -107,7 +108,7 @@ def test_a_limit_of_its_own_goes_with_its_volume_at_once(world: World) -> None:
     assert world.kafka.sent[-1].hard is None
 
 
-def test_nothing_is_sent_while_a_record_is_under_way_and_what_is_news_follows(world: World) -> None:
+def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
     world.kafka.delivers = ...
     world.run()
     assert world.run(consumed=900_000, seconds=10) == 0
@@ -118,13 +119,14 @@ def test_nothing_is_sent_while_a_record_is_under_way_and_what_is_news_follows(wo
 
 def test_offline_log_dirs_are_published_at_once(world: World) -> None:
     world.run()
-    world.disks = Disks((SMALL,), ("/e: Input/output error",))
+    world.disks = DiskState((SMALL,), ("/e: Input/output error",))
     assert world.run() == 1
     assert world.kafka.sent[-1].offline == ("/e: Input/output error",)
 
 
-def test_the_cluster_is_told_as_soon_as_a_log_directory_tells_it(world: World, tmp_path: Path) -> None:
+def test_the_clusters_id_is_published_as_soon_as_a_log_directory_has_it(world: World, tmp_path: Path) -> None:
     world.broker.node = {"log.dirs": f"{tmp_path / 'offline'},{tmp_path}"}
+    monitor(world.context).close()
     world.start()
     assert world.run() == 1
     assert world.kafka.sent[-1].cluster == ""
@@ -133,7 +135,7 @@ def test_the_cluster_is_told_as_soon_as_a_log_directory_tells_it(world: World, t
     assert world.kafka.sent[-1].cluster == "c-1"
 
 
-def test_of_disks_that_hang_nothing_is_published_so_that_the_broker_is_missed(
+def test_while_the_disks_hang_nothing_is_published_so_that_the_broker_is_missed(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.run()
@@ -167,7 +169,7 @@ def test_a_failure_is_counted_logged_once_and_tried_again_each_second(
     assert world.broker.number("Connection", "Connected", "publish-volumes") == 1
 
 
-def test_while_the_broker_starts_failures_are_no_news_for_startup_grace(
+def test_while_the_broker_starts_failures_are_not_logged_for_startup_grace(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.kafka.down = True
@@ -195,7 +197,7 @@ def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_t
     assert set(gathering) == {True, False}
 
 
-def test_it_is_patient_while_the_cluster_does_not_tell_its_brokers(world: World) -> None:
+def test_it_is_patient_while_the_registered_brokers_are_unknown(world: World) -> None:
     world.broker.brokers = TimeoutError("no answer")
     assert world.run(5) == 0
     world.broker.brokers = {1: False}
@@ -219,7 +221,7 @@ EMPTY = Volume("1", "/z", 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "news"),
     [
         (snapshot(SMALL), snapshot(SMALL), False),
         (snapshot(), snapshot(), False),
@@ -250,5 +252,5 @@ EMPTY = Volume("1", "/z", 0, 0)
         (snapshot(EMPTY), snapshot(EMPTY), False),
     ],
 )
-def test_news_is_what_others_decide_by(before: Snapshot, now: Snapshot, told: bool) -> None:
-    assert is_news(before, now) is told
+def test_news_is_a_difference_by_which_others_decide(before: Snapshot, now: Snapshot, news: bool) -> None:
+    assert is_news(before, now) is news

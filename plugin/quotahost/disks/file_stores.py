@@ -1,0 +1,120 @@
+"""Looks at this broker's file stores: which log directories share one, how large it is, and how much of it is used.
+
+``DiskMonitor`` calls this on its thread, ``doctor`` once. Every function here may block on a disk that hangs. A volume
+is a file store (Java's ``FileStore``, as in proposal 035): two log directories on one file system fill the same volume.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+
+from quotahost.api import DiskState
+from quotahost.model import Volume
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
+_META: Final = "meta.properties"  # in each formatted log directory (Kafka's MetaProperties)
+_META_MAX: Final = 64 * 1024  # bytes of it to read; Kafka writes some hundred
+
+
+def log_dirs(broker: Mapping[str, str]) -> tuple[str, ...]:
+    """The log directories of a broker with these properties: ``log.dirs``, else ``log.dir``."""
+    named = broker.get("log.dirs") or broker.get("log.dir") or _DEFAULT_LOG_DIR
+    return tuple(name for name in (part.strip() for part in named.split(",")) if name)
+
+
+def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable[str] = ()) -> DiskState:
+    """Look at the file stores under the log directories.
+
+    Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
+    that are left to Kafka.
+
+    Args:
+        broker: its id.
+        directories: its log directories.
+        marked_offline: the log directories that Kafka has marked offline; they are not looked at.
+    """
+    lost = dict.fromkeys(marked_offline)
+    offline = [f"{name}: taken offline by Kafka" for name in lost]
+    stores: dict[int, str] = {}
+    devices: dict[str, int] = {}
+    for directory in directories:
+        if directory in lost:
+            continue
+        try:
+            device = Path(directory).stat().st_dev
+            os.scandir(directory).close()  # a broken disk often still answers stat() from memory
+            stores.setdefault(device, directory)
+            devices[directory] = device
+        except OSError as error:
+            offline.append(f"{directory}: {error.strerror or error}")
+    names = _names(stores)
+    volumes = {}
+    for device, directory in stores.items():
+        try:
+            volumes[device] = _volume(broker, names[device], directory)
+        except OSError as error:
+            offline.append(f"{directory}: {error.strerror or error}")
+    places = tuple((directory, names[device]) for directory, device in devices.items() if device in volumes)
+    return DiskState(tuple(volumes.values()), tuple(offline), places)
+
+
+def _volume(broker: str, name: str, directory: str) -> Volume:
+    store = os.statvfs(directory)
+    capacity = store.f_blocks * store.f_frsize
+    return Volume(broker, name, capacity, max(0, capacity - store.f_bavail * store.f_frsize))
+
+
+def _names(stores: Mapping[int, str]) -> dict[int, str]:
+    """The device's name, such as /dev/sda1; the mount point where that is no path, or two stores have the same."""
+    mounts = _mounts()
+    known = {device: mounts.get(device, ("", directory)) for device, directory in stores.items()}
+    sources = [source for source, _ in known.values()]
+    return {
+        device: source if source.startswith("/") and sources.count(source) == 1 else mount_point
+        for device, (source, mount_point) in known.items()
+    }
+
+
+def _mounts() -> dict[int, tuple[str, str]]:
+    """Source and mount point by device, from Linux' mountinfo (proc(5)); empty on other systems."""
+    try:
+        lines = _MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    found = {}
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields, rest = before.split(), after.split()
+        if len(fields) < 5 or len(rest) < 2:
+            continue
+        major, _, minor = fields[2].partition(":")
+        found[os.makedev(int(major), int(minor))] = (_unescaped(rest[1]), _unescaped(fields[4]))
+    return found
+
+
+def _unescaped(text: str) -> str:
+    """Mountinfo writes blanks and backslashes as octal escapes."""
+    return text.encode("latin-1", "replace").decode("unicode_escape") if "\\" in text else text
+
+
+def cluster_id(directories: Iterable[str]) -> str:
+    """``cluster.id`` of the first log directory whose ``meta.properties`` has one; "" if none has.
+
+    A directory that can't be read is passed over.
+    """
+    return next((found for found in map(_cluster_id, directories) if found), "")
+
+
+def _cluster_id(directory: str) -> str:
+    try:
+        with Path(directory, _META).open("rb") as file:
+            text = file.read(_META_MAX).decode("latin-1")
+        return javaproperties.loads(text).get("cluster.id", "").strip()
+    except (OSError, ValueError):  # offline; a NUL in its name; no properties
+        return ""
