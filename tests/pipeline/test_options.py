@@ -98,20 +98,12 @@ def test_the_defaults_in_conf_are_those_that_are_used() -> None:
     assert found == defaults()
 
 
-def test_a_jar_that_is_not_what_it_should_be_is_fetched_again_and_refused(
+def test_a_package_without_the_connector_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("QUOTAHOST_MAVEN_REPOSITORY", (tmp_path / "repository").as_uri())
-    jar = connector.repository_path(next(iter(connector.JARS)))
-    with pytest.raises(connector.ConnectorError, match="set QUOTAHOST_MAVEN_REPOSITORY"):
+    monkeypatch.setattr(connector, "path", lambda name: tmp_path / name)
+    with pytest.raises(connector.ConnectorError, match="make build"):
         connector.jars()
-    there = tmp_path / "repository" / jar
-    there.parent.mkdir(parents=True)
-    there.write_bytes(b"something else")
-    with pytest.raises(connector.ConnectorError, match="is not what it should be"):
-        connector.jars()
-    assert not (connector.cache() / there.name).exists()
 
 
 def test_the_command_without_spark_says_what_to_install() -> None:
