@@ -20,13 +20,13 @@ from bench.disks.brokers import Whose, alive, brokers, busy, on_disk, table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from quotahost.api import Context
-from quotahost.api.broker import NoBroker
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.plugins.factor_sources.snapshots import Snapshots
 from quotahost.plugins.policies.limits import Limits
 from quotahost.records import snapshot as wire
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.testing.broker import FakeBroker
 
 TOPIC: Final = "__quotahost_snapshots"
 MANY: Final = 1_000  # brokers
@@ -43,16 +43,6 @@ def snapshot(broker: int, used: int = 0) -> wire.Snapshot:
     disks = (Volume(name, f"/dev/nvme{n}n1", 4 * 10**12, 10**12 + n * 10**9 + used) for n in range(VOLUMES))
     soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
     return wire.Snapshot(name, datetime.now(UTC), tuple(disks), soft, hard)
-
-
-class _Registry(NoBroker):
-    """Knows of so many brokers as no test can start."""
-
-    def registered(self) -> dict[int, bool]:
-        return dict.fromkeys(range(MANY), False)
-
-    def client_config(self) -> dict[str, str]:
-        return {"bootstrap.servers": "127.0.0.1:1"}
 
 
 def _timed(work: Callable[[], object], times: int) -> float:
@@ -80,7 +70,10 @@ class Pure:
 def pure() -> Pure:
     """In this process, without a broker."""
     settings = Settings.from_properties({PREFIX + "factor.source": "snapshots"})
-    context = Context("snapshots", None, settings, 0, logging.getLogger("bench"), broker=_Registry())
+    everyone = dict.fromkeys(range(MANY), False)  # more brokers than a bench can start
+    broker = FakeBroker(client={"bootstrap.servers": "127.0.0.1:1"}, brokers=everyone)
+    log = logging.getLogger("bench")
+    context = Context("snapshots", None, settings, 0, log, broker=broker, metrics=broker)
     source, policy = Snapshots(context), Limits(context)
     try:
         return _pure(source, policy)

@@ -21,7 +21,8 @@ public final class NewClients {
         configs.put("node.id", "1");
         configs.put("client.quota.callback.python.executable", args[0]);
         for (String extra : Arrays.copyOfRange(args, 2, args.length)) {
-            configs.put("client.quota.callback." + extra.substring(0, extra.indexOf('=')), extra.substring(extra.indexOf('=') + 1));
+            String[] pair = extra.split("=", 2);
+            configs.put("client.quota.callback." + pair[0], pair[1]);
         }
         long started = System.nanoTime();
         try (var callback = new PythonQuotaCallback()) {

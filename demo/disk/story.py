@@ -17,7 +17,7 @@ from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
-from quotahost.plugins.disks.file_stores import read_disks
+from quotahost.disks.file_stores import read_disks
 
 SOFT: Final = 80 * MEGA  # above what is used when the disk's part begins
 HARD: Final = 240 * MEGA

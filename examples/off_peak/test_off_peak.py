@@ -7,9 +7,7 @@ from off_peak import OffPeak
 
 from quotahost.api import Role
 from quotahost.model import Quota, QuotaType
-from quotahost.settings.declaration import SettingsError
-from quotahost.testing.checks import check_supplier
-from quotahost.testing.host import FakeHost
+from quotahost.testing import FakeHost, SettingsError, check_supplier
 
 PROPERTIES = {
     "plugin.off-peak.produce": "1M",
@@ -18,7 +16,7 @@ PROPERTIES = {
 }
 
 
-def rate_at(host: FakeHost, hour: int, minute: int = 0) -> float | None:
+def rate_at(host: FakeHost[OffPeak], hour: int, minute: int = 0) -> float | None:
     host.plugin.clock = lambda: datetime(2025, 1, 1, hour, minute)
     host.tick()
     quota = host.quota("alice", "app", QuotaType.PRODUCE)

@@ -15,9 +15,18 @@ from collections.abc import Callable
 StartThread = Callable[[str, Callable[[], None]], threading.Thread]
 
 
-def start_daemon(name: str, run: Callable[[], None]) -> threading.Thread:
-    """Start ``run`` on a daemon thread that is named ``quotahost-NAME``."""
-    thread = threading.Thread(target=run, name=f"quotahost-{name}", daemon=True)
+def start_daemon(
+    name: str, run: Callable[[], None], at_end: Callable[[], None] = lambda: None
+) -> threading.Thread:
+    """Start ``run`` on a daemon thread that is named ``quotahost-NAME``; its last act is ``at_end``."""
+
+    def body() -> None:
+        try:
+            run()
+        finally:
+            at_end()
+
+    thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
     thread.start()
     return thread
 

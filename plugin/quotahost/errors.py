@@ -4,6 +4,16 @@ The command line catches it once and prints its message without a traceback; the
 else of quotahost.
 """
 
+from __future__ import annotations
+
+from typing import ClassVar
+
 
 class QuotahostError(Exception):
-    """Something is wrong that an operator or plugin author can mend; the message says what, and how."""
+    """Something is wrong that an operator or plugin author can mend; the message says what, and how.
+
+    Attributes:
+        exit_code: with what a command ends that meets this error.
+    """
+
+    exit_code: ClassVar[int] = 1

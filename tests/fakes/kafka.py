@@ -1,4 +1,4 @@
-"""Stands for a producer and its topic."""
+"""A producer and its topic without Kafka, for tests of the tasks that publish."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ T = TypeVar("T")
 
 
 class FakeKafka(Generic[T]):
-    """Takes records, and reports their delivery when asked to."""
+    """Takes records, and reports their delivery when it is polled.
+
+    Attributes:
+        sent: the decoded records.
+        made: the arguments of each ``ensure_compacted`` but the configuration.
+        down: whether the cluster can't be reached.
+        delivers: the error with which records are delivered; None for success, ``...`` for never.
+    """
 
     def __init__(self, decode: Callable[[bytes, bytes], T]) -> None:
-        """Nothing is sent yet; ``decode`` reads what will be."""
+        """Nothing is sent yet; ``decode`` takes a record's key and value."""
         self._decode = decode
         self._waiting: list[Callable[..., None]] = []
         self.sent: list[T] = []
         self.made: list[tuple[str, int, bool, bool]] = []
         self.down = False
-        self.delivers: Any = None  # an error; ... for never
+        self.delivers: Any = None
 
     def ensure(self, config: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
         """In the place of ``ensure_compacted``."""
@@ -41,7 +48,7 @@ class FakeKafka(Generic[T]):
         """As confluent-kafka's."""
         if self.delivers is not ...:
             waiting, self._waiting = self._waiting, []
-            for told in waiting:
-                told(self.delivers, None)
+            for on_delivery in waiting:
+                on_delivery(self.delivers, None)
 
     flush = poll

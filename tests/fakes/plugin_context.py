@@ -1,4 +1,4 @@
-"""What tests of sources and tasks need: a clock that is set by hand, a plugin's context on a fake broker, waiting."""
+"""For tests of plugins: a clock that is set by hand, a plugin's context on a fake broker, and waiting."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quotahost.api import Context
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -16,7 +17,7 @@ WITHIN = 60.0  # seconds; only a test that fails waits so long
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """Seconds that pass when the test says so."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -26,22 +27,36 @@ class Clock:
 
 
 def settings(**given: str) -> Settings:
-    """Of properties whose dots and dashes are written as ``__`` and ``_``."""
+    """Settings from properties without their prefix, with ``__`` for a dot and ``_`` for a dash in their names."""
     names = {name.replace("__", ".").replace("_", "-"): text for name, text in given.items()}
     return Settings.from_properties({PREFIX + name: text for name, text in names.items()})
 
 
 def context(
-    broker: FakeBroker | None = None, name: str = "mine", own: Any = None, **given: str
+    broker: FakeBroker | None = None,
+    name: str = "mine",
+    own: Any = None,
+    clock: Any = time.monotonic,
+    **given: str,
 ) -> Context[Any]:
-    """Of broker 1."""
+    """The context of a plugin on broker 1, whose disks are monitored on this clock."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    return Context(name, own, settings(**given), 1, log, broker=broker or FakeBroker())
+    broker = broker or FakeBroker()
+    made = Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
+    made.open_disks = DiskMonitor(broker, broker, made.node_id, lambda: made.settings, clock).started
+    return made
+
+
+def monitor(context: Context) -> DiskMonitor:
+    """The monitor of the broker's disks that this context hands out."""
+    disks = context.disks
+    assert isinstance(disks, DiskMonitor)
+    return disks
 
 
 def eventually(condition: Callable[[], object]) -> None:
-    """Wait until it holds."""
+    """Wait until the condition is true."""
     end = time.monotonic() + WITHIN
     while not condition():
-        assert time.monotonic() < end, "it never came true"
+        assert time.monotonic() < end, "the condition never became true"
         time.sleep(0.005)

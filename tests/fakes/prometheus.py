@@ -1,4 +1,4 @@
-"""A server that speaks as much of Prometheus' HTTP API as a test tells it to."""
+"""A server with as much of Prometheus' HTTP API as a test needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Vector = Mapping[tuple[str, str], float | str]
 
 
 @dataclass
-class Asked:
+class Request:
     """One request as it came in."""
 
     path: str
@@ -26,7 +26,7 @@ class Asked:
 
 @dataclass
 class Reply:
-    """What to answer."""
+    """An answer of the server."""
 
     status: int = 200
     body: bytes = b""
@@ -41,20 +41,20 @@ def success(vector: Vector, **more: Any) -> Reply:
     return of_json({"status": "success", "data": {"resultType": "vector", "result": result}} | more)
 
 
-def of_json(told: Any, status: int = 200) -> Reply:
-    return Reply(status, json.dumps(told).encode())
+def of_json(content: Any, status: int = 200) -> Reply:
+    return Reply(status, json.dumps(content).encode())
 
 
-Answers = Callable[[Asked, BaseHTTPRequestHandler], Reply | None]
+Answers = Callable[[Request, BaseHTTPRequestHandler], Reply | None]
 
 
 class FakePrometheus:
-    """Answers by ``replies[query]``, or by ``answer`` if that is set; remembers what it was asked."""
+    """Answers by ``replies[query]``, or by ``answer`` if that is set; keeps all requests in ``asked``."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.replies: dict[str, Reply] = {}
         self.answer: Answers | None = None
-        self.asked: list[Asked] = []
+        self.asked: list[Request] = []
         self.ended = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -64,7 +64,7 @@ class FakePrometheus:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
-    def tell(self, capacity: Vector, available: Vector, **more: Any) -> None:
+    def serve(self, capacity: Vector, available: Vector, **more: Any) -> None:
         self.replies = {"size": success(capacity, **more), "avail": success(available)}
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class FakePrometheus:
         self._server.server_close()
         self._thread.join()
 
-    def _reply(self, asked: Asked, handler: BaseHTTPRequestHandler) -> Reply | None:
+    def _reply(self, asked: Request, handler: BaseHTTPRequestHandler) -> Reply | None:
         self.asked.append(asked)
         if self.answer is not None:
             return self.answer(asked, handler)
@@ -86,7 +86,7 @@ class FakePrometheus:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-                asked = Asked(self.path, form["query"][0], self.headers.get("Authorization"))
+                asked = Request(self.path, form["query"][0], self.headers.get("Authorization"))
                 reply = fake._reply(asked, self)
                 if reply is None:  # the answer was written by hand
                     return

@@ -128,7 +128,7 @@ class FakeShim:
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self.shown[(type, name, attribute)] = value
 
-    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         self.shown[(type, name, attribute)] = self.shown.get((type, name, attribute), 0.0) + by
 
     def forget(self, type: str, name: str) -> None:

@@ -121,33 +121,6 @@ def test_what_is_refused_is_a_dead_letter_and_the_stream_goes_on(running: Runnin
     eventually(lambda: running.metric("refused_total") == 2, PATIENCE)
 
 
-def test_what_the_volumes_found_good_is_not_read_again_for_letters_and_the_next_bad_one_is(
-    running: Running,
-) -> None:
-    brokers = Snapshots(running.bootstrap)
-    _looked_for_letters(running, brokers, times=2)  # with what was bad before
-    read = running.metric("rows_total", query="refused")
-    _looked_for_letters(running, brokers, times=2)
-    assert running.metric("rows_total", query="refused") == read
-    found = len(dead_letters(running.bootstrap))
-    brokers.write("7", b"{nonsense again")
-    brokers.flush()
-    eventually(lambda: len(dead_letters(running.bootstrap)) == found + 1, PATIENCE)
-    assert dead_letters(running.bootstrap)[-1]["value"] == "{nonsense again"
-
-
-def _looked_for_letters(running: Running, brokers: Snapshots, times: int) -> None:
-    """So many times, while good snapshots come."""
-    until = (running.metric("batches_total", query="refused") or 0) + times
-
-    def looked() -> bool:
-        brokers.tell("9", [volume("/a", 77, 7)])
-        brokers.flush()
-        return (running.metric("batches_total", query="refused") or 0) >= until
-
-    eventually(looked, PATIENCE, poll=1)
-
-
 def test_records_only_ever_get_newer_and_the_metrics_tell_of_them(running: Running) -> None:
     orders = [each.order for each in published(running.bootstrap)]
     assert orders == sorted(orders)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from quotahost.model import QuotaType
-from quotahost.pipeline import max_min as plain
 from quotahost.pipeline import shares as pipeline
 from quotahost.records import shares as wire_shares
 from quotahost.records import usage as wire_usage
@@ -24,6 +23,7 @@ from quotahost.records.clients import MAX_CLIENTS, MAX_NAMES, ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage, Used
+from tests.reference import max_min as plain
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)
@@ -51,7 +51,7 @@ def all_computed(
     records: list[Record] = [(u.broker.encode(), wire_usage.encode(u)) for u in usages]
     parsed = pipeline.parse(raw(spark, [*records, *((broker.encode(), None) for broker in removed)]))
     assert [row.error for row in parsed.where("error IS NOT NULL").collect()] == []
-    found = pipeline.shares(parsed, pipeline.arguments(MS, VALIDITY, 7, 42)).collect()
+    found = pipeline.shares(parsed, MS, timedelta(milliseconds=VALIDITY), 7, 42).collect()
     decoded = [wire_shares.decode(row.key.encode(), row.value.encode()) for row in found]
     by_broker = {(each.cluster, each.broker): each for each in decoded}
     assert len(by_broker) == len(decoded)

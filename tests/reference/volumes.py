@@ -14,7 +14,7 @@ from typing import Final
 from quotahost.model import LimitType, Volume
 from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
 from quotahost.pipeline.volumes.record import filling
-from quotahost.plugins.policies.bounds import bounds
+from quotahost.plugins.policies.limits import bounds
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode

@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from quotahost.throttling.quota_window import quota_window
 from quotahost.throttling.sampled_rate import SampledRate
 from tests.reference.mute import bound_after_step
 
@@ -28,7 +29,7 @@ def test_after_one_step_no_client_that_kept_to_the_limit_is_muted_for_longer(
     now += pause
     q = rate.measure(now)  # the client is as fast as its limit allows
     assume(q > 1e-6)
-    longest_s = (samples + 1) * window_ms / 1000
+    longest_s = quota_window({"quota.window.num": str(samples)}) * window_ms / 1000
 
     bound = bound_after_step(q, longest_s, max_mute_s)
 
@@ -45,6 +46,11 @@ def test_the_step_is_as_large_as_it_may_be() -> None:
     bound = bound_after_step(rate.measure(now), window_s, 30)
     assert rate.throttle_ms(bound, now) == pytest.approx(30_000, abs=1)
     assert rate.throttle_ms(bound * 0.99, now) > 30_300
+
+
+def test_the_longest_window_is_that_of_the_brokers_samples_and_one_more() -> None:
+    assert quota_window({}) == 12
+    assert quota_window({"quota.window.num": "3", "quota.window.size.seconds": "2"}) == 8
 
 
 def test_no_mute_allowed_is_no_step() -> None:

@@ -45,8 +45,9 @@ it and names the number of the sentence that the plugin breaks:
     calls about once a second on the host thread.
 """
 
-from quotahost.api.broker import Broker
+from quotahost.api.broker import Broker, Metrics
 from quotahost.api.context import Context
+from quotahost.api.disks import Disks, DiskState
 from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
@@ -64,6 +65,9 @@ __all__ = [
     "ClusterListener",
     "Context",
     "DataSourceTask",
+    "DiskState",
+    "Disks",
+    "Metrics",
     "QuotaFactorSource",
     "QuotaPolicy",
     "QuotaSupplier",

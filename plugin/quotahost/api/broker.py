@@ -1,4 +1,10 @@
-"""What a plugin may ask of the broker that it lives in, and the numbers that it shows there."""
+"""The two objects through which a plugin reaches the broker that it runs in, as Protocols.
+
+``Context.broker`` answers questions about the broker and its cluster; ``Context.metrics`` takes the numbers that the
+plugin shows. They are apart because a plugin may be asked in the place of another one: it then asks the same broker,
+while its numbers are shown beside those of the other (``factor.source.second``). In a broker the host provides both
+(``quotahost.host``), in tests ``quotahost.testing.FakeBroker`` does.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +15,26 @@ from quotahost.model import ClientUsage, LogDir
 
 
 class Broker(Protocol):
-    """The broker as plugins see it. Any thread may call; what asks the cluster waits up to ten seconds.
+    """What a plugin may ask. Any thread may call; a question to the cluster waits up to ten seconds.
 
-    A thread that has called any of these calls ``thread_ends`` as its last act; ``Context.start_thread`` does.
+    A thread that has called any of these, or any of :class:`Metrics`, calls ``thread_ends`` as its last act. A thread
+    of ``Context.start_thread`` does so by itself.
     """
 
     def properties(self) -> Mapping[str, str]:
-        """A few of the broker's own: node.id, process.roles, log.dirs, quota.window.num and the like."""
+        """Some of the broker's own properties: node.id, process.roles, log.dirs, quota.window.num and the like."""
         ...
 
     def client_config(self) -> dict[str, str]:
-        """Librdkafka's configuration of a client that connects as the plugin's own; holds secrets.
+        """The librdkafka configuration of the plugin's own Kafka client; it contains secrets.
 
-        That of ``kafka.*`` if it is set, else that of ``static.kafka.admin.*`` (Strimzi's), else as this broker
-        itself to its inter-broker listener.
+        The client connects as ``kafka.*`` describes it if that is set, else as ``static.kafka.admin.*`` (Strimzi's
+        names), else as this broker itself to its inter-broker listener.
         """
         ...
 
     def registered(self) -> dict[int, bool]:
-        """Every registered broker of the cluster, and whether it is fenced (stopped), by its id.
+        """Every registered broker of the cluster by its id, and whether it is fenced (registered, not in service).
 
         Raises:
             Exception: the cluster doesn't answer (yet).
@@ -43,72 +50,40 @@ class Broker(Protocol):
         ...
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """Log directories of this broker that Kafka itself has given up."""
+        """The log directories of this broker that Kafka has marked offline."""
         ...
 
     def usage(self, most: int) -> list[ClientUsage]:
-        """The busiest clients of the last two minutes that have a quota of their own, busiest first.
+        """At most so many clients of the last two minutes that have a quota of their own, busiest first.
 
-        Left out are exempt clients and those that share their quota (any scope but CLIENT): Kafka measures those
-        together. It costs some microseconds for each client.
+        Exempt clients are left out, and so are clients that share their quota (any scope but CLIENT), because Kafka
+        measures those together. A call costs some microseconds for each client.
 
         Raises:
-            Exception: Java can't tell.
+            Exception: Java fails to read its sensors.
         """
         ...
 
+    def thread_ends(self) -> None:
+        """The calling thread ends and will call nothing more."""
+        ...
+
+
+class Metrics(Protocol):
+    """Where a plugin shows numbers: JMX and the Prometheus endpoint. Any thread may call; no call waits.
+
+    A number is addressed by type, name and attribute as ``quotahost.metrics.CATALOGUE`` lists them; the name is ""
+    where the type has one instance only.
+    """
+
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Show a number of ``quotahost.metrics.CATALOGUE`` (type and attribute; name where it has one)."""
+        """Show this value from now on."""
         ...
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Add to a counter of the catalogue."""
+        """Add to a counter. Adding 0 shows a counter that has counted nothing yet."""
         ...
 
     def forget(self, type: str, name: str) -> None:
-        """No longer show the numbers of this name."""
+        """No longer show any number of this type and name."""
         ...
-
-    def thread_ends(self) -> None:
-        """The calling thread ends and will ask nothing more."""
-        ...
-
-
-class NoBroker:
-    """Stands for the broker where there is none: knows nothing, shows nothing."""
-
-    def properties(self) -> Mapping[str, str]:
-        """Empty."""
-        return {}
-
-    def client_config(self) -> dict[str, str]:
-        """Empty."""
-        return {}
-
-    def registered(self) -> dict[int, bool]:
-        """Nothing is known."""
-        raise ConnectionError("there is no broker here")
-
-    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        """Nothing is known."""
-        raise ConnectionError("there is no broker here")
-
-    def offline_log_dirs(self) -> tuple[str, ...]:
-        """None are."""
-        return ()
-
-    def usage(self, most: int) -> list[ClientUsage]:
-        """Nobody uses anything."""
-        return []
-
-    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Show nothing."""
-
-    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Show nothing."""
-
-    def forget(self, type: str, name: str) -> None:
-        """Show nothing."""
-
-    def thread_ends(self) -> None:
-        """Nothing to do."""

@@ -14,7 +14,8 @@ from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar  # typing's has no default before Python 3.13
 
-from quotahost.api.broker import Broker, NoBroker
+from quotahost.api.broker import Broker, Metrics
+from quotahost.api.disks import Disks
 from quotahost.api.roles import QuotaFactorSource, Role
 from quotahost.background import start_daemon
 from quotahost.settings.broker import Settings
@@ -33,7 +34,7 @@ class AnswersChanged(Protocol):
         ...
 
 
-def _nobody_asks(principal: str | None = None, client_id: str | None = None) -> None:
+def nobody_asks(principal: str | None = None, client_id: str | None = None) -> None:
     """Ignore the announcement, in a context without a host."""
 
 
@@ -46,7 +47,12 @@ class LoadedPlugin(Generic[PluginT_co]):
     context: Context[Any]
 
 
-def _no_factor_source(name: str, broker: Broker) -> LoadedPlugin[QuotaFactorSource]:
+def no_disks() -> Disks:
+    """Fail, in a context without a host."""
+    raise LookupError("there is no monitor of the disks here")
+
+
+def _no_factor_source(name: str, metrics: Metrics) -> LoadedPlugin[QuotaFactorSource]:
     """Fail, in a context without a host."""
     raise LookupError(f"there is no factor source {name!r} here")
 
@@ -66,14 +72,16 @@ class Context(Generic[SectionT_co]):
             need it, and keep no part of them.
         node_id: ``node.id`` of this broker.
         log: a logger that writes to the broker's own log.
-        broker: answers questions about this broker and its cluster, and takes the numbers that the plugin shows.
+        broker: answers questions about this broker and its cluster.
+        metrics: shows the plugin's numbers.
         answers_changed: a supplier calls it, from any thread, when quotas that it returned are no longer what it would
             return now: for one ``principal``, one ``client_id``, both together or, without an argument, for all
             clients. The host asks again for those clients and publishes what differs.
-        factor_source: loads the factor source of that entry point name, with its own ``plugin.NAME.*``; the broker
-            given is what that source asks and shows its numbers on. It serves a factor source that leans on
-            another one (``factor.source.second``). It runs on the calling thread, may take seconds, and raises what
+        factor_source: loads the factor source of that entry point name, with its own ``plugin.NAME.*``, the same
+            broker, and the metrics that are passed. It serves a factor source that leans on another one
+            (``factor.source.second``). It runs on the calling thread, may take seconds, and raises what
             :func:`quotahost.discovery.build.build` raises.
+        open_disks: returns the host's monitor of this broker's disks; plugins use ``disks``.
     """
 
     name: str
@@ -81,9 +89,20 @@ class Context(Generic[SectionT_co]):
     settings: Settings
     node_id: int
     log: logging.Logger
-    answers_changed: AnswersChanged = _nobody_asks
-    broker: Broker = field(default_factory=NoBroker)
-    factor_source: Callable[[str, Broker], LoadedPlugin[QuotaFactorSource]] = _no_factor_source
+    answers_changed: AnswersChanged = nobody_asks
+    factor_source: Callable[[str, Metrics], LoadedPlugin[QuotaFactorSource]] = _no_factor_source
+    open_disks: Callable[[], Disks] = no_disks
+    broker: Broker = field(kw_only=True)
+    metrics: Metrics = field(kw_only=True)
+
+    @property
+    def disks(self) -> Disks:
+        """This broker's disks, which one monitor of the host looks at for all plugins.
+
+        Take it when the plugin is built: the first plugin that does starts the monitor, and waits a second at most
+        for the first look. The host closes the monitor.
+        """
+        return self.open_disks()
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run a function on a daemon thread ``quotahost-NAME`` of the plugin, which may ask the broker.

@@ -1,4 +1,8 @@
-"""A broker's ``server.properties``, read as Kafka reads it (``java.util.Properties``, ISO 8859-1)."""
+"""A broker's ``server.properties``, read as Kafka reads it (``java.util.Properties``, ISO 8859-1).
+
+``doctor`` checks it. Values that a config provider of the broker supplies (KIP-297, such as secrets from a vault)
+are known to the broker alone and are set aside here.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Final
 
 import javaproperties
 
+from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
@@ -21,7 +26,7 @@ class BrokerFile:
 
     Attributes:
         path: the file.
-        properties: all of them, but for those in ``unresolved``.
+        properties: full names and values of all but those in ``unresolved``.
         unresolved: names under our prefix whose values a config provider of the broker resolves.
     """
 
@@ -38,16 +43,18 @@ def read_broker_file(path: Path) -> BrokerFile:
     """Read a properties file.
 
     Raises:
-        OSError: it can't be read.
-        ValueError: it holds a malformed unicode escape.
+        QuotahostError: it can't be read, or one of its unicode escapes is malformed.
     """
-    with path.open("rb") as stream:
-        everything = javaproperties.load(stream)
+    try:
+        with path.open("rb") as stream:
+            everything = javaproperties.load(stream)
+    except (OSError, ValueError) as error:
+        raise QuotahostError(f"{path} can't be read: {error}; name the broker's server.properties") from None
     has_providers = bool(everything.get("config.providers", "").strip())
-    unresolved = {
+    unresolved = [
         name
         for name, text in everything.items()
         if has_providers and name.startswith(PREFIX) and _REFERENCE.search(text)
-    }
+    ]
     known = {name: text for name, text in everything.items() if name not in unresolved}
     return BrokerFile(path, known, tuple(sorted(unresolved)))

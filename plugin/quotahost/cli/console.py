@@ -1,20 +1,41 @@
-"""What a command found, and how it is printed: never cut, never taken for markup."""
+"""How the commands print: findings under titles, tables, and errors.
+
+Everything goes through rich as plain text: values are never read as rich's markup and never cut, so that a line can
+be copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from quotahost.errors import QuotahostError
+
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file or folder that is written if the operating system doesn't let us.
+
+    Raises:
+        QuotahostError: instead of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise QuotahostError(f"{path} can't be written: {error}") from None
+
+
 class Level(Enum):
-    """How a finding is to be taken: mark and style."""
+    """How serious a finding is: its mark and rich's style."""
 
     GOOD = ("ok", "green")
     NOTE = ("--", "dim")
@@ -24,34 +45,50 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found, with the remedy where it needs one."""
+    """One thing that a check found, with the remedy where it needs one."""
 
     level: Level
     text: str
     remedy: str = ""
 
 
-@dataclass(slots=True)
+def good(text: str) -> Finding:
+    """Something is as it should be."""
+    return Finding(Level.GOOD, text)
+
+
+def note(text: str, remedy: str = "") -> Finding:
+    """Something that an operator should know, or that could not be checked."""
+    return Finding(Level.NOTE, text, remedy)
+
+
+def weak(text: str, remedy: str = "") -> Finding:
+    """A broker starts with it, but is protected less than it seems to be."""
+    return Finding(Level.WEAK, text, remedy)
+
+
+def wrong(text: str, remedy: str = "") -> Finding:
+    """A broker would not start with it, or would not do what its properties ask for."""
+    return Finding(Level.WRONG, text, remedy)
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """Findings under one title, and a table if there is one."""
+    """Findings under one title, and a table below them if it has rows."""
 
     title: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: Sequence[Finding]
     columns: Sequence[str] = ()
-    rows: list[Sequence[str]] = field(default_factory=list)
-
-    def add(self, level: Level, text: str, remedy: str = "") -> None:
-        """Append a finding."""
-        self.findings.append(Finding(level, text, remedy))
+    rows: Sequence[Sequence[str]] = ()
 
     @property
     def is_wrong(self) -> bool:
-        """Whether a broker would not start, or not as told."""
+        """Whether one of the findings is."""
         return any(finding.level is Level.WRONG for finding in self.findings)
 
 
 def console() -> Console:
-    """Standard output, wide where nobody looks at a terminal."""
+    """Standard output; as wide as a long line needs where it isn't a terminal."""
     screen = Console(highlight=False)
     return screen if screen.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import javaproperties
 
 from quotahost.cli.broker_file import CLASS
+from quotahost.cli.console import writing
 from quotahost.cli.jars import Jar, carried_jar, jars_in
+from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
 
@@ -30,21 +32,19 @@ def install_jar(kafka_home: Path) -> Installed:
     A running broker keeps the files that it has open: it sees the change when it is restarted.
 
     Raises:
-        OSError: no Kafka there, no jar in this package, or ``libs`` can't be written.
+        QuotahostError: no Kafka there, no jar in this package, or ``libs`` can't be written.
     """
     libs = kafka_home / "libs"
     if not libs.is_dir():
-        raise NotADirectoryError(
-            f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to"
-        )
-    with carried_jar() as jar:
+        raise QuotahostError(f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to")
+    with carried_jar() as jar, writing(libs):
         target = libs / f"quotahost-{jar.quotahost}.jar"
         before = jars_in(libs)
         _copy(jar.path, target)
-    replaced = tuple(old for old in before if old.path != target)
-    for old in replaced:
-        old.path.unlink()
-    return Installed(target, tuple(old for old in before if old.path == target) + replaced)
+        for old in before:
+            if old.path != target:
+                old.path.unlink()
+    return Installed(target, tuple(before))
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -12,7 +12,13 @@ from typing import Final
 
 import javaproperties
 
+from quotahost.errors import QuotahostError
+
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"
+
+
+class NoJar(QuotahostError):
+    """This quotahost was installed without its jar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,16 @@ def carried_jar() -> Iterator[Jar]:
     """The jar inside this package, as a file for as long as the context lasts.
 
     Raises:
-        FileNotFoundError: the package was built without it.
+        NoJar: the package was built without it.
     """
     resource = files("quotahost") / "_jar" / "quotahost.jar"
     if not resource.is_file():
-        raise FileNotFoundError(
+        raise NoJar(
             "this quotahost was built without its jar; in a source tree run `make build`, "
             "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
         )
     with as_file(resource) as path:
         jar = read_jar(path)
         if jar is None:
-            raise FileNotFoundError(f"{path} is not quotahost's jar; run `make build` again")
+            raise NoJar(f"{path} is not quotahost's jar; run `make build` again")
         yield jar

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from quotahost.cli.console import console, show, table
-from quotahost.cli.doctor import command as doctors
+from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.explain.command import explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.report.command import report
 from quotahost.cli.simulate import simulate
+from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
-from quotahost.settings.display import with_table
+
+
+class Commands(TyperGroup):
+    """All commands; one that fails with an error of quotahost's own prints its message and no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error's ``exit_code`` becomes the process's."""
+        try:
+            return super().invoke(ctx)
+        except QuotahostError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(error.exit_code) from None
+
 
 # Locals in a traceback could show secrets.
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+app = typer.Typer(
+    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False
+)
 
 KafkaHome = Annotated[
     Path, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
-]
-MaybeKafkaHome = Annotated[
-    Path | None, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
 ]
 
 
@@ -54,37 +67,12 @@ def plugins() -> None:
     """Show every plugin installed for this Python, and whether it can be loaded."""
     found = check_plugins()
     console().print(table(COLUMNS, found.rows))
-    if not found.rows:
+    if found.is_wrong:
         show([found])
         raise typer.Exit(1)
 
 
-@app.command()
-def doctor(
-    properties: Annotated[
-        Path | None, typer.Argument(metavar="[server.properties]", help="The broker's properties.")
-    ] = None,
-    kafka_home: MaybeKafkaHome = None,
-    python: Annotated[
-        str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
-    ] = None,
-    here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
-) -> None:
-    """Look for what would keep a broker from starting with quotahost, and for what is weak.
-
-    Ends with 1 if something is wrong, with 0 if all is well or merely weak.
-    """
-    asked = doctors.Asked(properties, kafka_home, python)
-    other = None if here else doctors.elsewhere(asked)
-    if other is not None:
-        raise typer.Exit(doctors.delegate(other, asked))
-    sections = doctors.examine(asked)
-    show(sections)
-    wrong = any(section.is_wrong for section in sections)
-    typer.echo("\nSomething is WRONG: see above." if wrong else "\nNothing is wrong.")
-    raise typer.Exit(1 if wrong else 0)
-
-
+app.command()(doctor)
 app.command()(explain)
 app.command()(simulate)
 app.command()(pipeline)
@@ -94,11 +82,7 @@ app.command()(report)
 @app.command()
 def install(kafka_home: KafkaHome) -> None:
     """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
-    try:
-        done = install_jar(kafka_home)
-    except OSError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
+    done = install_jar(kafka_home)
     typer.echo(f"Installed {done.jar}")
     for old in done.replaced:
         typer.echo(f"  instead of {old.path.name} (quotahost {old.quotahost})")
@@ -108,13 +92,6 @@ def install(kafka_home: KafkaHome) -> None:
 
 
 @app.command()
-def properties(
-    into: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Renew the table in this Markdown file instead.")
-    ] = None,
-) -> None:
+def properties() -> None:
     """Print the table of all properties, in Markdown."""
-    if into is None:
-        typer.echo(properties_table(), nl=False)
-    else:
-        into.write_text(with_table(into.read_text(encoding="utf-8"), properties_table()), encoding="utf-8")
+    typer.echo(properties_table(), nl=False)

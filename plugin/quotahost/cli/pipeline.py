@@ -1,70 +1,59 @@
-"""``quotahost pipeline``: the Spark pipeline, on this machine or as a line for spark-submit."""
+"""``quotahost pipeline``: runs the Spark pipeline on this machine, or prints the line for spark-submit.
+
+The command's options are those of :class:`quotahost.pipeline.options.Options`, which names, describes and checks each.
+Only the work itself needs Spark, so the help works without the extra ``spark``. Next: :mod:`quotahost.pipeline.main`.
+"""
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from pydantic.fields import FieldInfo
 
-Text = str | None
-_KAFKA = "Properties file of Kafka's Java client: security.protocol, ssl.*, sasl.*"
+from quotahost.pipeline.options import Options, as_text, options
 
 
-def pipeline(
-    bootstrap: Annotated[Text, typer.Option(help="bootstrap.servers of the cluster with the topics.")] = None,
-    checkpoint: Annotated[Text, typer.Option(help="Directory of Spark's checkpoint.")] = None,
-    master: Annotated[Text, typer.Option(help="Spark's master [default: local[2]].")] = None,
-    print_submit: Annotated[bool, typer.Option(help="Print the spark-submit line, and end.")] = False,
-    kafka_config: Annotated[Path | None, typer.Option(metavar="FILE", help=_KAFKA)] = None,
-    cluster: Annotated[Text, typer.Option(help="Cluster of snapshots that don't name theirs.")] = None,
-    snapshots_topic: Annotated[Text, typer.Option(help="Topics of snapshots, comma-separated.")] = None,
-    cluster_volumes_topic: Annotated[Text, typer.Option(help="Topic to publish to.")] = None,
-    refused_topic: Annotated[Text, typer.Option(help="Dead-letter topic.")] = None,
-    usage_topic: Annotated[Text, typer.Option(help="Topic of usage by client.")] = None,
-    shares_topic: Annotated[Text, typer.Option(help="Topic of shares of cluster quotas.")] = None,
-    tick_topic: Annotated[Text, typer.Option(help="Topic by which time passes if nothing comes.")] = None,
-    interval: Annotated[Text, typer.Option(help="Least time between batches [default: 50ms].")] = None,
-    tick: Annotated[Text, typer.Option(help="How often to publish if nothing comes [default: 5s].")] = None,
-    validity: Annotated[Text, typer.Option(help="How old a snapshot may be [default: 1m].")] = None,
-    expiry: Annotated[Text, typer.Option(help="How long a silent broker is listed [default: 1d].")] = None,
-    fill_window: Annotated[Text, typer.Option(help="How far a fill rate looks back [default: 1m].")] = None,
-    batch: Annotated[int | None, typer.Option(help="Most records in a batch [default: 500000].")] = None,
-    history: Annotated[Text, typer.Option(metavar="DIR", help="Keep every reading there as Parquet.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port for Prometheus; off without.")] = None,
-    metrics_address: Annotated[Text, typer.Option(help="Where it listens [default: 127.0.0.1].")] = None,
-) -> None:
+def pipeline(*, print_submit: bool, **given: object) -> None:
     """Run the pipeline that turns all brokers' snapshots into one record of each cluster.
 
     Every option can also be set in the environment, as QUOTAHOST_PIPELINE_BOOTSTRAP and so on; secrets belong into
     the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
     """
-    given = {name: value for name, value in locals().items() if name != "print_submit"}
     try:
-        _run(given, print_submit)
+        from quotahost.pipeline import main, submit
     except ModuleNotFoundError as missing:
-        if (missing.name or "").split(".")[0] not in ("pyspark", "py4j", "pydantic_settings"):
+        if (missing.name or "").split(".")[0] not in ("pyspark", "py4j"):
             raise
         _end("the pipeline needs Spark: pip install 'quotahost[spark]'")
-
-
-def _run(given: dict[str, object], print_submit: bool) -> None:
-    from quotahost.pipeline import main
-    from quotahost.pipeline.options import OptionsError, options
-    from quotahost.pipeline.spark.connector import ConnectorError
-    from quotahost.pipeline.submit import submit_line
-
-    try:
-        chosen = options(**given)
-        if print_submit:
-            typer.echo(submit_line(chosen, chosen.master))
-            return
-        main.configure_logging()
-        main.run(chosen)
-    except (OptionsError, ConnectorError) as problem:
-        _end(str(problem))
+    chosen = options(**given)
+    if print_submit:
+        typer.echo(submit.submit_line(chosen, chosen.master))
+        return
+    main.configure_logging()
+    main.run(chosen)
 
 
 def _end(problem: str) -> None:
     typer.echo(problem, err=True)
     raise typer.Exit(2)
+
+
+def _parameter(name: str, kind: Any, default: Any, option: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+
+
+def _of_field(name: str, field: FieldInfo) -> Parameter:
+    """An option of the command, None where it isn't given; the model converts and checks what typer doesn't."""
+    kind: Any = field.annotation if field.annotation in (int, int | None, Path | None) else str
+    default = not field.is_required() and field.default is not None and as_text(field.default)
+    return _parameter(name, kind | None, None, typer.Option(help=field.description, show_default=default))
+
+
+_SUBMIT = _parameter("print_submit", bool, False, typer.Option(help="Print the spark-submit line, and end."))
+# Typer reads a command's options from its signature.
+pipeline.__signature__ = Signature(  # type: ignore[attr-defined]
+    [_SUBMIT, *(_of_field(name, field) for name, field in Options.model_fields.items() if name != "kafka")]
+)

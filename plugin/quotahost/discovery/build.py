@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context, Role
-from quotahost.api.context import LoadedPlugin
+from quotahost.api import Broker, Context, Disks, Metrics, Role
+from quotahost.api.context import LoadedPlugin, no_disks, nobody_asks
 from quotahost.discovery.entry_points import (
     Found,
     PluginError,
@@ -80,16 +80,24 @@ def build(
     name: str,
     settings: Settings,
     node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
+    broker: Broker,
+    metrics: Metrics,
+    answers_changed: Callable[..., None] = nobody_asks,
+    open_disks: Callable[[], Disks] = no_disks,
+    section: Any = None,
 ) -> LoadedPlugin:
     """Load the plugin, validate its own settings, construct it and check that it can take the role.
+
+    ``section`` is what :func:`plugin_settings` returned, where the caller has validated the settings already.
 
     Raises:
         PluginError: it can't be loaded or constructed, or lacks a method of its role.
         SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
     """
-    return construct(role, name, load(role, name), settings, node_id, answers_changed, broker)
+    entry = load(role, name)
+    return construct(
+        role, name, entry, settings, node_id, broker, metrics, answers_changed, open_disks, section
+    )
 
 
 def construct(
@@ -98,20 +106,31 @@ def construct(
     entry: Any,
     settings: Settings,
     node_id: int,
-    answers_changed: Callable[..., None] | None = None,
-    broker: Broker | None = None,
+    broker: Broker,
+    metrics: Metrics,
+    answers_changed: Callable[..., None] = nobody_asks,
+    open_disks: Callable[[], Disks] = no_disks,
+    section: Any = None,
 ) -> LoadedPlugin:
     """As :func:`build`, for an entry (class or function) that is loaded already.
 
     Raises:
         PluginError, SettingsError: see build.
     """
-    own = own_settings(role, name, settings, entry)
+    own = own_settings(role, name, settings, entry) if section is None else section
     log = logging.getLogger(f"quotahost.plugin.{name}")
-    more: dict[str, Any] = {"answers_changed": answers_changed, "broker": broker}
-    more = {key: value for key, value in more.items() if value is not None}
     with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(name, own, settings, node_id, log, **more)
+        context = Context(
+            name,
+            own,
+            settings,
+            node_id,
+            log,
+            answers_changed,
+            open_disks=open_disks,
+            broker=broker,
+            metrics=metrics,
+        )
         plugin = entry(context)
     with failing(role, name, "is not fit for its role"):
         return LoadedPlugin(role, checked(role, plugin), context)

@@ -12,13 +12,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from quotahost.api import Role
+from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import SettingsError
 from quotahost.text import nearest, redact
 
 # TODO(merge) Whether an object can take a role, by the Protocols of :mod:`quotahost.api.roles`.
 
 
-class PluginError(RuntimeError):
+class PluginError(QuotahostError):
     """A plugin that can't be had: its role and name, what failed, and what to do."""
 
     def __init__(self, role: Role, name: str, failed: str) -> None:

@@ -18,6 +18,7 @@ from quotahost.host.loop import Host
 from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
 from quotahost.model import ClientUsage, LogDir, QuotaType
 from quotahost.settings.broker import Settings
+from quotahost.throttling.quota_window import quota_window
 
 _MILLIS = 1000
 
@@ -69,7 +70,8 @@ class JavaShim:
             settings.mode == "shadow",
             self._doubles([math.nan if rate is None else rate for rate in rates]),
         )
-        self._table.configureRamp(self._window_ms(), int(settings.max_mute.total_seconds() * _MILLIS))
+        window, max_mute = quota_window(self.broker()), settings.max_mute.total_seconds()
+        self._table.configureRamp(int(window * _MILLIS), int(max_mute * _MILLIS))
         self._host.configureInbox(settings.inbox_max)
         self._host.configureLease(
             int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)
@@ -138,7 +140,7 @@ class JavaShim:
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self._gauges.set(type, name, attribute, value)
 
-    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         self._gauges.add(type, name, attribute, by)
 
     def forget(self, type: str, name: str) -> None:
@@ -161,12 +163,6 @@ class JavaShim:
 
     def log(self, logger: str, level: int, message: str) -> None:
         self._host.log(logger, level, message)
-
-    def _window_ms(self) -> int:
-        """How far back Kafka looks for a quota: quota.window.num samples and the one being filled (SampledStat)."""
-        broker = self.broker()
-        number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
-        return (int(number) + 1) * int(size) * _MILLIS
 
     def detach(self) -> None:
         with suppress(RuntimeError):  # the JVM is gone, and the thread's place there with it

@@ -1,72 +1,43 @@
-"""``quotahost.api.Broker`` by way of the shim, as plugins in a broker have it."""
+"""``quotahost.api.Broker`` for the plugins of a broker: most questions go to the shim as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from quotahost.host.exemptions import node_id, own_client_id
 from quotahost.host.shim import Shim
-from quotahost.model import ClientUsage, LogDir
 from quotahost.settings.broker import Settings
 
 
 class HostBroker:
-    """Asks the shim; ``settings`` are those in force, replaced when they change."""
+    """Asks the shim; ``settings`` are those in force, which the host replaces when they change."""
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
         """``settings`` bring ``kafka.*`` and ``static.kafka.admin.*``."""
         self._shim, self.settings = shim, settings
         self._properties = shim.broker()
+        self.registered, self.log_dirs = shim.registered, shim.log_dirs
+        self.offline_log_dirs, self.usage = shim.offline_log_dirs, shim.usage
+        self.thread_ends = shim.detach
 
     def properties(self) -> Mapping[str, str]:
-        """See Broker."""
+        """Read once, at the start: none of them changes while the broker runs."""
         return self._properties
 
     def client_config(self) -> dict[str, str]:
-        """See Broker; an address of ``kafka.*`` replaces the broker's own, and its security, as a whole."""
+        """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""
         own = {name: value.get_secret_value() for name, value in self.settings.kafka.items()}
         config = own if "bootstrap.servers" in own else {**self._client(), **own}
         return {"client.id": own_client_id(node_id(self._properties)), **config}
 
     def _client(self) -> dict[str, str]:
-        """As ``static.kafka.admin.*`` says, in librdkafka's names, or else as this broker itself."""
+        """``static.kafka.admin.*`` in librdkafka's names or, if there is none, as this broker itself connects."""
         admin = {name: value.get_secret_value() for name, value in self.settings.kafka_admin.items()}
         if not admin:
             return self._shim.client_config()
         made = self._shim.librdkafka(admin)
-        made.pop("client.id", None)  # by our own the plugins' client is known where nobody authenticates
+        # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
+        made.pop("client.id", None)
         if "bootstrap.servers" not in made:
             made["bootstrap.servers"] = self._shim.client_config()["bootstrap.servers"]
         return made
-
-    def registered(self) -> dict[int, bool]:
-        """See Broker."""
-        return self._shim.registered()
-
-    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        """See Broker."""
-        return self._shim.log_dirs(brokers)
-
-    def offline_log_dirs(self) -> tuple[str, ...]:
-        """See Broker."""
-        return self._shim.offline_log_dirs()
-
-    def usage(self, most: int) -> list[ClientUsage]:
-        """See Broker."""
-        return self._shim.usage(most)
-
-    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """See Broker."""
-        self._shim.gauge(type, name, attribute, value)
-
-    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """See Broker."""
-        self._shim.count(type, name, attribute, by)
-
-    def forget(self, type: str, name: str) -> None:
-        """See Broker."""
-        self._shim.forget(type, name)
-
-    def thread_ends(self) -> None:
-        """See Broker."""
-        self._shim.detach()

@@ -1,22 +1,30 @@
-"""The Prometheus endpoint: what the catalogue of metrics names, as the shim last told it."""
+"""The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, as Java last reported them.
+
+A thread reads all numbers from Java once a second and keeps them; a scrape is answered from what was kept, because a
+scrape's thread that called Java would stay attached to the JVM.
+"""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from quotahost.background import Periodic, start_daemon
 from quotahost.host.messages import Gauge
 from quotahost.metrics import CATALOGUE, Kind
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError
 
+INTERVAL: Final = 1.0  # seconds between readings
+
 
 class _Collect(Collector):
-    """Reads the shim's numbers on its own schedule: a scrape never enters Java."""
+    """Makes Prometheus metrics of the newest numbers."""
 
     def __init__(self) -> None:
         self.latest: list[Gauge] = []
@@ -33,44 +41,33 @@ class _Collect(Collector):
 
 
 class Exporter:
-    """The Prometheus endpoint. Reads the numbers on a thread of its own, so that no scrape enters Java."""
+    """The HTTP server, and the thread that reads the numbers."""
 
     def __init__(
-        self,
-        address: str,
-        port: int,
-        gauges: Callable[[], list[Gauge]],
-        detach: Callable[[], None],
-        interval: float = 1.0,
+        self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]
     ) -> None:
-        """Serve what ``gauges`` gives, read every ``interval`` seconds.
+        """Serve what ``gauges`` returns; the thread that calls it calls ``detach`` as its last act.
 
         Raises:
             OSError: the address can't be bound.
         """
-        self._gauges, self._detach, self._interval = gauges, detach, interval
-        self._stop = threading.Event()
-        self._collect = _Collect()
+        self._gauges, self._collect = gauges, _Collect()
         registry = CollectorRegistry()
         registry.register(self._collect)
         self._server, self._serving = start_http_server(port, address, registry)
-        self._reading = threading.Thread(target=self._read, name="quotahost-metrics", daemon=True)
-        self._reading.start()
+        self._reading = Periodic(
+            "metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach)
+        )
 
     def close(self) -> None:
         """Give the port back and end both threads."""
-        self._stop.set()
         self._server.shutdown()
         self._server.server_close()
         self._serving.join(1)
-        self._reading.join(1)
+        self._reading.close(1)
 
     def _read(self) -> None:
-        while True:
-            self._collect.latest = self._gauges()
-            if self._stop.wait(self._interval):
-                break
-        self._detach()
+        self._collect.latest = self._gauges()
 
 
 def exporter(

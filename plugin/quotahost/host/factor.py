@@ -1,245 +1,140 @@
-"""Source, policy, factor, table: how much of the quotas is left right now."""
+"""Decides which factor applies, and puts it into the table.
+
+``judgement`` says how much of the quotas is left as far as is known; here the unknown is added: the last factor holds
+on for some time, then ``fallback.action`` applies. From here the factor goes through the shim to Java's QuotaTable,
+which multiplies the quotas with it and closes the fence at 0, and the cause to the metrics.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
-from quotahost.api import QuotaPolicy
-from quotahost.host.guard import Failed, Guard
-from quotahost.host.plugins import Lineup
+from quotahost.host.guard import Guard
+from quotahost.host.judgement import OPEN, Judge, Judgement
+from quotahost.host.plugins import PluginSet
 from quotahost.host.shim import Shim
-from quotahost.model import ClusterVolumes, Factor, State, Volume
+from quotahost.model import Factor, State
 from quotahost.settings.broker import Settings
-from quotahost.text import printable
-
-# TODO(merge) The policy asked for every volume: the smallest factor holds, also while it fails for some of
-#   them.
-
-# TODO(merge) Says once, soon after the start, when no fence stands that could hold a PAUSE.
-
 
 log = logging.getLogger("quotahost.factor")
 
-
-STEP: Final = 0.01  # a smaller change isn't worth the scan of all sensors that Kafka answers it with,
-
-
-SHARE: Final = 0.1  # unless it is a tenth of the factor: near the hard limit small steps are large ones
-
-
-_OPEN: Final = Factor(1.0)
-
-
-_LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What one read gave: the factor of what is known, and why the rest isn't, "" if there is no rest.
-
-    ``patience`` is how long in seconds the rest may stay unknown before ``fallback.action`` holds.
-    """
-
-    factor: Factor
-    unknown: str = ""
-    patience: float = 0.0
+# A smaller change of the factor isn't worth the scan of all sensors by which Kafka takes it over, unless it is a tenth
+# of the factor: near the hard limit small steps are large ones.
+STEP: Final = 0.01
+SHARE: Final = 0.1
+_SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
 
 
 class FactorLoop:
-    """Reads the factor source when it is due and hands on a factor that differs by a step.
+    """Reads the factor source when it is due, and decides.
 
-    A volume at its hard limit counts whatever else is unknown. While a source fails, the last factor holds for
-    ``validity``, and one that has just started is waited for, for ``startup.grace``; then, or at once where the
-    source itself says that a broker or volume is unknown, ``fallback.action`` holds for the rest.
+    A volume at its hard limit counts, whatever else is unknown. While a source fails, the last factor holds for
+    ``validity``; a source that has just started is waited for, for ``startup.grace``. After that ``fallback.action``
+    applies to the rest, and at once where the source itself says that a broker or volume is unknown.
     """
 
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
         """``clock`` in seconds, monotonic."""
-        self._shim, self._guard, self._clock = shim, guard, clock
-        self._due = clock()
-        self._started = clock()
-        self._known_at: float | None = None
-        self._known = _OPEN
-        self._told: ClusterVolumes | None = None
-        self._judged = _OPEN
-        self._factor = _OPEN
-        self._cause = ""
+        self._shim, self._clock = shim, clock
+        self._judge = Judge(guard)
+        self._in_force = FactorInForce(shim)
+        self._due = self._started = clock()
+        self._known_at: float | None = None  # None: nothing has been known since the start
+        self._known = OPEN
         self._lacking = False
         shim.gauge("Factor", "", "LackOfData", 0.0)
-        shim.count("Factor", "", "Transitions", 0.0)
 
-    @property
-    def due(self) -> float:
-        """When the source is to be read next, on the clock."""
-        return self._due
-
-    def step(self, lineup: Lineup, settings: Settings) -> None:
+    def step(self, plugins: PluginSet, settings: Settings) -> None:
         """Read the source, if there is one and it is due."""
         now = self._clock()
         if now < self._due:
             return
         self._due = now + settings.factor_interval.total_seconds()
-        if lineup.factor_source() is None:
-            self._nothing_to_know(now)
-            return
-        read = self._read(lineup, settings)
-        self._publish(self._decide(read, now, settings))
-
-    def _nothing_to_know(self, now: float) -> None:
-        """A source that comes later starts then, and is waited for from then on."""
-        self._started, self._known_at = now, None
-        self._lack(False)
-        self._publish(_OPEN)
-
-    # ---- what holds ----
-
-    def _decide(self, read: _Read, now: float, settings: Settings) -> Factor:
-        if not read.unknown:
-            self._known_at, self._known = now, read.factor
-            self._lack(False)
-            return read.factor
-        since = self._started if self._known_at is None else self._known_at
-        if read.patience and now - since <= read.patience:
-            self._lack(False)
-            held = self._at_start(read, settings) if self._known_at is None else self._known
-            return _smaller(read.factor, held)
-        self._lack(True)
-        action = State(settings.fallback_action)
-        value = 0.0 if action is State.PAUSE else 1.0
-        return _smaller(Factor(value, f"fallback.action={action}: {read.unknown}"), read.factor)
-
-    def _at_start(self, read: _Read, settings: Settings) -> Factor:
-        """A fence can stop writes for the moment until the disks are known, and no client is muted by it."""
-        if settings.fallback_action is State.PAUSE and self._shim.fence():
-            return Factor(0.0, f"waiting at the start: {read.unknown}")
-        return _OPEN
-
-    def _lack(self, lacking: bool) -> None:
-        if lacking != self._lacking:
-            self._lacking = lacking
-            self._shim.gauge("Factor", "", "LackOfData", float(lacking))
-
-    # ---- what the source says ----
-
-    def _read(self, lineup: Lineup, settings: Settings) -> _Read:
-        source = lineup.factor_source()
-        assert source is not None
-        name, plugin = source
-        told = self._guard.call(name, "read()", _LAST_FACTOR_HOLDS, plugin.read)
-        grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
-        patience = grace if self._known_at is None else validity
-        if isinstance(told, ClusterVolumes):
-            factor, failed = self._judge(told, lineup)
-            if told.unknown:
-                return _Read(factor, "; ".join(told.unknown[:3]) + (" ..." if len(told.unknown) > 3 else ""))
-            return _Read(factor, failed or told.waiting, patience if failed else grace)
-        if isinstance(told, Factor):
-            return _Read(told)
-        if told is not None and not isinstance(told, Failed):
-            problem = TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {told!r}")
-            self._guard.report(name, "read()", _LAST_FACTOR_HOLDS, problem)
-        return _Read(_OPEN, f"factor source {name} doesn't know", patience)
-
-    def _judge(self, told: ClusterVolumes, lineup: Lineup) -> tuple[Factor, str]:
-        """The smallest factor of all volumes, and "" or that the policy fails for some of them."""
-        policy = lineup.policy()
-        if policy is None:
-            return _OPEN, ""
-        name, plugin = policy
-        if told is self._told and not getattr(plugin, "depends_on_time", False):
-            return self._judged, ""
-        smallest = Smallest(plugin)
-        answer = self._guard.call(
-            name, "quota_factor()", _LAST_FACTOR_HOLDS, lambda: smallest.judge(told.volumes)
-        )
-        if isinstance(answer, Failed):
-            self._told = None
-            return smallest.factor(), f"the policy {name} fails"
-        self._told, self._judged = told, smallest.factor()
-        return self._judged, ""
+        source = plugins.factor_source()
+        if source is None:
+            # A source that is configured later starts then, and is waited for from then on.
+            self._started, self._known_at = now, None
+            self._set_lacking(False)
+            self._in_force.replace(OPEN)
+        else:
+            starting = self._known_at is None
+            judgement = self._judge.judge(source, plugins.policy(), settings, starting)
+            self._in_force.replace(self._decide(judgement, now, settings))
 
     def forget(self) -> None:
         """The plugins or their settings have changed: judge anew."""
-        self._told = None
+        self._judge.forget()
 
-    # ---- to the table ----
+    def _decide(self, judgement: Judgement, now: float, settings: Settings) -> Factor:
+        if not judgement.unknown:
+            self._known_at, self._known = now, judgement.factor
+            self._set_lacking(False)
+            return judgement.factor
+        since = self._started if self._known_at is None else self._known_at
+        if judgement.patience and now - since <= judgement.patience:
+            self._set_lacking(False)
+            last = self._at_start(judgement, settings) if self._known_at is None else self._known
+            return _smaller(judgement.factor, last)
+        self._set_lacking(True)
+        action = State(settings.fallback_action)
+        value = 0.0 if action is State.PAUSE else 1.0
+        return _smaller(Factor(value, f"fallback.action={action}: {judgement.unknown}"), judgement.factor)
 
-    def _publish(self, factor: Factor) -> None:
-        last = self._factor
-        edge = factor.state is not last.state
-        change = abs(factor.value - last.value)
-        if not edge and change < STEP and (change == 0 or change < SHARE * last.value):
-            self._because(factor.cause)
-            return
-        self._factor = factor
-        self._shim.set_factor(factor.value, factor.cause)
-        self._show(factor)
-        if edge:
-            self._shim.count("Factor", "", "Transitions", 1)
-            level = logging.WARNING if factor.state is not State.OPEN else logging.INFO
-            log.log(level, "%s -> %s: factor %.2f (%s)", last.state, factor.state, factor.value, factor.cause)
+    def _at_start(self, judgement: Judgement, settings: Settings) -> Factor:
+        """PAUSE where a fence turns writes back for the moment; without one a PAUSE would mute clients for longer."""
+        if settings.fallback_action is State.PAUSE and self._shim.fence():
+            return Factor(0.0, f"waiting at the start: {judgement.unknown}")
+        return OPEN
 
-    def _because(self, reason: str) -> None:
-        """The factor in force stays, and has another cause from now on."""
-        if reason != self._factor.cause:
-            self._factor = Factor(self._factor.value, reason)
-            self._shim.set_factor(self._factor.value, reason)
-            self._show(self._factor)
-
-    def _show(self, factor: Factor) -> None:
-        """The cause stands in the metrics while the factor is below 1."""
-        if self._cause:
-            self._shim.forget("Cause", self._cause)
-        self._cause = factor.cause if factor.value < 1 else ""
-        if self._cause:
-            self._shim.gauge("Cause", self._cause, "Factor", factor.value)
+    def _set_lacking(self, lacking: bool) -> None:
+        if lacking != self._lacking:
+            self._lacking = lacking
+            self._shim.gauge("Factor", "", "LackOfData", float(lacking))
 
 
 def _smaller(one: Factor, other: Factor) -> Factor:
     return one if one.value <= other.value else other
 
 
-class Smallest:
-    """The volume with the smallest factor among those that the policy can judge."""
+class FactorInForce:
+    """The factor in Java's table, its cause in the metrics, and its changes of state in the log."""
 
-    def __init__(self, policy: QuotaPolicy) -> None:
-        """Nothing has been asked yet."""
-        self._policy = policy
-        self._least: tuple[float, Volume] | None = None
+    def __init__(self, shim: Shim) -> None:
+        self._shim = shim
+        self._factor = OPEN
+        self._shown = ""
+        shim.count("Factor", "", "Transitions", 0.0)
 
-    def judge(self, volumes: Iterable[Volume]) -> None:
-        """Ask for each; the first failure is raised when all have been asked."""
-        failure: BaseException | None = None
-        for volume in volumes:
-            try:
-                value = Factor(self._policy.quota_factor(volume)).value
-            except BaseException as error:
-                failure = failure or error
-            else:
-                if self._least is None or value < self._least[0]:
-                    self._least = value, volume
-        if failure is not None:
-            raise failure
+    def replace(self, new: Factor) -> None:
+        """Put a factor into the table, if it differs by a step or in state; else at most its cause."""
+        last = self._factor
+        transition = new.state is not last.state
+        change = abs(new.value - last.value)
+        if not transition and change < STEP and (change == 0 or change < SHARE * last.value):
+            new = Factor(last.value, new.cause)
+            if new.cause == last.cause:
+                return
+        self._factor = new
+        self._shim.set_factor(new.value, new.cause)
+        self._show_cause()
+        if transition:
+            self._shim.count("Factor", "", "Transitions", 1)
+            level = logging.INFO if new.state is State.OPEN else logging.WARNING
+            log.log(level, "%s -> %s: factor %.2f (%s)", last.state, new.state, new.value, new.cause)
 
-    def factor(self) -> Factor:
-        """Of that volume; OPEN if there is none."""
-        if self._least is None:
-            return Factor(1.0)
-        value, volume = self._least
-        return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}")
-
-
-log = logging.getLogger("quotahost.factor")
-
-
-_SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
+    def _show_cause(self) -> None:
+        """The cause stands in the metrics while the factor is below 1."""
+        if self._shown:
+            self._shim.forget("Cause", self._shown)
+        self._shown = self._factor.cause if self._factor.value < 1 else ""
+        if self._shown:
+            self._shim.gauge("Cause", self._shown, "Factor", self._factor.value)
 
 
-class FenceCheck:
-    """Looks once for a fence, when there is a factor source and the broker has settled."""
+class MissingFenceWarning:
+    """Warns once, soon after the start, if a factor source may pause writes and no fence could hold that."""
 
     def __init__(self, shim: Shim, clock: Callable[[], float]) -> None:
         """``clock`` in seconds, monotonic."""
@@ -248,7 +143,7 @@ class FenceCheck:
         self._done = False
 
     def step(self, has_source: bool, settings: Settings) -> None:
-        """Look, if it is time and there is something to hold."""
+        """Look for the fence, if it is time and there is something to hold."""
         if self._done or not has_source or settings.mode == "shadow" or self._clock() < self._at:
             return
         self._done = True

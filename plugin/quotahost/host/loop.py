@@ -1,4 +1,10 @@
-"""The host: inbox to suppliers to table; factor source to policy to table; tasks on their periods."""
+"""The host: everything that happens on the one Python thread that answers for a broker.
+
+In each round the host takes new clients and events from Java's inbox, has the suppliers asked (``resolver``) and puts
+their answers into Java's table, and has the factor source read when that is due (``factor``). Taking renews the lease;
+a host that hangs in a plugin loses it, and Java applies the fallback. Events bring Kafka's client quotas, the cluster,
+and live changes of properties.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +12,23 @@ import gc
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Final
 
-from quotahost.discovery import build as discovery
+from quotahost.discovery.build import models
 from quotahost.discovery.entry_points import PluginError
-from quotahost.host import plugins as lineup
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions
+from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import exporter
-from quotahost.host.factor import FactorLoop, FenceCheck
+from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
-from quotahost.host.plugins import Lineup, Member
-from quotahost.host.resolver import Changes, Resolver, asks, failures
-from quotahost.host.scheduler import TaskRunner
+from quotahost.host.notifier import Notifier
+from quotahost.host.plugins import Builder, PluginSet, Sections, adopt, close
+from quotahost.host.resolver import ChangedAnswers, Resolver
+from quotahost.host.scheduler import Scheduler
 from quotahost.host.shim import Shim
-from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType
 from quotahost.settings.broker import Settings, live_properties, read_properties
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.strimzi.translation import Note, Translation
@@ -34,6 +40,16 @@ TICK: Final = 1.0  # seconds between calls of a supplier's tick()
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
 
 
+@dataclass(frozen=True, slots=True)
+class _Valid:
+    """Properties in which nothing is wrong, and what they mean."""
+
+    given: dict[str, str]
+    settings: Settings
+    translation: Translation
+    sections: Sections
+
+
 class Host:
     """One life of the Python host, on the shim's host thread."""
 
@@ -41,34 +57,43 @@ class Host:
         """``clock`` in seconds, monotonic."""
         self._shim, self._clock = shim, clock
         self._guard = Guard(shim)
-        self._changes = Changes()
-        self._tasks = TaskRunner(self._guard, shim.detach)
+        self._changed = ChangedAnswers()
+        self._notifier = Notifier(self._guard)
+        self._scheduler = Scheduler(self._guard, shim.detach)
         self._factor = FactorLoop(shim, self._guard, clock)
-        self._fence = FenceCheck(shim, clock)
-        self._client_quotas: dict[tuple[QuotaType, QuotaEntity], ClientQuotaChange] = {}
-        self._cluster: Cluster | None = None
+        self._missing_fence = MissingFenceWarning(shim, clock)
+        self._plugins = PluginSet(())
         self._retry_at: float | None = None
         self._tick_at = clock()
-        self._broker = shim.broker()
-        self._noted: set[Note] = set()
+        self._logged: set[Note] = set()
+        self._valid: _Valid | None = None
 
     def run(self) -> None:
-        """Start the plugins, tell the shim, and serve until it closes."""
+        """Start the plugins, report to the shim that they are ready, and serve until it closes."""
         try:
             settings, translation = read_properties(self._shim.properties())
-            self._note(translation)
+            self._log_notes(translation)
             self._shim.starting(settings.start_timeout.total_seconds())
-            self._asked = HostBroker(self._shim, settings)
-            new = self._build(settings)
+            self._broker = HostBroker(self._shim, settings)
+            self._disks = DiskMonitor(
+                self._broker,
+                self._shim,
+                node_id(self._broker.properties()),
+                lambda: self._broker.settings,
+                self._clock,
+            )
+            self._builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started)
+            sections = self._builder.validate(settings)
+            plugins = self._builder.build(settings, sections)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
         except (SettingsError, PluginError) as problem:
             self._shim.refuse(str(problem))
             return
-        self._install(settings, new, None)
+        self._install(settings, sections, plugins)
         gc.collect()
-        gc.freeze()  # what was imported stays: no full collection needs to look at it again
-        self._shim.ready(live_properties(settings, discovery.models(settings)))
-        log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in new.suppliers()))
+        gc.freeze()  # imported modules stay: no full collection needs to look at them again
+        self._shim.ready(live_properties(settings, models(settings)))
+        log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in plugins.suppliers()))
         try:
             self._serve()
         finally:
@@ -80,19 +105,19 @@ class Host:
         while not self._shim.closing():
             batch = self._shim.take(TAKE)
             for event in batch.events:
-                self._event(event)
+                self._handle(event)
             self._tick()
             self._ask_again()
             self._resolve(batch)
-            self._factor.step(self._lineup, self._settings)
-            self._fence.step(self._lineup.factor_source() is not None, self._settings)
+            self._factor.step(self._plugins, self._settings)
+            self._missing_fence.step(self._plugins.factor_source() is not None, self._settings)
 
     def _resolve(self, batch: Batch) -> None:
         if not batch.clients:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
-        if failures(answers) and self._retry_at is None:
+        if answers.incomplete and self._retry_at is None:
             self._retry_at = self._clock() + RETRY
 
     def _tick(self) -> None:
@@ -100,23 +125,24 @@ class Host:
         if now < self._tick_at:
             return
         self._tick_at = now + TICK
-        for name, supplier in self._lineup.suppliers():
+        for name, supplier in self._plugins.suppliers():
             if callable(tick := getattr(supplier, "tick", None)):
                 self._guard.call(name, "tick()", "its answers stay as they were", tick)
 
     def _ask_again(self) -> None:
-        for principal, client_id in self._changes.take():
+        """Resolve known clients once more: those whose answers changed, and those whose supplier failed."""
+        for principal, client_id in self._changed.take():
             self._resolve(self._shim.known(principal, client_id))
         if self._retry_at is not None and self._clock() >= self._retry_at:
             self._retry_at = None
             self._resolve(self._shim.unresolved())
-            if self._retry_at is None:
-                for name, _ in self._lineup.suppliers():
+            if self._retry_at is None:  # nobody failed this time
+                for name, _ in self._plugins.suppliers():
                     self._guard.heal(name, "quota()")
 
     # ---- events ----
 
-    def _event(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         handlers: dict[str, Callable[[tuple[str, ...]], None]] = {
             "client-quota": self._on_client_quota,
             "cluster": self._on_cluster,
@@ -127,42 +153,20 @@ class Host:
             handler(event.fields)
 
     def _on_client_quota(self, fields: tuple[str, ...]) -> None:
-        change = client_quota(fields)
-        key = (change.quota_type, change.entity)
-        if change.rate is None:
-            self._client_quotas.pop(key, None)
-        else:
-            self._client_quotas[key] = change
-        self._tell(list(self._lineup), [change], None)
+        self._notifier.client_quota_changed(self._plugins, client_quota(fields))
 
     def _on_cluster(self, fields: tuple[str, ...]) -> None:
-        self._cluster = cluster(fields)
-        if self._exemptions.know(self._cluster):
+        now = cluster(fields)
+        if self._exemptions.know(now):
             self._exempt()
-            self._changes.add()
-        self._tell(list(self._lineup), [], self._cluster)
-
-    def _tell(self, members: list[Member], changes: list[ClientQuotaChange], now: Cluster | None) -> None:
-        for member in members:
-            for change in changes:
-                self._hand(member, "client_quota_changed", change)
-            if now is not None:
-                self._hand(member, "cluster_changed", now)
-
-    def _hand(self, member: Member, listener: str, news: object) -> None:
-        listen = getattr(member.plugin, listener, None)
-        if callable(listen):
-            self._guard.call(member.name, f"{listener}()", "it misses a change", partial(listen, news))
-
-    # ---- settings ----
+            self._changed.add()
+        self._notifier.cluster_changed(self._plugins, now)
 
     def _on_validate(self, fields: tuple[str, ...]) -> None:
         ticket, given = properties(fields)
         problem = None
         try:
-            settings = Settings.from_properties(given)
-            for role, name in discovery.configured(settings):
-                discovery.plugin_settings(role, name, settings)
+            self._validate(given)
         except (SettingsError, PluginError) as error:
             problem = str(error)
         self._shim.verdict(ticket, problem)
@@ -170,53 +174,59 @@ class Host:
     def _on_reconfigure(self, fields: tuple[str, ...]) -> None:
         _, given = properties(fields)
         try:
-            settings, translation = read_properties(given)
-            new = self._build(settings, self._lineup)
+            valid = self._validate(given)
+            plugins = self._builder.build(valid.settings, valid.sections, self._plugins)
         except (SettingsError, PluginError) as error:
             log.error("the new properties are refused and the old ones stay: %s", error)
             return
-        self._install(settings, new, self._lineup)
-        self._note(translation)
+        self._install(valid.settings, valid.sections, plugins)
+        self._log_notes(valid.translation)
         log.info("reconfigured")
 
-    def _note(self, translation: Translation) -> None:
-        """Say what Strimzi's own properties mean here, each sentence once."""
+    # ---- settings ----
+
+    def _validate(self, given: dict[str, str]) -> _Valid:
+        """Kafka has every change validated right before it applies it: validate the same properties once only."""
+        if self._valid is None or self._valid.given != given:
+            settings, translation = read_properties(given)
+            self._valid = _Valid(given, settings, translation, self._builder.validate(settings))
+        return self._valid
+
+    def _log_notes(self, translation: Translation) -> None:
+        """Log what Strimzi's own properties mean here, each sentence once."""
         for note in translation.notes:
-            if note not in self._noted:
-                self._noted.add(note)
+            if note not in self._logged:
+                self._logged.add(note)
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
-    def _build(self, settings: Settings, old: Lineup | None = None) -> Lineup:
-        return lineup.build(settings, self._asked, self._changes.add, old)
-
-    def _install(self, settings: Settings, new: Lineup, old: Lineup | None) -> None:
-        lineup.adopt(new, settings, self._guard)
-        fresh = lineup.gone(new, old) if old else list(new)
-        for member in fresh:
-            self._shim.plugin(member.name)
-        self._tell(fresh, list(self._client_quotas.values()), self._cluster)
-        self._exemptions = Exemptions(settings, self._broker)
-        if self._cluster:
-            self._exemptions.know(self._cluster)
+    def _install(self, settings: Settings, sections: Sections, plugins: PluginSet) -> None:
+        """Put plugins in the place of those that serve now, and close the ones that are not among them."""
+        old, self._plugins, self._settings = self._plugins, plugins, settings
+        adopt(plugins, settings, sections, self._guard)
+        new = plugins.without(old)
+        for plugin in new:
+            self._shim.plugin(plugin.context.name)
+        self._notifier.introduce(new)
+        self._exemptions = Exemptions(settings, self._broker.properties())
+        if self._notifier.cluster:
+            self._exemptions.know(self._notifier.cluster)
         self._exempt()
-        self._settings, self._lineup = settings, new
-        self._asked.settings = settings
+        self._broker.settings = settings
         self._factor.forget()
-        self._resolver = Resolver(
-            asks(new.suppliers()), self._exemptions, self._guard, settings.supplier_combine
-        )
+        suppliers = {name: supplier.quota for name, supplier in plugins.suppliers()}
+        self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine)
         self._shim.configure(settings)
-        self._tasks.set(new.tasks())
-        if old:
-            lineup.close(lineup.gone(old, new), self._guard)
-        self._changes.add()
+        self._scheduler.set(plugins.tasks())
+        close(old.without(plugins), self._guard)
+        self._changed.add()
 
     def _exempt(self) -> None:
         exempt = self._exemptions
         self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.brokers_anonymous)
 
     def _close(self) -> None:
-        self._tasks.close()
-        lineup.close(list(self._lineup), self._guard)
+        self._scheduler.close()
+        close(list(self._plugins), self._guard)
+        self._disks.close()
         if self._exporter:
             self._exporter.close()

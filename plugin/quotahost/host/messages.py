@@ -1,4 +1,9 @@
-"""The Java half as the host sees it: a Protocol, so that the host runs without a JVM in tests."""
+"""What the host and Java hand to each other, as Python values, and how Java writes it.
+
+Batches of clients and events come out of Java's inbox, answers go back into its table. Names may contain anything that
+a client sends, so a batch is lengths and text, not separators. ``bridge`` parses and sends these values; nothing here
+knows JPype.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
-from typing import Any
+from typing import Any, Final
 
 from quotahost.model import (
     DEFAULT,
@@ -22,24 +27,14 @@ from quotahost.model import (
     ScopeKind,
 )
 
-# TODO(merge) The fields of the inbox's events as values (org.quotahost.ClientQuotas, Inbox, Reconfiguration).
-
-
-# Codes of a scope on the way to the shim (org.quotahost.Scopes); the first four are ScopeKind's values.
-NEWCOMER = 4
-
-
-EXEMPT = 5
-
-
-GROUP = 16
+# Codes of a scope (org.quotahost.table.Scopes). Smaller codes are ScopeKind's values; GROUP + n is the group at n.
+NEWCOMER: Final = 4
+EXEMPT: Final = 5
+GROUP: Final = 16
 assert max(kind.value for kind in ScopeKind) < GROUP
 
-
-_U32 = struct.Struct(">I")
-
-
-_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_U32: Final = struct.Struct(">I")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +56,14 @@ class Batch:
 
 @dataclass(slots=True)
 class Answers:
-    """For each client of a batch and each quota type, in order: scope code, rate (NaN unlimited), source.
+    """The answers for a batch: one entry for each client and each quota type, in order.
 
-    A source is an index into ``suppliers``, which also holds the reasons of exemptions; -1 is nobody's answer.
+    Attributes:
+        codes: scope codes.
+        rates: per second; NaN is unlimited.
+        groups: names of the groups that scope codes refer to.
+        sources: who answered, as an index into ``suppliers``; -1 is nobody.
+        suppliers: names of suppliers, and reasons of exemptions.
     """
 
     codes: array[int] = field(default_factory=lambda: array("i"))
@@ -71,6 +71,11 @@ class Answers:
     groups: list[str] = field(default_factory=list)
     sources: array[int] = field(default_factory=lambda: array("i"))
     suppliers: Sequence[str] = ()
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a supplier failed, so that its client has to be resolved again."""
+        return NEWCOMER in self.codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +89,13 @@ class Gauge:
 
 
 def plain(field: str) -> str:
-    """The text of a field that org.quotahost.Escape made."""
+    """The text of a field that org.quotahost.util.Escape wrote."""
     text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\t" if m[2] == "t" else m[2], field)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def parse(data: bytes, handle: Any) -> Batch:
-    """A batch from its bytes (org.quotahost.Batch says how they are laid out)."""
+    """A batch from the bytes of org.quotahost.inbox.Batch, which documents the layout."""
     (count,) = _U32.unpack_from(data)
     lengths = array("I", data[_U32.size : (1 + count) * _U32.size])
     if sys.byteorder == "little":
@@ -106,8 +111,11 @@ def _events(texts: Iterator[str]) -> Iterator[Event]:
         yield Event(kind, tuple(islice(texts, int(next(texts)))))
 
 
+# ---- the fields of events: org.quotahost.inbox.ClientQuotas and Inbox, org.quotahost.host.Reconfiguration ----
+
+
 def client_quota(fields: tuple[str, ...]) -> ClientQuotaChange:
-    """Type, kind and name of the user, kind and name of the client-id, rate or "" for removed."""
+    """From "client-quota": type, kind and name of the user, kind and name of the client-id, rate or "" if removed."""
     quota_type, user_kind, user, client_kind, client_id, rate = fields
     entity = QuotaEntity(_name(user_kind, user), _name(client_kind, client_id))
     return ClientQuotaChange(QuotaType(quota_type), entity, float(rate) if rate else None)
@@ -120,12 +128,12 @@ def _name(kind: str, name: str) -> str | Default | None:
 
 
 def cluster(fields: tuple[str, ...]) -> Cluster:
-    """The cluster's id, then the ids of its brokers."""
+    """From "cluster": the cluster's id, then the ids of its brokers."""
     cluster_id, *brokers = fields
     return Cluster(cluster_id, frozenset(int(broker) for broker in brokers))
 
 
 def properties(fields: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """The ticket, then names and values of all properties in turn."""
+    """From "validate" and "reconfigure": the ticket, then names and values of all properties in turn."""
     ticket, *flat = fields
     return ticket, dict(zip(flat[::2], flat[1::2], strict=True))

@@ -1,82 +1,78 @@
-"""From clients to answers: exemptions first, then the suppliers in their order.
+"""From clients to answers: the exemptions first, then the suppliers in their order.
 
-The first answer counts or, with ``supplier.combine=most-constraining``, the smallest rate of all answers: unlimited is
-the largest, and of equal ones the first counts. Rates are compared as numbers, whoever shares them.
+By default the first supplier that answers gives the quota. With ``supplier.combine=most-constraining`` all are asked
+and the smallest rate holds, whatever scope shares it: unlimited is the largest, and of equal rates the first one
+holds. The answers go on through the shim to Java's QuotaTable. A client is resolved when it is first seen, and again
+when a plugin announces that its answers have changed, which ``ChangedAnswers`` collects.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from quotahost.host.exemptions import Exemptions, Reason
 from quotahost.host.guard import Guard
 from quotahost.host.messages import EXEMPT, GROUP, NEWCOMER, Answers
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
 
-# TODO(merge) Whose answers changed, told by plugins from any thread, taken by the host.
-
-
-Ask = Callable[[Client, QuotaType], Quota | None]
-
+Ask: TypeAlias = Callable[[Client, QuotaType], Quota | None]
+Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None for any
 
 _UNLIMITED: Final = math.nan
-
-
-_NOBODY: Final = -1
-
-
-_NO_ANSWER: Final = (ScopeKind.CLIENT.value, _UNLIMITED, _NOBODY)
-
-
+_NO_ANSWER: Final = (ScopeKind.CLIENT.value, _UNLIMITED, -1)  # no supplier has an opinion
 _EXEMPT_CODES: Final = [EXEMPT] * len(QUOTA_TYPES)
-
-
 _EXEMPT_RATES: Final = [_UNLIMITED] * len(QUOTA_TYPES)
+
+EVERYONE: Final[Whom] = (None, None)
+MOST_APART: Final = (
+    100  # announcements: beyond that one walk through all clients costs less than a walk for each
+)
 
 
 class Resolver:
-    """Asks the suppliers. A supplier that fails makes its client a newcomer, or keeps its last quota."""
+    """Asks the suppliers. If one fails, its client stays a newcomer, or Java keeps the client's last quota."""
 
     def __init__(
         self, suppliers: Mapping[str, Ask], exemptions: Exemptions, guard: Guard, combine: str = "first"
     ) -> None:
-        """Suppliers by name, in the order in which they are asked; ``combine`` as ``supplier.combine``."""
+        """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
         self._asks_all = combine == "most-constraining"
         self._suppliers = tuple((at, name, ask) for at, (name, ask) in enumerate(suppliers.items()))
         self._names = (*suppliers, *Reason)
         self._exempt_sources = {
             reason: [at] * len(QUOTA_TYPES) for at, reason in enumerate(Reason, len(suppliers))
         }
-        self._exempt = exemptions
+        self._exemptions = exemptions
         self._guard = guard
 
     def answers(self, clients: Sequence[Client]) -> Answers:
-        """A scope code, a rate and who gave it, for each client and quota type."""
+        """A scope code, a rate and its source, for each client and quota type."""
         answers = Answers()
         groups: dict[str, int] = {}
-        told: dict[str, int] = {}
+        combined: dict[str, int] = {}
         for client in clients:
-            if reason := self._exempt.reason(client):
+            if reason := self._exemptions.reason(client):
                 answers.sources.extend(self._exempt_sources[reason])
                 answers.codes.extend(_EXEMPT_CODES)
                 answers.rates.extend(_EXEMPT_RATES)
                 continue
             for quota_type in QUOTA_TYPES:
-                code, rate, source = self._one(client, quota_type, groups, told)
+                code, rate, source = self._resolve(client, quota_type, groups, combined)
                 answers.codes.append(code)
                 answers.rates.append(rate)
                 answers.sources.append(source)
         answers.groups.extend(groups)
-        answers.suppliers = (*self._names, *told)
+        answers.suppliers = (*self._names, *combined)
         return answers
 
-    def _one(
-        self, client: Client, quota_type: QuotaType, groups: dict[str, int], told: dict[str, int]
+    def _resolve(
+        self, client: Client, quota_type: QuotaType, groups: dict[str, int], combined: dict[str, int]
     ) -> tuple[int, float, int]:
+        """Code, rate and source; ``groups`` and ``combined`` number the texts that this batch needs."""
         given: list[tuple[float, int, Quota]] = []
         for at, name, ask in self._suppliers:
             try:
@@ -87,22 +83,21 @@ class Resolver:
                 if not self._asks_all:
                     return _scope_code(quota.scope, groups), rate, at
             except BaseException as error:  # see quotahost.host.guard
-                self._guard.report(
-                    name, "quota()", "its clients keep their last quota or stay newcomers", error
-                )
+                consequence = "its clients keep their last quota or stay newcomers"
+                self._guard.report(name, "quota()", consequence, error)
                 return NEWCOMER, _UNLIMITED, at
             given.append((math.inf if math.isnan(rate) else rate, at, quota))
-        return self._smallest(given, groups, told) if given else _NO_ANSWER
+        return self._most_constraining(given, groups, combined) if given else _NO_ANSWER
 
-    def _smallest(
-        self, given: list[tuple[float, int, Quota]], groups: dict[str, int], told: dict[str, int]
+    def _most_constraining(
+        self, given: list[tuple[float, int, Quota]], groups: dict[str, int], combined: dict[str, int]
     ) -> tuple[int, float, int]:
-        """The source is told with what the others would have given: tab-separated, for ``quotahost explain``."""
+        """The smallest. Its source names the others' rates after tabs, which ``quotahost explain`` shows."""
         _, at, quota = min(given, key=itemgetter(0))  # the first of several
         others = [f"{self._names[a]}={rate}" for rate, a, _ in given if a != at]
-        source = "\t".join([self._names[at], *others])
-        number = told.setdefault(source, len(self._names) + len(told)) if others else at
-        return _scope_code(quota.scope, groups), _rate(quota), number
+        text = "\t".join([self._names[at], *others])
+        source = combined.setdefault(text, len(self._names) + len(combined)) if others else at
+        return _scope_code(quota.scope, groups), _rate(quota), source
 
 
 def _rate(quota: Quota) -> float:
@@ -119,28 +114,12 @@ def _scope_code(scope: Scope, groups: dict[str, int]) -> int:
     return GROUP + groups.setdefault(scope.name, len(groups))
 
 
-def failures(answers: Answers) -> bool:
-    """Whether any client was left without an answer."""
-    return NEWCOMER in answers.codes
-
-
-def asks(suppliers: Iterable[tuple[str, object]]) -> dict[str, Ask]:
-    """Each supplier's bound ``quota`` by its name."""
-    return {name: supplier.quota for name, supplier in suppliers}  # type: ignore[attr-defined]
-
-
-EVERYONE: Final = (None, None)
-
-
-WORTH_TELLING_APART: Final = 100
-
-
-class Changes:
-    """Whose answers changed, as (principal, client-id), None for any. Filled from any thread."""
+class ChangedAnswers:
+    """For whom plugins have announced that their answers changed. Any thread adds, the host thread takes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._whom: set[tuple[str | None, str | None]] = set()
+        self._whom: set[Whom] = set()
 
     def add(self, principal: str | None = None, client_id: str | None = None) -> None:
         """``Context.answers_changed``.
@@ -154,8 +133,8 @@ class Changes:
         with self._lock:
             self._whom.add((principal, client_id))
 
-    def take(self) -> set[tuple[str | None, str | None]]:
-        """All so far; just EVERYONE if that is among them or they are too many to be worth telling apart."""
+    def take(self) -> set[Whom]:
+        """Everything since the last call; just EVERYONE if that is among it, or if it is more than MOST_APART."""
         with self._lock:
             whom, self._whom = self._whom, set()
-        return {EVERYONE} if EVERYONE in whom or len(whom) > WORTH_TELLING_APART else whom
+        return {EVERYONE} if EVERYONE in whom or len(whom) > MOST_APART else whom

@@ -1,68 +1,60 @@
-"""Tasks, each on a thread of its own, on their periods."""
+"""Runs each task on a thread of its own, so that a task which blocks holds up nobody else.
+
+Tasks such as ``publish-volumes`` wait for Kafka or for disks; the host thread must not. The loop hands over the tasks
+at the start and after each live change; a task that is no longer among them is stopped and closed.
+"""
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from quotahost.api import DataSourceTask
+from quotahost.background import Periodic, start_daemon
 from quotahost.host.guard import Guard
 
 log = logging.getLogger("quotahost.tasks")
-CLOSE_WITHIN: Final = 2.0  # seconds, all tasks together
+CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together
 
 
-class _Runner:
-    """One task: runs at once, then every period, until stopped; closes on its own thread."""
-
-    def __init__(self, name: str, task: DataSourceTask, guard: Guard, detach: Callable[[], None]) -> None:
-        self.name, self.task = name, task
-        self._guard, self._detach = guard, detach
-        self._stop = threading.Event()
-        self.thread = threading.Thread(target=self._run, name=f"quotahost-task-{name}", daemon=True)
-
-    def stop(self) -> None:
-        self._stop.set()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self._guard.call(self.name, "run()", "it runs again after its period", self.task.run)
-            self._stop.wait(self.task.period.total_seconds())
-        if callable(close := getattr(self.task, "close", None)):
-            self._guard.call(self.name, "close()", "it is dropped all the same", close)
-        self._detach()
-
-
-class TaskRunner:
-    """Keeps the threads of the tasks in step with the lineup."""
+class Scheduler:
+    """Keeps one thread for each configured task."""
 
     def __init__(self, guard: Guard, detach: Callable[[], None]) -> None:
-        """``detach`` is called by every task's thread as its last act."""
+        """Every task's thread calls ``detach`` as its last act."""
         self._guard, self._detach = guard, detach
-        self._runners: list[_Runner] = []
+        self._running: dict[int, tuple[str, Periodic]] = {}  # by the task's id()
 
-    def set(self, tasks: list[tuple[str, DataSourceTask]]) -> None:
-        """Stop what is no longer in the list, start what is new."""
-        wanted = {id(task) for _, task in tasks}
-        self._end([r for r in self._runners if id(r.task) not in wanted])
-        running = {id(r.task) for r in self._runners}
-        for name, task in tasks:
-            if id(task) not in running:
-                runner = _Runner(name, task, self._guard, self._detach)
-                self._runners.append(runner)
-                runner.thread.start()
+    def set(self, tasks: Iterable[tuple[str, DataSourceTask]]) -> None:
+        """Stop the tasks that are no longer in the list, start the new ones."""
+        wanted = {id(task): (name, task) for name, task in tasks}
+        self._end([key for key in self._running if key not in wanted])
+        for key, (name, task) in wanted.items():
+            if key not in self._running:
+                self._running[key] = name, self._start(name, task)
 
     def close(self) -> None:
         """Stop all and wait for them, not for longer than CLOSE_WITHIN."""
-        self._end(list(self._runners))
+        self._end(list(self._running))
 
-    def _end(self, runners: list[_Runner]) -> None:
-        for runner in runners:
-            runner.stop()
-        for runner in runners:
-            runner.thread.join(CLOSE_WITHIN / len(runners))
-            if runner.thread.is_alive():
-                log.warning("task %s did not end in time and is left behind", runner.name)
-            self._runners.remove(runner)
+    def _start(self, name: str, task: DataSourceTask) -> Periodic:
+        def run() -> None:
+            self._guard.call(name, "run()", "it runs again after its period", task.run)
+
+        def end() -> None:
+            if callable(close := getattr(task, "close", None)):
+                self._guard.call(name, "close()", "it is dropped all the same", close)
+            self._detach()
+
+        start = partial(start_daemon, at_end=end)
+        return Periodic(f"task-{name}", run, lambda: task.period.total_seconds(), start)
+
+    def _end(self, keys: list[int]) -> None:
+        for key in keys:
+            self._running[key][1].close(within=0)  # all hear of it before the first is waited for
+        for key in keys:
+            name, thread = self._running.pop(key)
+            if not thread.close(CLOSE_WITHIN / len(keys)):
+                log.warning("task %s did not end in time and is left behind", name)

@@ -93,7 +93,7 @@ class Shim(Protocol):
         """Show a number."""
         ...
 
-    def count(self, type: str, name: str, attribute: str, by: float) -> None:
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         """Add to a number."""
         ...
 

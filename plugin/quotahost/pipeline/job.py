@@ -1,176 +1,137 @@
-"""The pipeline as a program: topics, queries, and what keeps them going until it is told to stop."""
+"""The pipeline's parts and how they are joined: topics, queries, and what runs beside these until a signal ends all.
+
+:mod:`quotahost.pipeline.main` makes one ``Job`` and runs it. :mod:`quotahost.pipeline.queries` describes the data's
+way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and ``Output`` takes what the query of the
+volumes publishes.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
 from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.dead_letters import DeadLetters, Sifted
-from quotahost.pipeline.kafka.clients import SHORT_LIVED, JvmKafka
-from quotahost.pipeline.kafka.leadership import Leadership, Watch
+from quotahost.pipeline.dead_letters import DEAD_LETTERS
+from quotahost.pipeline.kafka.clients import SHORT_LIVED, JvmKafka, JvmProducer
+from quotahost.pipeline.kafka.leadership import Leadership, LeadershipFollower
 from quotahost.pipeline.kafka.ticks import Ticks
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
-from quotahost.pipeline.spark.offsets import behind
+from quotahost.pipeline.supervisor import Supervisor
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.pipeline.volumes.publisher import Publisher
-from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 0.5  # seconds
-_SILENCE: Final = 30.0  # seconds: another pipeline that only has a hard time must not lose its turn
-_MEMBERS: Final = 5.0  # seconds
-_FIRST_PAUSE: Final = 1.0  # seconds before a failed query is started again; doubled each time
-_LONGEST_PAUSE: Final = 30.0
+_SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership
+_BROKERS_EVERY: Final = 5.0  # seconds
+
+
+class Output:
+    """Where the query of the volumes publishes to: the topic of cluster records, the metrics, and the ticks' timer."""
+
+    def __init__(
+        self, producer: JvmProducer, topic: str, ticks: Ticks, progress: Progress, supervisor: Supervisor
+    ) -> None:
+        """Keeps its parts; :class:`Job` closes them."""
+        self._producer, self._topic = producer, topic
+        self._ticks, self._progress, self._supervisor = ticks, progress, supervisor
+
+    def send(self, record: ClusterRecord) -> int:
+        """Write a record; returns Kafka's timestamp of it, in ms since the epoch.
+
+        Raises:
+            Py4JJavaError: it could not be written.
+        """
+        return self._producer.send(self._topic, record.cluster.encode(), encode(record))
+
+    def published(self, record: ClusterRecord, standing_by: bool) -> None:
+        """A batch has made this record; while this pipeline stands by, it was not sent."""
+        self._ticks.published()
+        self._progress.published(record, standing_by)
+
+    def caught_up(self) -> bool:
+        """Whether the batch before this one read all records that there were; if not, another batch is caused."""
+        caught_up = self._supervisor.caught_up()
+        if not caught_up:
+            self._ticks.hurry()
+        return caught_up
 
 
 class Job:
-    """Everything that runs beside the queries, and the queries."""
+    """The queries, and everything that runs beside them."""
 
     def __init__(self, spark: SparkSession, options: Options, progress: Progress) -> None:
-        """Connect, make the topics that are missing, take a run, start the queries.
+        """Connect, create the topics that are missing, and take a run.
 
         Raises:
             Py4JJavaError: the cluster doesn't answer.
         """
-        self._spark, self._options, self._progress = spark, options, progress
-        self._kafka = JvmKafka(spark, options.client())
+        client, tick = options.client(), options.tick.total_seconds()
+        self._kafka = JvmKafka(spark, client)
         own, brokers = self._kafka.cluster()
         cluster = options.cluster or own
+        self._asks_for_brokers = cluster == own
         self._kafka.ensure(_topics(options))
         self._producer = self._kafka.producer()
-        self._leadership = Leadership(max(3 * options.tick.total_seconds(), _SILENCE))
-        watched = self._kafka.consumer(options.cluster_volumes_topic)
-        self._leadership.begin(watched, launched=time.time_ns() // 1_000_000)
-        self._watch = Watch(watched, self._leadership)
-        self._ticks = Ticks(
-            options.tick.total_seconds(),
-            lambda key, value: self._producer.send(options.tick_topic, key, value),
+        leadership = Leadership(max(3 * tick, _SILENCE))
+        records = self._kafka.consumer(options.cluster_volumes_topic)
+        leadership.begin(records, launched=time.time_ns() // 1_000_000)
+        self._follower = LeadershipFollower(records, leadership)
+        self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
+        self._supervisor = Supervisor(progress)
+        rules = Rules(
+            cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ()
         )
-        self._members = cluster == own
-        rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if cluster == own else ())
-        self._publisher = Publisher(rules, self._leadership, self._send, self._published, self._caught_up)
-        divider = SharesPublisher(options.shares_topic, options.client(), options.validity, self._leadership)
-        self._sifted = {
-            "volumes": Sifted(*options.snapshots_topic),
-            "shares": Sifted(options.usage_topic),
-        }
-        dead_letters = DeadLetters(spark, options.refused_topic, options.client(), self._sifted.values())
-        queries = Queries(spark, options, cluster, options.client())
-        self._starts: dict[str, Callable[[], StreamingQuery]] = {
-            "volumes": lambda: queries.volumes(self._publisher),
-            DeadLetters.NAME: lambda: queries.refused(dead_letters),
-            "shares": lambda: queries.shares(divider),
-        }
-        if options.history:
-            directory = options.history
-            self._starts["history"] = lambda: queries.history(directory)
-        self._running: dict[str, StreamingQuery] = {}
-        self._begun = False
-        self._pauses: dict[str, tuple[float, float]] = {}
-        log.info("run %d of cluster %s begins", self._leadership.run, cluster)
+        output = Output(
+            self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor
+        )
+        self._publisher = Publisher(rules, leadership, output)
+        shares = SharesPublisher(options.shares_topic, client, options.validity, leadership)
+        self._add_queries(Queries(spark, options, cluster, client), shares, options.history)
+        log.info("run %d of cluster %s begins", leadership.run, cluster)
+
+    def _add_queries(self, queries: Queries, shares: SharesPublisher, history: str | None) -> None:
+        self._supervisor.add("volumes", lambda: queries.volumes(self._publisher))
+        self._supervisor.add(DEAD_LETTERS, queries.dead_letters)
+        self._supervisor.add("shares", lambda: queries.shares(shares))
+        if history:
+            self._supervisor.add("history", lambda: queries.history(history))
 
     def run(self, stop: threading.Event) -> None:
-        """Keep the queries going until ``stop`` is set; one that fails is started again from its checkpoint."""
+        """Keep the queries running until ``stop`` is set, then close everything."""
         asked = time.monotonic()
         try:
             while not stop.is_set():
-                for name in self._due():
-                    self._keep(name)
-                if self._members and time.monotonic() - asked > _MEMBERS:
+                self._supervisor.look()
+                if self._asks_for_brokers and time.monotonic() - asked > _BROKERS_EVERY:
                     asked = time.monotonic()
-                    self._ask_members()
+                    self._ask_for_brokers()
                 stop.wait(_LOOK)
         finally:
             self.close()
 
     def close(self) -> None:
-        """End the queries and what runs beside them."""
+        """Stop the queries and what runs beside them."""
         self._ticks.close()
-        for each in self._sifted.values():
-            each.close()
-        for query in self._running.values():
-            query.stop()
-        self._watch.close()
+        self._supervisor.close()
+        self._follower.close()
         self._producer.close()
 
-    # ---- the queries ----
-
-    def _due(self) -> Iterable[str]:
-        """The volumes first: while their backlog is read, the others would take the cores from them."""
-        self._begun = self._begun or self._read_all()
-        return self._starts if self._begun else ("volumes",)
-
-    def _keep(self, name: str) -> None:
-        query = self._running.get(name)
-        if query is not None and query.isActive:
-            self._tell(name, query)
-            return
-        if query is not None:
-            self._failed(name, query)
-        due, _ = self._pauses.get(name, (0.0, _FIRST_PAUSE))
-        if time.monotonic() >= due:
-            self._running[name] = self._starts[name]()
-
-    def _tell(self, name: str, query: StreamingQuery) -> None:
-        last = query.lastProgress
-        if last is not None:
-            for each in [last] if self._progress.follows(name, last) else query.recentProgress:
-                self._progress.batch(name, each)
-                if name in self._sifted:
-                    self._sifted[name].told(each)
-            self._pauses.pop(name, None)
-
-    def _failed(self, name: str, query: StreamingQuery) -> None:
-        problem = query.exception()
-        why = _why(str(problem)) if problem else "it ended"
-        self._progress.failed(name, why)
-        del self._running[name]
-        _, pause = self._pauses.get(name, (0.0, _FIRST_PAUSE))
-        self._pauses[name] = time.monotonic() + pause, min(2 * pause, _LONGEST_PAUSE)
-
-    # ---- what is published ----
-
-    def _send(self, key: bytes, value: bytes) -> int:
-        return self._producer.send(self._options.cluster_volumes_topic, key, value)
-
-    def _published(self, record: ClusterRecord) -> None:
-        self._ticks.published()
-        self._progress.published(record, standing_by=self._leadership.standing_by)
-
-    def _caught_up(self) -> bool:
-        read = self._read_all()
-        if not read:
-            self._ticks.hurry()  # another batch follows
-        return read
-
-    def _read_all(self) -> bool:
-        query = self._running.get("volumes")
-        last = query.lastProgress if query is not None else None
-        return last is not None and not any(map(behind, last["sources"]))
-
-    def _ask_members(self) -> None:
+    def _ask_for_brokers(self) -> None:
         try:
             self._publisher.registered(self._kafka.cluster()[1])
         except Py4JError as problem:
-            log.debug("the cluster doesn't tell its brokers; the last known stay: %s", problem)
-
-
-def _why(text: str) -> str:
-    """Of Spark's many lines the one that says something."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "BatchFailed: " in line), lines[0] if lines else "")[:500]
+            log.debug("the cluster doesn't list its brokers; the last known ones stay: %s", problem)
 
 
 def _topics(options: Options) -> dict[str, dict[str, str]]:

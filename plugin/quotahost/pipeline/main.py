@@ -1,4 +1,8 @@
-"""What ``spark-submit`` runs, and ``quotahost pipeline`` with a driver of its own."""
+"""The pipeline as a program: ``spark-submit`` runs this file, ``quotahost pipeline`` calls ``run``.
+
+It reads the options, starts Spark and the metrics, and leaves the rest to :class:`quotahost.pipeline.job.Job` until a
+signal ends it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises:
-        ConnectorError: Spark's Kafka connector can't be had.
+        ConnectorError: the jars of Spark's Kafka connector can't be fetched.
         OSError: the port for the metrics is taken.
     """
     stop = threading.Event()
@@ -36,18 +40,18 @@ def run(chosen: Options) -> None:
 
 
 def configure_logging() -> None:
-    """Lines on stderr, as Kafka's own look."""
+    """Log to stderr, in lines like Kafka's own."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # It logs what is raised in a batch, whole stacks of Java's.
+    # Py4J logs every exception of a batch with whole Java stacks; the pipeline logs one line for it.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 def main(arguments: list[str]) -> int:
-    """From ``--name value`` pairs; the exit code."""
+    """Run with options given as ``--name value`` pairs; returns the exit code."""
     names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
     try:
         chosen = options(**dict(zip(names, arguments[1::2], strict=True)))
-    except (OptionsError, ValueError) as problem:
+    except (OptionsError, ValueError) as problem:  # the latter: a name without a value
         sys.stderr.write(f"{problem}\n")
         return 2
     configure_logging()

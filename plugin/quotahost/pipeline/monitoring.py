@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
-from quotahost.pipeline.dead_letters import DeadLetters, refused
+from quotahost.pipeline.dead_letters import DEAD_LETTERS, refused
 from quotahost.pipeline.spark.offsets import behind, idle
 from quotahost.records.cluster_volumes import ClusterRecord
 
@@ -85,8 +85,8 @@ class Progress:
             self._rows.labels(query).inc(progress["numInputRows"])
             if left > LARGE:
                 log.info("query %s: %s records are left to be read", query, f"{left:,}")
-            if query == DeadLetters.NAME:
-                self._refused.inc(refused(progress) or 0)
+            if query == DEAD_LETTERS:
+                self._refused.inc(refused(progress))
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
         for operator in progress["stateOperators"][:1]:

@@ -1,82 +1,106 @@
-"""What the pipeline is told: by options, by ``QUOTAHOST_PIPELINE_*`` in the environment, by a file for the secrets."""
+"""The options of the pipeline, declared once: the command line, spark-submit's arguments and the environment read them.
+
+An option comes from the command line or from ``QUOTAHOST_PIPELINE_*`` in the environment; secrets come from a file or
+from the environment only. ``quotahost pipeline`` makes its own options from this model, so this module imports nothing
+of Spark: the command's help must work without the extra ``spark``. Next: :mod:`quotahost.pipeline.main`.
+"""
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 import javaproperties
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Json,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 
+from quotahost.errors import QuotahostError
 from quotahost.units import Duration
 
-#: By it the brokers' fence knows the pipeline where nobody authenticates; elsewhere its principal must be
-#   excluded.
+#: The brokers' fence knows the pipeline by this client-id where clients don't authenticate; elsewhere the pipeline's
+#: principal must be excluded from the fence.
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
+_UNITS: Final = {
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+}
 
 
-class OptionsError(ValueError):
+class OptionsError(QuotahostError, ValueError):
     """One or more options are wrong; the message names each, and the remedy."""
+
+    exit_code = 2
 
 
 def _names(value: object) -> object:
-    return (
-        tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-    )
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
-Topics = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+class Options(BaseModel):
+    """Everything that can be set; a field ``x_y`` is the option ``--x-y`` and ``QUOTAHOST_PIPELINE_X_Y``.
 
+    The descriptions are the command's help. The field ``kafka`` is no option, as it holds secrets.
+    """
 
-class Options(BaseSettings):
-    """Everything that can be set; a field ``x_y`` is the option ``--x-y`` and ``QUOTAHOST_PIPELINE_X_Y``."""
-
-    model_config = SettingsConfigDict(env_prefix=_ENV, extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     bootstrap: str = Field(min_length=1, description="bootstrap.servers of the cluster with the topics.")
     checkpoint: str = Field(
         min_length=1,
-        description="Directory, or URL for Hadoop, of Spark's checkpoint. Lost, it is made anew from the topics.",
+        description="Directory, or URL for Hadoop, of Spark's checkpoint. If lost, it is rebuilt from the topics.",
     )
     master: str = Field("local[2]", description="Spark's master; spark-submit's own wins.")
     kafka_config: Path | None = Field(
-        None,
-        description="Properties file of Kafka's Java client (security.protocol, ssl.*, sasl.*), as for Kafka's tools.",
+        None, description="Properties file of Kafka's Java client: security.protocol, ssl.*, sasl.*."
     )
-    kafka: dict[str, SecretStr] = Field(
-        default_factory=dict, description="The same as JSON, for the environment; it wins over the file."
+    kafka: Json[dict[str, SecretStr]] = Field(
+        default_factory=dict,
+        description="The same as a JSON object, for the environment; it wins over the file.",
     )
     cluster: str | None = Field(
-        None, description="Cluster of snapshots that don't name theirs; default: its id."
+        None, description="Cluster of snapshots that don't name theirs; default: the cluster's id."
     )
-    snapshots_topic: Topics = Field(
+    snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
         ("__quotahost_snapshots",), description="Topics of snapshots, comma-separated.", min_length=1
     )
     cluster_volumes_topic: str = Field("__quotahost_cluster_volumes", description="Topic to publish to.")
-    refused_topic: str = Field("__quotahost_refused", description="Dead-letter topic of refused records.")
+    refused_topic: str = Field("__quotahost_refused", description="Topic of dead letters.")
     tick_topic: str = Field(
-        "__quotahost_ticks", description="Topic by which time passes when nothing else comes."
+        "__quotahost_ticks", description="Topic by which time passes when no snapshot comes."
     )
     usage_topic: str = Field("__quotahost_usage", description="Topic of the brokers' usage by client.")
     shares_topic: str = Field("__quotahost_shares", description="Topic of the shares of cluster quotas.")
     interval: Duration = Field(timedelta(milliseconds=50), description="Least time between two batches.")
     tick: Duration = Field(
-        timedelta(seconds=5), description="How often to publish although nothing comes; each costs a batch."
+        timedelta(seconds=5), description="How often to publish when no snapshot comes; each costs a batch."
     )
-    validity: Duration = Field(timedelta(minutes=1), description="How old a broker's newest snapshot may be.")
-    expiry: Duration = Field(timedelta(days=1), description="How long a silent broker is listed as stale.")
+    validity: Duration = Field(
+        timedelta(minutes=1),
+        description="How old a broker's newest snapshot may be; then the broker is stale.",
+    )
+    expiry: Duration = Field(timedelta(days=1), description="How long a stale broker is listed.")
     fill_window: Duration = Field(
-        timedelta(minutes=1), description="How far a fill rate looks back, at least; twice as far at most."
+        timedelta(minutes=1), description="How far a fill rate looks back at least; at most twice as far."
     )
     batch: int = Field(
         500_000, ge=1, description="Most records in one batch; a backlog is read in such parts."
     )
     history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
-    metrics_address: str = Field("127.0.0.1", description="Address that it listens on.")
+    metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -85,33 +109,60 @@ class Options(BaseSettings):
         return self
 
     def client(self) -> dict[str, str]:
-        """Kafka's Java client configuration, by file, environment and ``bootstrap.servers``; it holds secrets."""
-        told: dict[str, str] = {}
+        """Kafka's configuration, in its Java client's names, secrets among it; the environment wins over the file.
+
+        Raises:
+            OSError: the file of ``kafka_config`` can't be read.
+            ValueError: it is no properties file.
+        """
+        config = {"client.id": CLIENT_ID}
         if self.kafka_config is not None:
             with self.kafka_config.open("rb") as file:
-                told = dict(javaproperties.load(file))
-        own = {name: value.get_secret_value() for name, value in self.kafka.items()}
-        return {"client.id": CLIENT_ID} | told | own | {"bootstrap.servers": self.bootstrap}
+                config |= javaproperties.load(file)
+        config |= {name: value.get_secret_value() for name, value in self.kafka.items()}
+        return config | {"bootstrap.servers": self.bootstrap}
 
 
 def options(**given: Any) -> Options:
-    """The options given, None meaning not given, and the environment's.
+    """The options given, where None means not given, and those of the environment.
 
     Raises:
-        OptionsError: one is missing, wrong or unknown, or the file can't be read. Values are not repeated: some of
-            them are secrets.
+        OptionsError: an option is missing, wrong or unknown, or the file can't be read. The message doesn't repeat
+            values, as some of them are secrets.
     """
+    variables = {name: f"{_ENV}{name.upper()}" for name in Options.model_fields}
+    environment = {
+        name: os.environ[variable] for name, variable in variables.items() if variable in os.environ
+    }
     try:
-        made = Options(**{name: value for name, value in given.items() if value is not None})
+        made = Options(**environment | {name: value for name, value in given.items() if value is not None})
         made.client()
     except ValidationError as error:
-        raise OptionsError("; ".join(map(_told, error.errors(include_input=False)))) from None
+        raise OptionsError("; ".join(map(_problem, error.errors(include_input=False)))) from None
     except (OSError, ValueError) as error:
         raise OptionsError(f"--kafka-config can't be read: {error}") from None
     return made
 
 
-def _told(details: Any) -> str:
+def option(name: str) -> str:
+    """The option of a field: ``--fill-window`` of ``fill_window``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def as_text(value: object) -> str:
+    """A value as an operator writes it; :class:`Options` reads it back."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, timedelta):
+        unit, size = next(
+            ((unit, size) for unit, size in _UNITS.items() if not value % size),
+            ("ms", timedelta(milliseconds=1)),
+        )
+        return f"{value / size:g}{unit}"
+    return str(value)
+
+
+def _problem(details: Any) -> str:
     name = str(details["loc"][0]) if details["loc"] else ""
-    option = f"--{name.replace('_', '-')} (or {_ENV}{name.upper()}): " if name else ""
-    return f"{option}{details['msg'].removeprefix('Value error, ')}"
+    where = f"{option(name)} (or {_ENV}{name.upper()}): " if name else ""
+    return f"{where}{details['msg'].removeprefix('Value error, ')}"

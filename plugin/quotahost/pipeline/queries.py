@@ -1,4 +1,9 @@
-"""The streaming queries: from which topics, to what, with which checkpoint."""
+"""The streaming queries: from which topics each reads, what it computes, where that goes, and its checkpoint.
+
+Snapshots become the volumes of all brokers, dead letters and history; usage becomes shares. Each query has a pool of
+Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first while cores are short. The
+results go on to :mod:`quotahost.pipeline.volumes.publisher` and :mod:`quotahost.pipeline.shares`.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +14,48 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline import shares as usage
-from quotahost.pipeline.dead_letters import DeadLetters, counted
+from quotahost.errors import QuotahostError
+from quotahost.pipeline import shares
+from quotahost.pipeline.dead_letters import DEAD_LETTERS, dead_letters
 from quotahost.pipeline.history.writer import start_history
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.spark.resources import sql
-from quotahost.pipeline.spark.sinks import spark_options
-from quotahost.pipeline.volumes import aggregate
-from quotahost.pipeline.volumes import parse as records
+from quotahost.pipeline.spark.sinks import kafka_sink, spark_options
+from quotahost.pipeline.volumes import aggregate, parse
 
-_FETCH: Final = {  # a million small records in a hurry
-    # A fetch that waits at the end of the log holds up the next batch's, until it comes back empty.
+_FETCH: Final = {  # for a million small records in a hurry
+    # At the end of the log a fetch that waits holds up the fetch of the next batch until it returns empty.
     "kafka.fetch.max.wait.ms": "10",
     # Spark keeps each task's last poll and its consumer's last fetch for minutes: larger ones fill the heap.
     "kafka.max.poll.records": "2000",
     "kafka.max.partition.fetch.bytes": "2097152",
 }
-# Records of a task. Enough tasks of one partition's records that no core waits for long for the last; and a
-#   task that
-# begins while the volumes need no core has it until it ends.
+# Records of one task. There are enough tasks of one partition's records that no core waits for long for the last one.
 _TASK: Final = 62_500
+# A task that begins while the volumes need no core keeps the core until it ends, so these tasks are short.
 _TASK_THAT_CAN_WAIT: Final = 20_000
-Batch = Callable[[DataFrame, int], None]
-# Where it need not be at once: a batch costs a good part of a second of a core, and so does looking for
-#   news often.
-_REFUSED_EVERY: Final = timedelta(seconds=5)
+# A batch costs a good part of a second of a core, and so does looking for news often.
+_DEAD_LETTERS_EVERY: Final = timedelta(seconds=5)
 _SHARES_EVERY: Final = timedelta(milliseconds=500)
 
+#: What is done with a batch: its rows, and its number.
+Batch = Callable[[DataFrame, int], None]
 
-class BatchFailed(Exception):
-    """What was to be done with a batch can't be; the query ends, and is started again with the same batch."""
+
+class BatchFailed(QuotahostError):
+    """A batch could not be published; the query ends, and is started again with the same batch."""
 
 
-def _brief(work: Batch) -> Batch:
-    """In one line: Spark reads an exception's text by a regular expression, whose stack a long one overflows."""
+def _with_short_error(work: Batch) -> Batch:
+    """The same with an error of one line: Spark matches it by a regular expression that overflows on long ones."""
 
     def done(frame: DataFrame, number: int) -> None:
         try:
             work(frame, number)
         except Exception as problem:
-            told = next(iter(str(getattr(problem, "java_exception", problem)).splitlines()), "")
-            raise BatchFailed(f"{type(problem).__name__}: {told[:300]}") from None
+            text = str(getattr(problem, "java_exception", problem))
+            first = next(iter(text.splitlines()), "")
+            raise BatchFailed(f"{type(problem).__name__}: {first[:300]}") from None
 
     return done
 
@@ -60,51 +66,56 @@ class Queries:
     def __init__(
         self, spark: SparkSession, options: Options, cluster: str, client: Mapping[str, str]
     ) -> None:
-        """``cluster`` is that of snapshots without one; ``client`` is Kafka's, in Java's names."""
-        self._spark, self._options, self._cluster = spark, options, cluster
-        self._client = spark_options(client)
+        """``cluster`` is that of records that don't name theirs; ``client`` is Kafka's, in Java's names."""
+        self._spark, self._options, self._cluster, self._client = spark, options, cluster, client
 
     def volumes(self, publish: Batch) -> StreamingQuery:
-        """Snapshots to the volumes of all brokers, handed to ``publish`` as a whole, with each batch."""
+        """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
         topics = (*self._options.snapshots_topic, self._options.tick_topic)
-        parsed = records.parse(self._read(topics))
-        no_tick = f"topic <> '{self._options.tick_topic}'"
-        good = counted(parsed, f"if({no_tick}, error, NULL)").where(f"error IS NULL AND {no_tick}")
+        good = parse.parse(self._read(topics)).where(
+            f"error IS NULL AND topic <> '{self._options.tick_topic}'"
+        )
         volumes = aggregate.state(good, self._options.fill_window)
-        return self._start(
-            "volumes", volumes.writeStream.outputMode("complete").foreachBatch(_brief(publish))
-        )
+        return self._start_complete("volumes", volumes, publish)
 
-    def refused(self, write: Batch) -> StreamingQuery:
-        """Refused snapshots and usage as dead letters, for ``write``; the key is the same when one comes again."""
-        parsed = records.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
-        dead_letters = self._spark.sql(
-            sql("refused"), parsed=parsed, usage=usage.parse(self._read((self._options.usage_topic,)))
-        )
-        sink = counted(dead_letters, "key").writeStream.foreachBatch(_brief(write))
-        return self._start(DeadLetters.NAME, sink, _REFUSED_EVERY)
-
-    def shares(self, divide: Batch) -> StreamingQuery:
-        """Usage to the newest of each broker, handed to ``divide`` as a whole, with each batch."""
-        good = counted(usage.parse(self._read((self._options.usage_topic,)))).where("error IS NULL")
+    def shares(self, publish: Batch) -> StreamingQuery:
+        """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
+        good = shares.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
         newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
-        sink = newest.writeStream.outputMode("complete").foreachBatch(_brief(divide))
-        return self._start("shares", sink, _SHARES_EVERY)
+        return self._start_complete("shares", newest, publish, _SHARES_EVERY)
+
+    def dead_letters(self) -> StreamingQuery:
+        """From snapshots and usage records to the dead letters of those that are refused."""
+        snapshots = parse.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
+        usage = shares.parse(self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT))
+        writer = kafka_sink(
+            dead_letters(snapshots, usage).writeStream, self._options.refused_topic, self._client
+        )
+        return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def history(self, directory: str) -> StreamingQuery:
-        """Every snapshot that counts to Parquet."""
-        parsed = records.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
+        """From snapshots to every reading as Parquet, in ``directory``."""
+        parsed = parse.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
         self._pool("history")
-        return start_history(records.resolved(parsed, self._cluster), directory)
+        return start_history(parse.resolved(parsed, self._cluster), directory)
 
     def _read(self, topics: tuple[str, ...], task: int = _TASK) -> DataFrame:
-        source = self._spark.readStream.format("kafka").options(**self._client).options(**_FETCH)
+        source = (
+            self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
+        )
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
-        # A compacted topic holds the newest of each broker, so what is gone before it was read is no loss.
+        # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
+        # loss.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", self._options.batch)
         return source.option("maxRecordsPerPartition", task).load()
 
-    def _start(self, name: str, writer: Any, least: timedelta = timedelta()) -> StreamingQuery:
+    def _start_complete(
+        self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
+    ) -> StreamingQuery:
+        writer = rows.writeStream.outputMode("complete").foreachBatch(_with_short_error(publish))
+        return self._start(name, writer, least)
+
+    def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)
         every = f"{round(max(least, self._options.interval).total_seconds() * 1000)} milliseconds"
         place = f"{self._options.checkpoint.rstrip('/')}/{name}"
@@ -114,4 +125,5 @@ class Queries:
         return query
 
     def _pool(self, name: str) -> None:
+        """A query runs in the pool that this thread has when it starts the query."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)

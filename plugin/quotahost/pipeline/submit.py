@@ -1,44 +1,32 @@
-"""The spark-submit line for a cluster."""
+"""The spark-submit line by which an operator runs the pipeline on a cluster (``quotahost pipeline --print-submit``)."""
 
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
-from quotahost.pipeline.options import Options
+from quotahost.pipeline.options import Options, as_text, option
 from quotahost.pipeline.spark import connector
 from quotahost.pipeline.spark.resources import path
 from quotahost.pipeline.spark.session import DEFAULTS, POOLS
 
 
-def submit_line(options: Options, spark: str) -> str:
-    """One command in several lines, to be run where this package is installed; it holds no secret.
+def submit_line(options: Options, master: str) -> str:
+    """One command in several lines, without any secret, for a machine where this package is installed.
 
     Args:
-        options: what the pipeline is to be told; ``kafka`` stays in the environment.
-        spark: Spark's master, such as ``spark://host:7077``.
+        options: the pipeline's; those that differ from the defaults appear. ``kafka`` stays in the environment.
+        master: Spark's master, such as ``spark://host:7077``.
 
     Raises:
-        ConnectorError: the connector's jars can't be had.
+        ConnectorError: the connector's jars can't be fetched.
     """
+    given = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
     parts = [
-        ["spark-submit", "--master", spark],
+        ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, connector.jars()))],
         [str(path("main.py"))],
-        *([f"--{name.replace('_', '-')}", value] for name, value in _given(options).items()),
+        *([option(name), as_text(value)] for name, value in given.items()),
     ]
-    return " \\\n  ".join(shlex.join(part) for part in parts)
-
-
-def _given(options: Options) -> dict[str, str]:
-    """What differs from the defaults, as text."""
-    told: dict[str, Any] = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
-    return {name: _text(value) for name, value in told.items()}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return f"{value.total_seconds():g}s" if hasattr(value, "total_seconds") else str(value)
+    return " \\\n  ".join(map(shlex.join, parts))

@@ -19,6 +19,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from quotahost.errors import QuotahostError
+
 Reason = Literal["size", "json", "schema", "key", "version", "volumes", "limit"]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 
@@ -30,7 +32,7 @@ _VERSIONS: Final = ("schemaVersion", "version", "schema_version")
 _T = TypeVar("_T")
 
 
-class Refused(ValueError):
+class Refused(QuotahostError, ValueError):
     """A record that no reader takes; ``reason`` is one of REASONS, the label of the metric that counts it."""
 
     def __init__(self, reason: Reason, text: str) -> None:

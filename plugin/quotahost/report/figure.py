@@ -88,12 +88,16 @@ def _forecast(axes: Any, curve: Curve, report: Report) -> float:
     end = max(report.until.timestamp() + _AHEAD * seen, now.at + 1.0)
     for name, level in _levels(curve).items():
         axes.hlines(level, in_utc(now.at), in_utc(end), color=COLOURS[name], linewidth=0.8, alpha=0.6)
-    if curve.rate is not None and now.at + 1.0 < end:
+    if curve.fill_rate is not None and now.at + 1.0 < end:
         # Up to where it is full, down to where it is empty.
-        reach = (now.capacity if curve.rate > 0 else 0) - now.last
-        seconds = end - now.at if curve.rate == 0 else max(0.0, min(end - now.at, reach / curve.rate))
+        reach = (now.capacity if curve.fill_rate > 0 else 0) - now.last
+        seconds = (
+            end - now.at if curve.fill_rate == 0 else max(0.0, min(end - now.at, reach / curve.fill_rate))
+        )
         times = [in_utc(now.at), in_utc(now.at + seconds)]
-        axes.plot(times, [now.last, now.last + curve.rate * seconds], color=COLOURS["line"], linestyle=":")
+        axes.plot(
+            times, [now.last, now.last + curve.fill_rate * seconds], color=COLOURS["line"], linestyle=":"
+        )
     return end
 
 

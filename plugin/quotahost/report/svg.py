@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import re
 from io import StringIO
-from typing import Final
+from typing import Final, NamedTuple
 
 import matplotlib
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from quotahost.report.figure import COLOURS
 from quotahost.report.values import Curve
 
-_WIDTH, _HEIGHT = 130, 30
+_WIDTH, _HEIGHT = 130, 30  # pixels of a sparkline
 _POINTS: Final = 65  # of a sparkline: one for each two pixels
 
 
-def as_svg(figure: Figure, salt: str, label: str) -> str:
+def as_svg(figure: Figure, salt: str, label: str) -> Markup:
     """An inline <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
 
     Args:
         figure: made by ``quotahost.report.figure``.
         salt: keeps its ids apart from those of other figures in the page.
-        label: what a screen reader says; already escaped.
+        label: what a screen reader says, as plain text.
     """
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
@@ -34,11 +35,21 @@ def as_svg(figure: Figure, salt: str, label: str) -> str:
     drawn = re.sub(r"font-family: [^;\"]*;?", "", drawn)
     for name, colour in COLOURS.items():
         drawn = drawn.replace(colour, f"var(--{name})")
-    return drawn.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    labelled = Markup('<svg role="img" aria-label="{}"').format(label)
+    return labelled + Markup(drawn.removeprefix("<svg"))
 
 
-def sparkline(curve: Curve) -> str:
-    """The whole curve at the size of a word; the hard limit is a line across."""
+class Sparkline(NamedTuple):
+    """A curve at the size of a word, in pixels from the top left; ``hard`` is the height of the hard limit."""
+
+    points: list[tuple[float, float]]
+    hard: float | None
+    width: int
+    height: int
+
+
+def sparkline(curve: Curve) -> Sparkline:
+    """The whole curve, thinned out to one point for each two pixels."""
     buckets = curve.buckets[:: -(-len(curve.buckets) // _POINTS)]
     if buckets[-1] is not curve.newest:
         buckets = (*buckets, curve.newest)
@@ -46,18 +57,10 @@ def sparkline(curve: Curve) -> str:
     top = max(1, *(max(bucket.capacity, bucket.last) for bucket in buckets))
     # Not from empty, so that its shape is seen; with some room below, so that noise doesn't look like change.
     bottom = max(0.0, min(bucket.last for bucket in buckets) - 0.2 * top)
-    points = [((b.at - since) / span * (_WIDTH - 4) + 2, _y(b.last, bottom, top)) for b in buckets]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+    def height(level: float) -> float:
+        return 2 + (_HEIGHT - 4) * (1 - (level - bottom) / (top - bottom))
+
+    points = [((bucket.at - since) / span * (_WIDTH - 4) + 2, height(bucket.last)) for bucket in buckets]
     hard = curve.newest.hard
-    limit = (
-        ""
-        if hard is None
-        else f'<path class="hard" d="M0 {_y(max(hard, bottom), bottom, top):.1f}H{_WIDTH}"/>'
-    )
-    end = f'<circle cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="2"/>'
-    size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-    return f'<svg class="spark" {size} aria-hidden="true">{limit}<polyline points="{line}"/>{end}</svg>'
-
-
-def _y(level: float, bottom: float, top: float) -> float:
-    return 2 + (_HEIGHT - 4) * (1 - (level - bottom) / (top - bottom))
+    return Sparkline(points, None if hard is None else height(max(hard, bottom)), _WIDTH, _HEIGHT)

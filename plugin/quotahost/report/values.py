@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from quotahost.errors import QuotahostError
+
 MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels
 
 
-class NoHistory(LookupError):
+class NoHistory(QuotahostError):
     """There is nothing to draw; the message says what there is instead."""
 
 
@@ -72,12 +74,12 @@ class Curve:
     Attributes:
         name: which volume.
         buckets: at least one, oldest first.
-        rate: bytes/s by which it filled of late, least squares; negative if it emptied, None if nothing is known.
+        fill_rate: bytes/s by which it filled of late, least squares; negative if it emptied, None if nothing is known.
     """
 
     name: Name
     buckets: tuple[Bucket, ...]
-    rate: float | None
+    fill_rate: float | None
 
     @property
     def newest(self) -> Bucket:
@@ -96,7 +98,7 @@ class Curve:
         left = level - self.newest.last
         if left <= 0:
             return 0.0
-        return left / self.rate if self.rate is not None and self.rate > 0 else None
+        return left / self.fill_rate if self.fill_rate is not None and self.fill_rate > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

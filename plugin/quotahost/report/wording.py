@@ -79,7 +79,13 @@ def show_to_hard(curve: Curve) -> str:
 
 
 def _unless_unknown(curve: Curve, seconds: float | None) -> str:
-    return "not known" if seconds is None and curve.rate is None else show_time(seconds)
+    return "not known" if seconds is None and curve.fill_rate is None else show_time(seconds)
+
+
+def title(curve: Curve, report: Report) -> str:
+    """``broker 1: /dev/sdb``, after the cluster's name if the report is of several clusters."""
+    cluster = f"{curve.name.cluster} / " if len(report.clusters) > 1 else ""
+    return f"{cluster}broker {curve.name.broker}: {curve.name.volume}"
 
 
 def state(curve: Curve) -> str:

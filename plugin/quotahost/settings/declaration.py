@@ -1,27 +1,35 @@
-"""The one declaration from which a broker property is parsed, documented, shown and listed as live."""
+"""How a broker property is declared: one field of a settings model, from which everything else follows.
+
+The declaration says by its type how the text is parsed and shown, by its docstring what the README and ``doctor``
+print, and by its arguments the name, the default and whether a change takes effect live. The models are in
+``settings.properties``; ``settings.reader`` fills them and ``settings.display`` shows them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from quotahost.errors import QuotahostError
 from quotahost.text import printable
 from quotahost.units.show import Unit
 
 PREFIX: Final = "client.quota.callback."
 
 
-_TEXT: Final = Unit("", lambda value: "none" if value is None else str(value))
-
-
 class Frozen(BaseModel):
-    """Base of all settings: immutable, closed, and silent about its input in errors (secrets)."""
+    """Base of all settings: immutable and closed; its errors never repeat the input, which may be a secret.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    The docstring below a field is the field's description.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +39,8 @@ class Property:
     Attributes:
         name: without the common prefix; one that ends in ``*`` stands for a family of properties.
         path: the attributes that lead to its value in ``Settings``.
-        default: as an operator would write it, or words that say what holds; "" for none.
-        unit: how its value is counted and shown.
+        default: as an operator would write it, or words that describe it; "" for none.
+        unit: the unit of its value, and how the value is shown.
         live: whether a change takes effect without a restart of the broker.
         doc: what it means.
     """
@@ -52,7 +60,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one property, remedy included; the value is None where it must not be told."""
+    """What is wrong with one property, and what would be right; ``value`` is None where it may be a secret."""
 
     property: str
     wrong: str
@@ -64,7 +72,7 @@ class Problem:
         return f"{printable(self.property)}{value}: {self.wrong}"
 
 
-class SettingsError(ValueError):
+class SettingsError(QuotahostError, ValueError):
     """Everything that is wrong with the broker's properties, each with its remedy."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -74,28 +82,19 @@ class SettingsError(ValueError):
         super().__init__(lines[0] if len(lines) == 1 else "\n - ".join([f"{len(lines)} problems:", *lines]))
 
 
-def declare(
-    name: str,
-    doc: str,
-    *,
-    default: Any = None,
-    live: bool = True,
-    told: str | None = None,
-    shown: bool = True,
-) -> Any:
-    """A pydantic field that is the property ``name``; its type brings the parser and the unit.
+def declare(name: str, *, default: Any = None, words: str = "", live: bool = True, repr: bool = True) -> Any:
+    """A pydantic field that is the property ``name``; its type brings the parser, its docstring the meaning.
 
     Args:
         name: without the common prefix.
-        doc: what it means, for the README and ``doctor``.
         default: as an operator would write it; a function makes it of the fields before it.
+        words: what a function's default is, for people.
         live: whether a change takes effect without a restart.
-        told: the default in words, where the default itself does not say it.
-        shown: whether ``repr`` of the settings shows it.
+        repr: whether ``repr`` of the settings shows it.
     """
-    extra: dict[str, Any] = {"property": name, "live": live, "told": told}
-    given = {"default_factory": default} if callable(default) else {"default": default}
-    return Field(**given, validate_default=True, description=doc, repr=shown, json_schema_extra=extra)
+    kind = "default_factory" if callable(default) else "default"
+    extra: dict[str, Any] = {"property": name, "words": words, "live": live}
+    return Field(**{kind: default}, validate_default=True, repr=repr, json_schema_extra=extra)
 
 
 def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Property]:
@@ -110,6 +109,15 @@ def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Pro
 
 def _property(path: tuple[str, ...], field: FieldInfo) -> Property:
     extra: dict[str, Any] = field.json_schema_extra  # type: ignore[assignment]  # declare() gives a dict
-    default = extra["told"] if extra["told"] is not None else str(field.default or "")
-    unit = next((m for m in field.metadata if isinstance(m, Unit)), _TEXT)
-    return Property(extra["property"], path, default, unit, extra["live"], field.description or "")
+    unit = _unit(field)
+    written = unit.show(None) if field.default is None else field.default
+    default = extra["words"] if field.default_factory else written
+    doc = " ".join((field.description or "").split())  # one line of it, however the source wraps it
+    return Property(extra["property"], path, default, unit, extra["live"], doc)
+
+
+def _unit(field: FieldInfo) -> Unit:
+    if get_origin(field.annotation) is Literal:
+        return Unit(", ".join(get_args(field.annotation)), str)
+    text = Unit("", lambda value: "none" if value is None else str(value))
+    return next((m for m in field.metadata if isinstance(m, Unit)), text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +12,7 @@ from quotahost.settings.declaration import PREFIX, Property, declared
 from quotahost.settings.secrets import is_secret_property
 
 HIDDEN: Final = "***"
-_MARKERS: Final = ("<!-- properties -->", "<!-- /properties -->")
+_SET: Final = "broker properties"
 Models = Mapping[str, type[BaseModel] | None]
 
 
@@ -24,13 +23,11 @@ class Row:
     Attributes:
         property: its full name.
         value: in full, with its unit; ``***`` for a secret.
-        is_default: whether it was left out.
         where: where the value comes from, in words.
     """
 
     property: str
     value: str
-    is_default: bool
     where: str
 
 
@@ -47,24 +44,21 @@ def _row(declaration: Property, settings: Any) -> Row:
     *outer, attribute = declaration.path
     for step in outer:
         settings = getattr(settings, step)
-    is_set = attribute in settings.model_fields_set
-    conditional = declaration.path == ("fallback_action",)
-    told = f"default ({declaration.default})" if conditional else "default"
     value = declaration.unit.show(getattr(settings, attribute))
-    return Row(PREFIX + declaration.name, value, not is_set, "broker properties" if is_set else told)
+    where = _SET if attribute in settings.model_fields_set else "default"
+    if where != _SET and attribute == "fallback_action":  # the one default that an operator must not guess at
+        where = f"default ({declaration.default})"
+    return Row(PREFIX + declaration.name, value, where)
 
 
 def _family(declaration: Property, settings: Any, models: Models) -> Iterator[Row]:
-    family: dict[str, Any] = getattr(settings, declaration.path[0])
-    for name, value in family.items():
-        if not isinstance(value, dict):
-            yield Row(
-                f"{PREFIX}{declaration.name.removesuffix('*')}{name}", HIDDEN, False, "broker properties"
-            )
-            continue
-        for key, text in value.items():
-            shown = HIDDEN if is_secret_property(key, models.get(name)) else text
-            yield Row(f"{PREFIX}plugin.{name}.{key}", shown, False, "broker properties")
+    for name, value in getattr(settings, declaration.path[0]).items():
+        if isinstance(value, dict):  # plugin.NAME.*
+            for key, text in value.items():
+                shown = HIDDEN if is_secret_property(key, models.get(name)) else text
+                yield Row(f"{PREFIX}plugin.{name}.{key}", shown, _SET)
+        else:
+            yield Row(f"{PREFIX}{declaration.name.removesuffix('*')}{name}", HIDDEN, _SET)
 
 
 def table(declarations: Iterable[Property]) -> str:
@@ -78,16 +72,3 @@ def _line(p: Property) -> str:
     default = f"`{p.default}`" if p.default and " " not in p.default else p.default
     cells = (f"`{p.name}`", default, p.unit.name, "yes" if p.live else "no", p.doc)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def with_table(text: str, properties: str) -> str:
-    """The text (the README's) with what stands between its ``properties`` markers replaced.
-
-    Raises:
-        ValueError: the markers are not there exactly once.
-    """
-    begin, end = _MARKERS
-    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
-    if len(pattern.findall(text)) != 1:
-        raise ValueError(f"the text must hold {begin} and {end} once, each on a line of its own")
-    return pattern.sub(lambda _: f"{begin}\n{properties}{end}", text)

@@ -1,4 +1,8 @@
-"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``."""
+"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``.
+
+Types for the sections of plugins that give rates by name: ``Rates`` by user, client-id or whatever the property is
+about, ``ClientRates`` by user and client-id.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +21,15 @@ _TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
 
 
 def parse_rates(value: object) -> dict[str, float | None]:
-    r"""Rates by name; ``unlimited`` is None, an empty text is nobody.
+    r"""Rates by name; ``unlimited`` is None, an empty text is an empty list.
 
     A backslash takes the next character as it is: ``\:`` and ``\,`` are part of a name, and so are ``\\`` and a blank
-    at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are left out.
+    at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are dropped.
 
     Raises:
         ValueError: an entry is ill-formed, or a name is there twice; it names the entry and the remedy.
     """
-    return value if isinstance(value, dict) else _parse(str(value), _name)
+    return _parse(str(value), _name)
 
 
 def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
@@ -34,53 +38,53 @@ def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
     Raises:
         ValueError: as parse_rates.
     """
-    return value if isinstance(value, dict) else _parse(str(value), _pair)
+    return _parse(str(value), _pair)
 
 
-def _parse(given: str, named: Callable[[str, str], K]) -> dict[K, float | None]:
+def _parse(given: str, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
     text = given.strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1]
     rates: dict[K, float | None] = {}
     for entry in _pieces(text, ",") if text.strip() else ():
-        name, rate = _entry(entry, named)
+        name, rate = _entry(entry, read_name)
         if name in rates:
-            told = name if isinstance(name, str) else "/".join(name)
-            raise ValueError(f"has {told!r} twice; remove one of its entries")
+            written = name if isinstance(name, str) else "/".join(name)
+            raise ValueError(f"has {written!r} twice; remove one of its entries")
         rates[name] = rate
     return rates
 
 
-def _entry(entry: str, named: Callable[[str, str], K]) -> tuple[K, float | None]:
-    told = repr(entry.strip())
+def _entry(entry: str, read_name: Callable[[str, str], K]) -> tuple[K, float | None]:
+    quoted = repr(entry.strip())
     parts = _pieces(entry, ":")
     if not entry.strip():
         raise ValueError(f"has an empty entry; {_FORM}, one comma each")
     if len(parts) == 1:
-        raise ValueError(f"has the entry {told} without a rate; {_FORM}")
+        raise ValueError(f"has the entry {quoted} without a rate; {_FORM}")
     if len(parts) > 2:
         raise ValueError(
-            rf"has the entry {told} with more than one colon; write \: for a colon in a name, "
+            rf"has the entry {quoted} with more than one colon; write \: for a colon in a name, "
             r"and a comma between entries"
         )
-    name = named(parts[0], told)
+    name = read_name(parts[0], quoted)
     try:
         return name, parse_limit(parts[1])
     except ValueError as wrong:
-        raise ValueError(f"has the entry {told}, whose rate {wrong}") from None
+        raise ValueError(f"has the entry {quoted}, whose rate {wrong}") from None
 
 
-def _name(text: str, told: str) -> str:
+def _name(text: str, quoted: str) -> str:
     if not (name := _plain(text)):
-        raise ValueError(f"has the entry {told} without a name; {_FORM}; the nameless have the default")
+        raise ValueError(f"has the entry {quoted} without a name; {_FORM}; the nameless have the default")
     return name
 
 
-def _pair(text: str, told: str) -> tuple[str, str]:
+def _pair(text: str, quoted: str) -> tuple[str, str]:
     parts = [_plain(part) for part in _pieces(text, "/")]
     if len(parts) != 2 or not parts[0]:
         raise ValueError(
-            rf"has the entry {told}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \/ for a slash in a name"
+            rf"has the entry {quoted}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \/ for a slash in a name"
         )
     return parts[0], parts[1]
 

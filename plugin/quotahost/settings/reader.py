@@ -1,26 +1,40 @@
-"""From a flat mapping of property names and texts to a settings model, with every problem told at once."""
+"""From a flat mapping of property names and texts to a settings model, with every problem reported at once.
+
+Three steps: each text goes to the attribute that its declaration names, pydantic parses and checks all of them, and
+pydantic's errors become the operator's (:class:`Problem`: property, value, what would be right).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared
-from quotahost.settings.strimzi.names import ADMIN, OWN
+from quotahost.settings.properties.plugins import PluginSettings
 from quotahost.text import nearest
 
-_M = TypeVar("_M", bound=BaseModel)
-_FAMILIES = ("kafka", "plugin")
+_M = TypeVar("_M", bound=PluginSettings)
+# Families of properties whose names others define: the attribute, how many levels of names follow, and their form.
+_FAMILIES: Final = {
+    "kafka.": ("kafka", 1, "kafka.NAME, with librdkafka's name of a setting"),
+    "static.kafka.admin.": (
+        "kafka_admin",
+        1,
+        "static.kafka.admin.NAME, with the name that Java's Admin client has for a setting",
+    ),
+    "plugin.": ("plugin", 2, "plugin.NAME.SETTING"),
+}
 
 
 def read(
     model: type[_M],
     properties: Mapping[str, str],
     problems: Iterable[Problem] = (),
+    synonyms: Iterable[str] = (),
 ) -> _M:
     """Read the properties under the common prefix into the model; all others are ignored.
 
@@ -28,6 +42,7 @@ def read(
         model: settings whose fields were made by ``declare``.
         properties: full names and texts.
         problems: what the caller has found wrong already, to be raised together with what is found here.
+        synonyms: names that the caller has replaced, to be suggested for a misspelt one.
 
     Raises:
         SettingsError: unknown names, wrong values, or plugin.NAME.* of a plugin that isn't configured.
@@ -35,26 +50,31 @@ def read(
     given = {n.removeprefix(PREFIX): text for n, text in properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(model)}
     data: dict[str, Any] = {}
-    problems = [*problems]
-    problems += [problem for name, text in given.items() for problem in _place(data, known, name, text)]
+    found = list(problems)
+    for name, text in given.items():
+        path = _path(name, known, synonyms)
+        if isinstance(path, Problem):
+            found.append(path)
+        else:
+            _put(data, path, text)
     try:
         settings = model.model_validate(data)
     except ValidationError as error:
-        problems += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
+        found += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
     else:
-        problems += _unused(data.get("plugin", {}), configured_names(settings))
-    if problems:
+        found += _unused(data.get("plugin", {}), configured_names(settings))
+    if found:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
-        raise SettingsError(problems)
+        raise SettingsError(found)
     return settings
 
 
-def configured_names(settings: Any) -> dict[str, list[str]]:
+def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
     """The names of the plugins that these settings name, by the property that names them.
 
-    ``factor.source`` names the second factor source too, which is built only while it is needed.
+    ``factor.source`` names the standby factor source too, which is built only while it is needed.
     """
-    named: dict[str, Iterable[str]] = {
+    named: dict[str, Iterable[str | None]] = {
         "supplier": settings.supplier,
         "factor.source": dict.fromkeys((settings.factor_source, settings.factor_source_second)),
         "policy": (settings.policy,),
@@ -63,64 +83,45 @@ def configured_names(settings: Any) -> dict[str, list[str]]:
     return {key: [name for name in names if name] for key, names in named.items()}
 
 
-def _place(data: dict[str, Any], known: Mapping[str, Property], name: str, text: str) -> Iterable[Problem]:
-    """Put one property where the model expects it."""
-    if f"{name}.".startswith(ADMIN):
-        if rest := name[len(ADMIN) :]:
-            data.setdefault("kafka_admin", {})[rest] = text
-        else:
-            form = f"{PREFIX}{ADMIN}NAME, with the name that Java's Admin client has for a setting"
-            yield Problem(PREFIX + name, f"is incomplete; write {form}")
-    elif name.partition(".")[0] in _FAMILIES:
-        yield from _place_in_family(data, name, text)
-    elif name in known:
-        *outer, attribute = known[name].path
-        for step in outer:
-            data = data.setdefault(step, {})
-        data[attribute] = text
-    else:
-        yield Problem(PREFIX + name, _unknown(name, known))
+def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> tuple[str, ...] | Problem:
+    """The attributes that lead to a property's place in the model."""
+    for prefix, (attribute, levels, form) in _FAMILIES.items():
+        if f"{name}.".startswith(prefix):
+            parts = name[len(prefix) :].split(".", levels - 1)
+            if len(parts) == levels and all(parts):
+                return (attribute, *parts)
+            return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{form}")
+    # The value of an unknown property is not shown: this may be a misspelt secret.
+    return known[name].path if name in known else Problem(PREFIX + name, _unknown(name, known, synonyms))
 
 
-def _place_in_family(data: dict[str, Any], full: str, text: str) -> Iterable[Problem]:
-    family, _, rest = full.partition(".")
-    values: dict[str, Any] = data.setdefault(family, {})
-    plugin, _, name = rest.partition(".")
-    if family == "kafka" and rest:
-        values[rest] = text
-    elif family == "plugin" and plugin and name:
-        values.setdefault(plugin, {})[name] = text
-    else:
-        form = (
-            "kafka.NAME, with librdkafka's name of a setting" if family == "kafka" else "plugin.NAME.SETTING"
-        )
-        yield Problem(PREFIX + full, f"is incomplete; write {PREFIX}{form}")
+def _put(data: dict[str, Any], path: tuple[str, ...], text: str) -> None:
+    *outer, attribute = path
+    for step in outer:
+        data = data.setdefault(step, {})
+    data[attribute] = text
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    """Values of unknown properties are never told: this may be a misspelt secret."""
-    theirs = [*OWN, f"{ADMIN}bootstrap.servers"] if name.startswith("static.") else []
-    like = nearest(name, [*(k for k in known if not k.endswith("*")), *theirs])
+def _unknown(name: str, known: Iterable[str], synonyms: Iterable[str]) -> str:
+    also = synonyms if name.startswith("static.") else ()
+    like = nearest(name, [*(k for k in known if not k.endswith("*")), *also])
     family, _, rest = name.partition(".")
-    if like is None and rest and (near := nearest(family, _FAMILIES)):
+    if like is None and rest and (near := nearest(family, ("kafka", "plugin"))):
         like = f"{near}.{rest}"
-    hint = (
-        f"did you mean {PREFIX}{like}?" if like else "remove it; `quotahost properties` lists all there are"
-    )
-    return f"unknown property; {hint}"
+    remove = "remove it; `quotahost properties` lists all there are"
+    return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
 
 
 def _is_own(details: ErrorDetails) -> bool:
-    """Not the mere consequence of another property's error for a default that depends on it."""
+    """Whether it is an error of its own, not the consequence of another one for a default that depends on it."""
     return details["type"] != "default_factory_not_called"
 
 
 def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str, str]) -> Problem:
     location = details["loc"]
     whole = ".".join(map(str, location))
-    among = next(
-        (name for name in given if name.startswith(whole + ".")), whole
-    )  # several don't fit together
+    # Where several properties don't fit together, pydantic names their model: the first of them stands for all.
+    among = next((name for name in given if name.startswith(whole + ".")), whole)
     name = next((p.name for p in known if p.path == location[: len(p.path)]), among)
     return Problem(PREFIX + name, reason(details), given.get(name))
 
@@ -131,22 +132,12 @@ def reason(details: ErrorDetails) -> str:
     return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
 
 
-def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> list[Problem]:
+def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> Iterator[Problem]:
+    """Sections of plugins that are not configured."""
     names = list(chain.from_iterable(plugins.values()))
-    return [
-        Problem(
-            f"{PREFIX}plugin.{section}.*",
-            f"no configured plugin is named {section!r}; {_hint(section, names)}",
-        )
-        for section in sections
-        if section not in names
-    ]
-
-
-def _hint(section: str, names: list[str]) -> str:
-    like = nearest(section, names)
-    if like:
-        return f"did you mean {PREFIX}plugin.{like}.*?"
-    return (
-        f"remove it, or name the plugin in supplier, factor.source, policy or tasks (now: {', '.join(names)})"
-    )
+    for section in sections:
+        if section not in names:
+            like, now = nearest(section, names), ", ".join(names)
+            add = f"name the plugin in supplier, factor.source, policy or tasks (now: {now})"
+            hint = f"did you mean {PREFIX}plugin.{like}.*?" if like else f"remove it, or {add}"
+            yield Problem(f"{PREFIX}plugin.{section}.*", f"no configured plugin is named {section!r}; {hint}")

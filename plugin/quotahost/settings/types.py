@@ -1,12 +1,20 @@
-"""The types of properties that are not sizes, rates or durations: names, choices, texts, ports."""
+"""The types of properties that are not sizes, rates or durations: names, principals, choices, texts, ports.
+
+Each type is an annotation that carries its parser (text in, value out, ``ValueError`` with a remedy) and the unit that
+the README and ``doctor`` show. Sizes, rates and durations are in ``quotahost.units``. Plugins' own sections may use
+these types too.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Final, Literal, TypeVar
+from functools import partial
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from quotahost.model import QuotaType, State
 from quotahost.text import nearest
@@ -14,79 +22,13 @@ from quotahost.units.parse import parse_count
 from quotahost.units.show import Unit
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-
-
 _USER: Final = "User:"
-
-
 _T = TypeVar("_T")
-
-
-def parse_name(value: object) -> str | None:
-    """An entry point name; nothing is None.
-
-    Raises:
-        ValueError: more than letters, digits, ``-`` and ``_`` (a dot would end NAME in plugin.NAME.*).
-    """
-    text = str(value or "").strip()
-    if text and not _NAME.fullmatch(text):
-        raise ValueError(
-            "is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows"
-        )
-    return text or None
-
-
-def parse_names(value: object) -> tuple[str, ...]:
-    """Comma-separated entry point names, none of them twice.
-
-    Raises:
-        ValueError: an empty or ill-formed name, or the same name twice.
-    """
-    parts = split(value, ",")
-    names = [name for name in map(parse_name, parts) if name]
-    if len(names) != len(parts):
-        raise ValueError("has an empty name; separate names by one comma each")
-    return distinct(names)
-
-
-def parse_some_names(value: object) -> tuple[str, ...]:
-    """As :func:`parse_names`, at least one.
-
-    Raises:
-        ValueError: see parse_names, or no name.
-    """
-    names = parse_names(value)
-    if not names:
-        raise ValueError("is empty; name at least one supplier, such as client-quotas")
-    return names
-
-
-def parse_principals(value: object) -> tuple[str, ...]:
-    """Principal names from ``User:a;User:CN=b,OU=c`` as Strimzi writes them; ``User:`` may be left out.
-
-    Raises:
-        ValueError: another principal type, an empty name, or a wildcard.
-    """
-    principals = [_principal(part) for part in split(value, ";") if part]
-    return tuple(dict.fromkeys(principals))
-
-
-def _principal(text: str) -> str:
-    name = text.removeprefix(_USER).strip()
-    if ":" in name and not text.startswith(_USER):
-        kind = text.partition(":")[0]
-        raise ValueError(f"has a principal of type {kind!r}; write {_USER}{text} if this is a user's name")
-    if not name:
-        raise ValueError(f"has {_USER} without a name; write {_USER}name")
-    if name == "*":
-        raise ValueError("has the wildcard *, but names are taken as they are; list each principal")
-    return name
+_S = TypeVar("_S", bound=str)
 
 
 def split(value: object, separator: str) -> list[str]:
-    """The trimmed parts of a list in one text; nothing has none."""
-    if isinstance(value, list | tuple):
-        return [str(part).strip() for part in value]
+    """The trimmed parts of a list in one text; an empty text has none."""
     text = str(value).strip()
     return [part.strip() for part in text.split(separator)] if text else []
 
@@ -103,55 +45,122 @@ def distinct(items: list[_T]) -> tuple[_T, ...]:
     return tuple(items)
 
 
-# TODO(merge) Reading entry point names, principals and lists of them.
+def _listed(separator: str) -> Callable[[Any], str]:
+    return lambda values: separator.join(map(str, values)) or "none"
 
 
-def parse_quota_types(value: object) -> tuple[QuotaType, ...]:
-    """Comma-separated quota types, at least one, none of them twice.
-
-    Raises:
-        ValueError: an unknown type, one twice, or none.
-    """
-    types = distinct([QuotaType(choose(part, QuotaType)) for part in split(value, ",")])
-    if not types:
-        raise ValueError("is empty; name at least one quota type, such as PRODUCE")
-    return types
+def _name(value: object) -> str | None:
+    text = str(value or "").strip()
+    if text and not _NAME.fullmatch(text):  # a dot would end NAME in plugin.NAME.*
+        raise ValueError(
+            "is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows"
+        )
+    return text or None
 
 
-def choose(value: object, options: Iterable[str]) -> str:
+def _standby(name: str | None) -> str | None:
+    if name == "cluster-volumes":
+        raise ValueError("can't stand in for itself; write snapshots, another factor source, or none")
+    return None if name == "none" else name
+
+
+def _names(value: object) -> tuple[str, ...]:
+    parts = split(value, ",")
+    names = [name for name in map(_name, parts) if name]
+    if len(names) != len(parts):
+        raise ValueError("has an empty name; separate names by one comma each")
+    return distinct(names)
+
+
+def _some(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("is empty; name at least one supplier, such as client-quotas")
+    return names
+
+
+def _or_none(value: object) -> str:
+    return str(value or "none")
+
+
+Name = Annotated[str | None, BeforeValidator(_name), Unit("name", _or_none)]
+StandbyName = Annotated[
+    str | None, BeforeValidator(_name), AfterValidator(_standby), Unit("name, or `none`", _or_none)
+]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), Unit("names, comma-separated", _listed(", "))]
+SomeNames = Annotated[Names, AfterValidator(_some)]
+
+
+def _principals(value: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_principal(part) for part in split(value, ";") if part))
+
+
+def _principal(text: str) -> str:
+    """The name in ``User:a``, as Strimzi writes it, or in ``a``."""
+    name = text.removeprefix(_USER).strip()
+    if ":" in name and not text.startswith(_USER):
+        kind = text.partition(":")[0]
+        raise ValueError(f"has a principal of type {kind!r}; write {_USER}{text} if this is a user's name")
+    if not name:
+        raise ValueError(f"has {_USER} without a name; write {_USER}name")
+    if name == "*":
+        raise ValueError("has the wildcard *, but names are taken as they are; list each principal")
+    return name
+
+
+Principals = Annotated[
+    tuple[str, ...], BeforeValidator(_principals), Unit("principals, `;`-separated", _listed("; "))
+]
+
+
+def choose(value: object, options: Iterable[_S]) -> _S:
     """The option of this name, whatever its case and with ``-`` for ``_``.
 
     Raises:
         ValueError: none of the options; it names them and the nearest.
     """
-    known = [str(option) for option in options]
-    folded = {option.lower().replace("-", "_"): option for option in known}
-    text = str(value).strip().lower().replace("-", "_")
+    folded = {option.lower().replace("-", "_"): option for option in options}
+    given = str(value).strip()
+    text = given.lower().replace("-", "_")
     if text in folded:
         return folded[text]
     like = nearest(text, folded)
-    hint = f"; did you mean {folded[like]}?" if like else ""
-    raise ValueError(f"{str(value).strip()!r} is none of {', '.join(known)}{hint or '; write one of these'}")
+    hint = f"did you mean {folded[like]}?" if like else "write one of these"
+    raise ValueError(f"{given!r} is none of {', '.join(folded.values())}; {hint}")
 
 
-def parse_text(value: object) -> str:
-    """Any text but the empty one.
+class _OneOf:
+    """Makes a ``Literal`` take its options as :func:`choose` does, where pydantic's own is case-sensitive."""
 
-    Raises:
-        ValueError: it is empty.
-    """
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        options = get_args(source)
+        return no_info_before_validator_function(partial(choose, options=options), handler(source))
+
+
+def _quota_types(value: object) -> tuple[QuotaType, ...]:
+    types = distinct([choose(part, QuotaType) for part in split(value, ",")])
+    if not types:
+        raise ValueError("is empty; name at least one quota type, such as PRODUCE")
+    return types
+
+
+ONE_OF: Final = _OneOf()
+Action = Annotated[Literal[State.PAUSE, State.OPEN], ONE_OF]
+Combination = Annotated[Literal["first", "most-constraining"], ONE_OF]
+Mode = Annotated[Literal["enforce", "shadow"], ONE_OF]
+Sharing = Annotated[Literal["client", "user", "client-id", "broker"], ONE_OF]
+QuotaTypes = Annotated[
+    tuple[QuotaType, ...], BeforeValidator(_quota_types), Unit("quota types, comma-separated", _listed(", "))
+]
+
+
+def _text(value: object) -> str:
     text = str(value).strip()
     if not text:
         raise ValueError("is empty; write a value or remove the line")
     return text
 
 
-def parse_port(value: object) -> int | None:
-    """A TCP port; nothing is None.
-
-    Raises:
-        ValueError: not a whole number from 1 to 65535.
-    """
+def _port(value: object) -> int | None:
     if value is None or not str(value).strip():
         return None
     port = parse_count(value)
@@ -160,78 +169,5 @@ def parse_port(value: object) -> int | None:
     return port
 
 
-def parse_second(value: object) -> str | None:
-    """The entry point name of a factor source that stands in for ``cluster-volumes``; ``none`` is None.
-
-    Raises:
-        ValueError: it is no name, or ``cluster-volumes`` itself.
-    """
-    name = parse_name(value)
-    if name == "cluster-volumes":
-        raise ValueError("can't stand in for itself; write snapshots, another factor source, or none")
-    return None if name == "none" else name
-
-
-def _one_of(*options: str) -> BeforeValidator:
-    return BeforeValidator(lambda value: choose(value, options))
-
-
-def _listed(separator: str) -> Callable[[Any], str]:
-    return lambda values: separator.join(map(str, values)) or "none"
-
-
-_NAMES: Final = Unit("names, comma-separated", _listed(", "))
-
-
-Name = Annotated[str | None, BeforeValidator(parse_name), Unit("name", lambda value: value or "none")]
-
-
-SecondName = Annotated[
-    str | None, BeforeValidator(parse_second), Unit("name, or `none`", lambda value: value or "none")
-]
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(parse_names), _NAMES]
-
-
-SomeNames = Annotated[tuple[str, ...], BeforeValidator(parse_some_names), _NAMES]
-
-
-Principals = Annotated[
-    tuple[str, ...], BeforeValidator(parse_principals), Unit("principals, `;`-separated", _listed("; "))
-]
-
-
-QuotaTypes = Annotated[
-    tuple[QuotaType, ...],
-    BeforeValidator(parse_quota_types),
-    Unit("quota types, comma-separated", _listed(", ")),
-]
-
-
-Action = Annotated[Literal[State.PAUSE, State.OPEN], _one_of("PAUSE", "OPEN"), Unit("PAUSE, OPEN", str)]
-
-
-Combination = Annotated[
-    Literal["first", "most-constraining"],
-    _one_of("first", "most-constraining"),
-    Unit("first, most-constraining", str),
-]
-
-
-Mode = Annotated[Literal["enforce", "shadow"], _one_of("enforce", "shadow"), Unit("enforce, shadow", str)]
-
-
-Sharing = Annotated[
-    Literal["client", "user", "client-id", "broker"],
-    _one_of("client", "user", "client-id", "broker"),
-    Unit("client, user, client-id, broker", str),
-]
-
-
-Text = Annotated[str, BeforeValidator(parse_text)]
-
-
-Port = Annotated[
-    int | None, BeforeValidator(parse_port), Unit("port", lambda v: "off" if v is None else str(v))
-]
+Text = Annotated[str, BeforeValidator(_text)]
+Port = Annotated[int | None, BeforeValidator(_port), Unit("port", lambda v: "off" if v is None else str(v))]

@@ -1,4 +1,4 @@
-"""A kit that checks a plugin against the contract of :mod:`quotahost.api`, without a broker.
+"""A kit that checks a plugin against the contract of :mod:`quotahost.api`, without a broker. Public.
 
 One call in a test of yours::
 
@@ -7,10 +7,13 @@ One call in a test of yours::
     def test_it_keeps_the_contract():
         check_supplier(OffPeak, {"plugin.off-peak.produce": "1M"}, name="off-peak")
 
-What breaks the contract is an AssertionError that says so in a sentence and names the contract's number.
-:class:`FakeHost` drives a plugin step by step, for tests of what it decides, on a :class:`FakeBroker`.
+If the plugin breaks the contract, the check fails with an AssertionError whose sentence names the contract's number.
+:class:`FakeHost` drives a plugin step by step, for tests of what it decides, on a :class:`FakeBroker`. It refuses
+plugins and properties by a :class:`PluginError` or a :class:`SettingsError`, as a broker does at its start.
 """
 
+from quotahost.discovery.entry_points import PluginError
+from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source, check_policy, check_supplier, check_task
 from quotahost.testing.host import FakeHost
@@ -22,6 +25,8 @@ __all__ = [
     "VOLUMES",
     "FakeBroker",
     "FakeHost",
+    "PluginError",
+    "SettingsError",
     "check_factor_source",
     "check_policy",
     "check_supplier",

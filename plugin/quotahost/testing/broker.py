@@ -1,4 +1,4 @@
-"""A broker that answers what it is told and remembers what plugins show on it."""
+"""A broker that answers what a test has set, and remembers the numbers that plugins show on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quotahost.model import ClientUsage, LogDir
 
 @dataclass(slots=True)
 class FakeBroker:
-    """A ``quotahost.api.Broker`` for tests; change its attributes at any time.
+    """A ``quotahost.api.Broker`` and ``Metrics`` for tests; change its attributes at any time.
 
     Attributes:
         node: what ``properties()`` answers, such as ``{"log.dirs": "/data/1"}``.
@@ -31,7 +31,7 @@ class FakeBroker:
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def number(self, type: str, attribute: str, name: str = "") -> float | None:
-        """What is shown, None if nothing is."""
+        """The number that is shown, None if none is."""
         return self.shown.get((type, name, attribute))
 
     # ---- quotahost.api.Broker ----
@@ -66,18 +66,20 @@ class FakeBroker:
             raise self.usages
         return self.usages[:most]
 
+    def thread_ends(self) -> None:
+        """Nothing to do."""
+
+    # ---- quotahost.api.Metrics ----
+
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Remember it."""
+        """Remember the number."""
         self.shown[type, name, attribute] = value
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Add to it."""
+        """Add to the number."""
         self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + by
 
     def forget(self, type: str, name: str) -> None:
-        """Remember it no more."""
+        """Forget all numbers of this name."""
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             self.shown.pop(key, None)
-
-    def thread_ends(self) -> None:
-        """Nothing to do."""

@@ -1,45 +1,65 @@
-"""One thread that calls a plugin, as the host thread does, and a time within which it must answer."""
+"""One thread that calls a plugin, as the host thread does, and a time within which the plugin must answer.
+
+Private. Whatever goes wrong in a call ends in :class:`ContractBroken`, the failure that a plugin's author sees.
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, NoReturn, TypeVar
+from concurrent.futures import Future, wait
+from typing import Any, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-def broken(number: int, sentence: str) -> AssertionError:
-    """The failure that names the number of the contract."""
-    return AssertionError(f"{sentence} (contract {number} of quotahost.api)")
+class ContractBroken(AssertionError):
+    """The plugin breaks a sentence of the contract, which the message names by its number."""
+
+    def __init__(self, number: int, sentence: str) -> None:
+        super().__init__(f"{sentence} (contract {number} of quotahost.api)")
 
 
 class Caller:
     """Runs functions on one thread of its own, one after the other."""
 
     def __init__(self, name: str) -> None:
-        """``name`` is the thread's. It is a daemon: a plugin that hangs must not hang the test run."""
+        """Start the thread. It is a daemon, so that a plugin that hangs does not hang the test run."""
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self.thread.start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
-    def call(self, function: Callable[[], T], within: float) -> T:
-        """The function's answer.
+    def call(
+        self,
+        what: str,
+        function: Callable[[], _T],
+        within: float,
+        *,
+        hanging: int = 3,
+        raising: int = 5,
+        passing: tuple[type[BaseException], ...] = (),
+    ) -> _T:
+        """Run the function and return its answer.
+
+        Args:
+            what: names the call in a failure.
+            function: to run.
+            within: seconds until the call is given up.
+            hanging: number of the contract that is broken if it takes longer.
+            raising: number of the contract that is broken if it raises.
+            passing: exceptions of the function that are no breach and are raised as they are.
 
         Raises:
-            Hangs: it didn't answer within so many seconds.
-            BaseException: whatever it raised.
+            ContractBroken: it took longer, or raised.
         """
-        answer: Future[T] = Future()
+        answer: Future[_T] = Future()
         self._work.put((function, answer))
-        try:
-            return answer.result(within)
-        except TimeoutError:
-            if answer.done():
-                raise
-            raise Hangs from None
+        if not wait([answer], within).done:
+            raise ContractBroken(hanging, f"{what} did not return within {within:g} s")
+        error = answer.exception()
+        if error is None or isinstance(error, (ContractBroken, *passing)):
+            return answer.result()
+        raise ContractBroken(raising, f"{what} raised {type(error).__name__}: {error}") from error
 
     def end(self) -> None:
         """Let the thread end after what it does now."""
@@ -52,16 +72,3 @@ class Caller:
                 answer.set_result(function())
             except BaseException as error:  # SystemExit, too, is a plugin's failure
                 answer.set_exception(error)
-
-
-class Hangs(Exception):
-    """The plugin didn't answer in time."""
-
-
-def blame(what: str, error: BaseException, within: float, hanging: int = 3, raising: int = 5) -> NoReturn:
-    """Turn what a call ended in into the sentence that names the contract."""
-    if isinstance(error, AssertionError) and "of quotahost.api)" in str(error):
-        raise error
-    if isinstance(error, Hangs):
-        raise broken(hanging, f"{what} did not return within {within:g} s") from None
-    raise broken(raising, f"{what} raised {type(error).__name__}: {error}") from error

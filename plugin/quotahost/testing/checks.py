@@ -1,4 +1,8 @@
-"""One check for each role; what breaks the contract of :mod:`quotahost.api` is an AssertionError."""
+"""One check for each role.
+
+Every check builds the plugin as at a broker's start, calls it as the host would, changes the properties live, closes
+the plugin, and looks for threads that it left behind. The answers of suppliers are in ``answers.py``.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from quotahost.api import Role
+from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.discovery.entry_points import PluginError
 from quotahost.model import Client, ClusterVolumes, Factor, Volume
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.answers import Answers
-from quotahost.testing.caller import broken
-from quotahost.testing.host import HANGS, FakeHost, Properties
+from quotahost.testing.caller import ContractBroken
+from quotahost.testing.host import Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
 
 def check_supplier(
-    entry: Any,
+    entry: Entry[QuotaSupplier],
     properties: Properties | None = None,
     *,
     name: str | None = None,
@@ -31,9 +35,9 @@ def check_supplier(
     Args:
         entry: the class or function, an ``EntryPoint``, or the name of an installed one.
         properties: the broker's, such as ``{"plugin.NAME.produce": "1M"}``.
-        name: NAME; by default the entry point's, or the class' in kebab-case.
-        clients: more than the odd ones that are always asked for (``quotahost.testing.samples.CLIENTS``).
-        reconfigured: other properties, to change to while it lives.
+        name: NAME; by default the entry point's, or the class' in kebab-case (OffPeak: off-peak).
+        clients: to be asked for in addition to :data:`quotahost.testing.CLIENTS`.
+        reconfigured: other properties, to change to, and back, while the plugin lives.
 
     Raises:
         AssertionError: what is wrong, and which number of the contract it breaks.
@@ -54,7 +58,7 @@ def check_supplier(
 
 
 def check_factor_source(
-    entry: Any,
+    entry: Entry[QuotaFactorSource],
     properties: Properties | None = None,
     *,
     name: str | None = None,
@@ -67,13 +71,13 @@ def check_factor_source(
     """
     with _hosted(Role.FACTOR_SOURCE, entry, properties, name) as host:
         for _ in range(3):
-            _read(host)
+            _check_reading(host)
         for _ in _changed(host, properties, reconfigured):
-            _read(host)
+            _check_reading(host)
 
 
 def check_policy(
-    entry: Any,
+    entry: Entry[QuotaPolicy],
     properties: Properties | None = None,
     *,
     name: str | None = None,
@@ -82,31 +86,27 @@ def check_policy(
 ) -> None:
     """Check a policy: a factor from 0 to 1 for every volume, and no larger one for a fuller volume.
 
-    Args:
-        entry: see :func:`check_supplier`, as ``properties``, ``name`` and ``reconfigured``.
-        properties: the broker's.
-        name: of the entry point.
-        volumes: more than those that are always asked for (``quotahost.testing.samples.VOLUMES``).
-        reconfigured: other properties, to change to while it lives.
+    ``volumes`` are judged in addition to :data:`quotahost.testing.VOLUMES`; other arguments as of
+    :func:`check_supplier`.
 
     Raises:
         AssertionError: what is wrong, and which number of the contract it breaks.
     """
     with _hosted(Role.POLICY, entry, properties, name) as host:
-        _judge(host, [*VOLUMES, *volumes])
+        _check_factors(host, [*VOLUMES, *volumes])
         for _ in _changed(host, properties, reconfigured):
-            _judge(host, [*VOLUMES, *volumes])
+            _check_factors(host, [*VOLUMES, *volumes])
 
 
 def check_task(
-    entry: Any,
+    entry: Entry[DataSourceTask],
     properties: Properties | None = None,
     *,
     name: str | None = None,
     reconfigured: Properties | None = None,
     within: float = 30.0,
 ) -> None:
-    """Check a task: it runs, and runs again, each time within so many seconds.
+    """Check a task: it runs, and runs again, each time ``within`` so many seconds.
 
     Other arguments as of :func:`check_supplier`.
 
@@ -121,18 +121,20 @@ def check_task(
 
 
 @contextmanager
-def _hosted(role: Role, entry: Any, properties: Properties | None, name: str | None) -> Iterator[FakeHost]:
+def _hosted(
+    role: Role, entry: Entry[PluginT], properties: Properties | None, name: str | None
+) -> Iterator[FakeHost[PluginT]]:
     before = set(threading.enumerate())
     try:
         host = FakeHost(role, entry, properties, name=name)
     except (PluginError, SettingsError) as error:
-        raise broken(1, f"with these properties a broker would not start: {error}") from error
+        raise ContractBroken(1, f"with these properties a broker would not start: {error}") from error
     with host:
         yield host
-    _no_thread_left(before)
+    _check_threads(before, host.patience)
 
 
-def _changed(host: FakeHost, properties: Properties | None, other: Properties | None) -> Iterator[None]:
+def _changed(host: FakeHost[Any], properties: Properties | None, other: Properties | None) -> Iterator[None]:
     """Change settings live: the broker's to equal ones, then the plugin's own, and back."""
     host.context.settings = host.context.settings.model_copy()
     yield
@@ -144,46 +146,46 @@ def _changed(host: FakeHost, properties: Properties | None, other: Properties | 
         try:
             host.reconfigure(given)
         except (PluginError, SettingsError) as error:
-            raise broken(8, f"a live change would be refused: {error}") from error
+            raise ContractBroken(8, f"a live change would be refused: {error}") from error
         yield
 
 
-def _read(host: FakeHost) -> None:
-    told = host.call("read()", host.plugin.read)
-    if told is None or isinstance(told, Factor):
+def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
+    answer: object = host.call("read()", host.plugin.read)
+    if answer is None or isinstance(answer, Factor):
         return
-    if not isinstance(told, ClusterVolumes):
-        raise broken(6, f"read() answered {told!r}: a factor source answers ClusterVolumes, a Factor or None")
-    wrong: list[object] = [v for v in told.volumes if not isinstance(v, Volume)]
-    wrong += [text for text in told.unknown if not isinstance(text, str)]
+    if not isinstance(answer, ClusterVolumes):
+        expected = "a factor source answers ClusterVolumes, a Factor or None"
+        raise ContractBroken(6, f"read() answered {answer!r}: {expected}")
+    wrong: list[object] = [v for v in answer.volumes if not isinstance(v, Volume)]
+    wrong += [text for text in answer.unknown if not isinstance(text, str)]
     if wrong:
-        raise broken(6, f"read() answered volumes or reasons that are none: {wrong[0]!r}")
+        raise ContractBroken(6, f"read() answered volumes or reasons that are none: {wrong[0]!r}")
 
 
-def _judge(host: FakeHost, volumes: Sequence[Volume]) -> None:
+def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:
     last: dict[tuple[str, str, int], tuple[float, Volume]] = {}
     for volume in sorted(volumes, key=lambda v: v.consumed):
         factor = _factor(host, volume)
         lowest, emptier = last.get((volume.broker, volume.name, volume.capacity), (1.0, volume))
         if factor > lowest:
-            raise broken(
-                6, f"quota_factor() is {factor} for {volume}, but {lowest} for the emptier {emptier}"
-            )
+            larger = f"quota_factor() is {factor} for {volume}"
+            raise ContractBroken(6, f"{larger}, but {lowest} for the emptier {emptier}")
         last[volume.broker, volume.name, volume.capacity] = (factor, volume)
 
 
-def _factor(host: FakeHost, volume: Volume) -> float:
+def _factor(host: FakeHost[QuotaPolicy], volume: Volume) -> float:
     answer = host.call(f"quota_factor() for {volume}", lambda: host.plugin.quota_factor(volume))
     try:
         return Factor(answer).value
     except ValueError as error:
-        raise broken(6, f"quota_factor() for {volume} answered {answer!r}: {error}") from None
+        raise ContractBroken(6, f"quota_factor() for {volume} answered {answer!r}: {error}") from None
 
 
-def _no_thread_left(before: set[threading.Thread]) -> None:
-    end = time.monotonic() + HANGS
+def _check_threads(before: set[threading.Thread], patience: float) -> None:
+    end = time.monotonic() + patience
     # Not by join(), which raises for a thread that is listed, but just being started.
     while (left := set(threading.enumerate()) - before) and time.monotonic() < end:
         time.sleep(0.001)
     for thread in left:
-        raise broken(7, f"after close() the thread {thread.name!r} still runs")
+        raise ContractBroken(7, f"after close() the thread {thread.name!r} still runs")

@@ -4,46 +4,54 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias
 
-from quotahost.api import Role
+from typing_extensions import TypeVar  # typing's has no default before Python 3.13
+
+from quotahost.api import Context, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
+from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
-from quotahost.testing.caller import Caller, blame, broken
+from quotahost.testing.caller import Caller, ContractBroken
 
-T = TypeVar("T")
-Properties = Mapping[str, str]
+_T = TypeVar("_T")
+PluginT = TypeVar("PluginT", default=Any)
+Properties: TypeAlias = Mapping[str, str]
+Entry: TypeAlias = Callable[[Context[Any]], PluginT] | EntryPoint | str
+_REFUSED = (discovery.PluginError, SettingsError)
 
-START_WITHIN: Final = 10.0  # seconds to import and construct; the broker waits for start.timeout
-HANGS: Final = 5.0  # seconds after which a call is given up
 
-
-class FakeHost:
+class FakeHost(Generic[PluginT]):
     """One plugin in one role, on a thread that stands for the host thread.
 
     Attributes:
-        plugin: what the entry made.
-        context: what it was given.
-        broker: what ``context.broker`` is.
+        broker: the plugin's ``context.broker`` and ``context.metrics``.
         announced: the calls of ``answers_changed`` so far, as (principal, client-id), None for any.
+        patience: seconds after which a call is given up.
+        start_patience: seconds for importing and constructing; a broker waits for ``start.timeout``.
     """
+
+    patience: ClassVar[float] = 5.0
+    start_patience: ClassVar[float] = 10.0
 
     def __init__(
         self,
         role: Role,
-        entry: Any,
+        entry: Entry[PluginT],
         properties: Properties | None = None,
         *,
         name: str | None = None,
         node_id: int = 1,
         broker: FakeBroker | None = None,
     ) -> None:
-        """Build it as at a broker's start.
+        """Build the plugin as at a broker's start.
 
         Args:
             role: for which the plugin is built.
@@ -59,57 +67,67 @@ class FakeHost:
         """
         self.announced: list[tuple[str | None, str | None]] = []
         self.broker = broker or FakeBroker()
-        self.role, self.name = role, name or _name(entry)
-        self._entry, self._node = _loaded(role, entry), node_id
-        self.caller = Caller("fake-quotahost-host")
-        self._task = Caller(f"fake-quotahost-task-{self.name}") if role is Role.TASK else self.caller
+        self._role, self._name, self._node = role, name or _name(entry), node_id
+        self._entry = _imported(role, entry)
+        self._host_thread = Caller("fake-quotahost-host")
+        # As on a broker, a task has a thread of its own.
+        is_task = role is Role.TASK
+        self._task_thread = Caller(f"fake-quotahost-task-{self._name}") if is_task else self._host_thread
+        self._disks = DiskMonitor(self.broker, self.broker, node_id, lambda: self._in_force)
         try:
-            self.context, self.plugin = self._build(self._settings(properties or {}))
+            self._in_force = self._settings(properties or {})
+            self._loaded = self._build(self._in_force)
         except BaseException:
-            self.end()
+            self._end()
             raise
+
+    @property
+    def plugin(self) -> PluginT:
+        """What the entry made."""
+        return self._loaded.plugin
+
+    @property
+    def context(self) -> Context[Any]:
+        """What the entry was given."""
+        return self._loaded.context
 
     # ---- what the host calls ---------------------------------------------------------------------
 
-    def call(self, what: str, function: Callable[[], T]) -> T:
-        """Call something of the plugin on the host thread.
+    def call(self, what: str, function: Callable[[], _T]) -> _T:
+        """Call something of the plugin on the host thread; ``what`` names it in a failure.
 
         Raises:
             AssertionError: it raised, or hung.
         """
-        try:
-            return self.caller.call(function, HANGS)
-        except BaseException as error:
-            blame(what, error, HANGS)
+        return self._host_thread.call(what, function, self.patience)
 
     def quota(self, principal: str, client_id: str, quota_type: QuotaType) -> Quota | None:
         """The supplier's answer."""
+        supplier: Any = self.plugin
         client = Client(principal, client_id)
-        answer: Quota | None = self.call("quota()", lambda: self.plugin.quota(client, quota_type))
+        answer: Quota | None = self.call("quota()", lambda: supplier.quota(client, quota_type))
         return answer
 
     def client_quota(self, change: ClientQuotaChange) -> None:
-        """Kafka's own client quota was set or removed; told if the plugin listens."""
-        self._tell("client_quota_changed", change)
+        """Kafka's own client quota was set or removed: hand it to a plugin that listens."""
+        self._hand("client_quota_changed", change)
 
     def cluster(self, *brokers: int, cluster_id: str = "fake") -> None:
-        """The cluster consists of these brokers; told if the plugin listens."""
-        self._tell("cluster_changed", Cluster(cluster_id, frozenset(brokers)))
+        """The cluster consists of these brokers: hand it to a plugin that listens."""
+        self._hand("cluster_changed", Cluster(cluster_id, frozenset(brokers)))
 
     def tick(self) -> None:
-        """A second has passed; told if the plugin ticks."""
-        self._tell("tick")
+        """A second has passed: call ``tick()`` of a plugin that has it."""
+        self._hand("tick")
 
     def run(self, within: float = 30.0) -> None:
         """Run the task once, on the task's thread.
 
         Raises:
-            AssertionError: it raised, or took longer.
+            AssertionError: it raised, or took more than ``within`` seconds.
         """
-        try:
-            self._task.call(self.plugin.run, within)
-        except BaseException as error:
-            blame("run()", error, within, hanging=4)
+        task: Any = self.plugin
+        self._task_thread.call("run()", task.run, within, hanging=4)
 
     def reconfigure(self, properties: Properties) -> None:
         """Change the broker's properties live; a plugin without ``reconfigure`` is closed and built anew.
@@ -117,90 +135,86 @@ class FakeHost:
         Raises:
             PluginError, SettingsError: the new properties are refused; nothing has changed.
         """
-        settings, plugin = self._settings(properties), self.plugin
-        if settings.plugin.get(self.name, {}) == self.context.settings.plugin.get(self.name, {}):
+        settings = self._settings(properties)
+        reconfigure = getattr(self.plugin, "reconfigure", None)
+        if settings.plugin.get(self._name, {}) == self.context.settings.plugin.get(self._name, {}):
             self.context.settings = settings
-        elif callable(getattr(plugin, "reconfigure", None)):
-            own = discovery.own_settings(self.role, self.name, settings, self._entry)
-            self.context.settings, self.context.section = settings, own
-            self.call("reconfigure()", lambda: plugin.reconfigure(own))
+        elif callable(reconfigure):
+            section = discovery.own_settings(self._role, self._name, settings, self._entry)
+            self.context.settings, self.context.section = settings, section
+            self.call("reconfigure()", lambda: reconfigure(section))
         else:
-            context, new = self._build(settings)
-            self.close_plugin()
-            self.context, self.plugin = context, new
+            new = self._build(settings)
+            self._close_plugin()
+            self._loaded = new
+        self._in_force = settings
 
     def close(self) -> None:
-        """Close the plugin, as at the broker's end, and the threads that stand for the host's."""
-        try:
-            self.close_plugin()
-        finally:
-            self.end()
-
-    def close_plugin(self) -> None:
-        """Close the plugin alone.
+        """Close the plugin, as at the broker's end, and end the threads that stand for the host's.
 
         Raises:
-            AssertionError: close() raised, or took longer than the broker grants.
+            AssertionError: ``close()`` raised, or took longer than the broker grants.
         """
-        close = getattr(self.plugin, "close", None)
         try:
-            if callable(close):
-                self._task.call(close, HANGS)
-        except BaseException as error:
-            blame("close()", error, HANGS, hanging=7, raising=7)
-
-    def end(self) -> None:
-        """End the threads that stand for the host's."""
-        self.caller.end()
-        self._task.end()
+            self._close_plugin()
+        finally:
+            self._end()
 
     def __enter__(self) -> Self:
-        """For ``with``: closed on the way out."""
+        """For ``with``, which closes the plugin on the way out."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close; after a failure only the threads, so that the failure is what is seen."""
-        self.close() if kind is None else self.end()
+        """Close; after a failure end only the threads, so that the test shows that failure."""
+        self.close() if kind is None else self._end()
 
     # ---- how it is built -------------------------------------------------------------------------
 
-    def _tell(self, method: str, *what: Any) -> None:
+    def _hand(self, method: str, *arguments: object) -> None:
         listener = getattr(self.plugin, method, None)
         if callable(listener):
-            self.call(f"{method}()", lambda: listener(*what))
+            self.call(f"{method}()", lambda: listener(*arguments))
 
     def _settings(self, properties: Properties) -> Settings:
         given = {PREFIX + key.removeprefix(PREFIX): text for key, text in properties.items()}
-        given.setdefault(PREFIX + self.role.broker_property, self.name)
+        given.setdefault(PREFIX + self._role.broker_property, self._name)
         return Settings.from_properties(given)
 
-    def _build(self, settings: Settings) -> tuple[Any, Any]:
-        made = (self.role, self.name, self._entry, settings, self._node, self._announce, self.broker)
-        try:
-            built = self.caller.call(lambda: discovery.construct(*made), START_WITHIN)
-        except (discovery.PluginError, ValueError):
-            raise
-        except BaseException as error:
-            blame("building it", error, START_WITHIN, hanging=2, raising=1)
-        return built.context, built.plugin
+    def _build(self, settings: Settings) -> LoadedPlugin[PluginT]:
+        plugin, around = (self._role, self._name, self._entry), (self.broker, self.broker, self._announce)
+        made = partial(discovery.construct, *plugin, settings, self._node, *around, self._disks.started)
+        return self._host_thread.call(
+            "building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED
+        )
+
+    def _close_plugin(self) -> None:
+        close = getattr(self.plugin, "close", None)
+        if callable(close):
+            self._task_thread.call("close()", close, self.patience, hanging=7, raising=7)
+
+    def _end(self) -> None:
+        self._disks.close()
+        self._host_thread.end()
+        self._task_thread.end()
 
     def _announce(self, principal: str | None = None, client_id: str | None = None) -> None:
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):
-                raise broken(9, f"answers_changed() takes names or None, not {name!r}")
+                raise ContractBroken(9, f"answers_changed() takes names or None, not {name!r}")
         self.announced.append((principal, client_id))
 
 
-def _name(entry: Any) -> str:
+def _name(entry: Entry[Any]) -> str:
     if isinstance(entry, str | EntryPoint):
         return entry if isinstance(entry, str) else entry.name
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", getattr(entry, "__name__", type(entry).__name__))
     return re.sub(r"[^a-z0-9-]+", "-", words.lower()).strip("-") or "plugin"
 
 
-def _loaded(role: Role, entry: Any) -> Any:
+def _imported(role: Role, entry: Entry[Any]) -> Callable[[Context[Any]], Any]:
     if isinstance(entry, str):
-        return discovery.load(role, entry)
+        imported: Callable[[Context[Any]], Any] = discovery.load(role, entry)
+        return imported
     return entry.load() if isinstance(entry, EntryPoint) else entry

@@ -1,4 +1,7 @@
-"""What a broker may hand to a plugin: odd names, all kinds of client quotas, volumes of any fill."""
+"""What a broker may hand to a plugin: clients of any name, all kinds of client quotas, volumes of any fill.
+
+The checks ask for all of these; a test of yours may, too.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from typing import Final
 
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, QuotaEntity, Volume
 
-_ODD_NAME: Final = 'a:b\t"ü\n *?=,#\\\u2028🦉\0'
-
 # Kafka lets a client choose any client-id of up to 32,767 bytes; a principal may be a distinguished name.
+_ANY_CHARACTERS: Final = 'a:b\t"ü\n *?=,#\\\u2028🦉\0'
+
 CLIENTS: Final = (
     Client("alice", "app"),
     Client("alice", "app-2"),
@@ -20,12 +23,13 @@ CLIENTS: Final = (
     Client("CN=b,OU=c d,O=ä", "a:b"),
     Client("a:b", "c"),
     Client("a", "b:c"),
-    Client(_ODD_NAME, _ODD_NAME),
+    Client(_ANY_CHARACTERS, _ANY_CHARACTERS),
     Client("<default>", "<default>"),
     Client("alice", "x" * 32_767),
 )
+"""Common and uncommon names, empty ones, and pairs that a careless separator would mix up."""
 
-_NAMES: Final[tuple[str | Default | None, ...]] = ("alice", _ODD_NAME, DEFAULT, None)
+_NAMES: Final[tuple[str | Default | None, ...]] = ("alice", _ANY_CHARACTERS, DEFAULT, None)
 _ENTITIES: Final = tuple(
     QuotaEntity(user, client_id)
     for user in _NAMES
@@ -41,11 +45,9 @@ CLIENT_QUOTAS: Final = tuple(
 )
 """Every kind of client quota set, changed twice and removed again."""
 
-_TB: Final = 10**12
-
 VOLUMES: Final = tuple(
     Volume("1", "/data", capacity, int(capacity * share))
-    for capacity in (1, 10**9, _TB, 2**63 - 1)
+    for capacity in (1, 10**9, 10**12, 2**63 - 1)
     for share in (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0, 1.01)
 )
 """Volumes of several sizes, each from empty to fuller than its capacity (blocks reserved for root)."""

@@ -1,23 +1,22 @@
-"""KIP-599's rate form, as version 15 of the page has it: a burst is spread into past windows.
+"""KIP-599's rate form, as version 15 of its page describes it: a burst is spread into past windows.
 
-Kafka didn't keep it: :mod:`quotahost.throttling.token_bucket` is what it does. The sum over S windows of W
-seconds makes the rate R; a mutation is admitted iff R <= Q. What is admitted fills the past windows up to Q
-each, and the rest goes to the present one. So the rate falls window by window, instead of staying until one large
-sample is dropped.
+No class of Kafka has this form: Kafka implements the other one (:mod:`quotahost.throttling.token_bucket`).
+``quotahost simulate`` shows both side by side. The sum over S windows of W seconds makes the rate R; a mutation is
+admitted iff R <= Q. An admitted mutation fills the past windows up to Q each, and the rest goes to the present one. So
+the rate falls window by window, instead of staying until one large sample is dropped.
 
-Its weakness: what exceeds Q in the present window is forgotten after S windows, however large it was. The
-token bucket keeps the debt. So this form lets more than Q pass in the long run, by up to ``Q x S x W`` and one
-request for every S windows.
+Its weakness: this form forgets a present window after S windows, however far it exceeded Q, where the token bucket
+keeps the debt. So in the long run it lets more than Q pass, by up to ``Q x S x W`` and one request for every S windows.
 """
 
 from __future__ import annotations
 
 
 class BurstRate:
-    """The windows of one client; aligned to multiples of their size."""
+    """The windows of one client, aligned to multiples of their size."""
 
     def __init__(self, quota: float, samples: int, window_ms: int) -> None:
-        """``quota`` per second, S windows of so many ms.
+        """``quota`` is Q per second, ``samples`` is S, and ``window_ms`` is W.
 
         Raises:
             ValueError: one of them is not above 0.
@@ -30,7 +29,7 @@ class BurstRate:
         self._index = 0
 
     def windows(self, now_ms: int) -> tuple[float, ...]:
-        """What each window holds, the oldest first."""
+        """The contents of each window, the oldest first."""
         index = now_ms // self._window_ms
         passed = max(0, min(index - self._index, len(self._windows)))
         self._windows = self._windows[passed:] + [0.0] * passed
@@ -42,14 +41,15 @@ class BurstRate:
         return sum(self.windows(now_ms)) / self._span_s
 
     def record(self, n: float, now_ms: int) -> None:
-        """Spread N. The document doesn't say which window is filled first: here the oldest.
+        """Spread N over the windows.
 
-        So a small N is forgotten as soon as the token bucket would have grown it back.
+        The KIP doesn't define which window is filled first. Here it is the oldest, so that a small N is forgotten as
+        soon as the token bucket would have grown it back.
         """
         self.windows(now_ms)
         full = self._quota * self._window_ms / 1000.0
-        for i, held in enumerate(self._windows[:-1]):
-            part = min(n, max(0.0, full - held))
+        for i, filled in enumerate(self._windows[:-1]):
+            part = min(n, max(0.0, full - filled))
             self._windows[i] += part
             n -= part
         self._windows[-1] += n

@@ -1,4 +1,7 @@
-"""What Java's arithmetic does otherwise than Python's."""
+"""Java's arithmetic where it differs from Python's, so that the models give Kafka's very numbers.
+
+Private to ``quotahost.throttling``.
+"""
 
 from __future__ import annotations
 
@@ -26,5 +29,5 @@ def to_long(x: float) -> int:
 
 
 def to_int(x: int) -> int:
-    """``(int)`` of a long: the low 32 bits, so that what is too large may come out negative."""
+    """``(int)`` of a long: the low 32 bits, so that a number that is too large may become negative."""
     return (x + 2**31) % 2**32 - 2**31

@@ -1,7 +1,14 @@
-"""Kafka's ``Rate`` over a ``SampledStat`` (``org.apache.kafka.common.metrics.stats``), and KIP-13's simple form.
+"""Kafka's ``Rate`` over a ``SampledStat``, and KIP-13's simple form.
 
-PRODUCE, FETCH and REQUEST quotas are measured and throttled by this, with ``quota.window.num`` samples (11)
-of ``quota.window.size.seconds`` (1 s).
+Kafka measures and throttles PRODUCE, FETCH and REQUEST quotas by this, with ``quota.window.num`` samples (11)
+of ``quota.window.size.seconds`` (1 s). The model follows these lines of Kafka 4.3.1:
+
+- ``org.apache.kafka.common.metrics.stats.Rate``: ``measure`` 77-78, ``windowSize`` 83-113;
+- ``org.apache.kafka.common.metrics.stats.SampledStat``: ``record`` 51-57, ``advance`` 61-70,
+  ``purgeObsoleteSamples`` 127-136;
+- ``org.apache.kafka.server.quota.QuotaUtils``: ``throttleTime`` 42-45.
+
+``tests/throttling`` compares it with those classes in a JVM.
 """
 
 from __future__ import annotations
@@ -23,10 +30,10 @@ class _Sample:
 
 
 class SampledRate:
-    """A sum over the last windows, divided by the time that they span."""
+    """The sum of the samples in the last windows, divided by the time that they span."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
-        """As ``MetricConfig.samples`` and ``timeWindow``.
+        """``samples`` and ``window_ms`` are Kafka's ``MetricConfig.samples`` and ``timeWindow``.
 
         Raises:
             ValueError: one of them is below 1.
@@ -58,8 +65,8 @@ class SampledRate:
     def window_size_ms(self, now_ms: int) -> int:
         """``Rate.windowSize``: the time since the oldest sample began, but at least all windows less one.
 
-        So a client that has just come isn't judged by its first second alone. As a sample that overlaps the
-        monitored time is kept whole, it is below ``(samples + 1) * window_ms``.
+        So a new client isn't judged by its first second alone. Kafka keeps a sample that overlaps the monitored time
+        whole, so the result may be as large as ``(samples + 1) * window_ms``; see ``quota_window``.
         """
         self._purge(now_ms)
         if not self._samples:
@@ -69,13 +76,13 @@ class SampledRate:
         return max(elapsed + max(missing, 0) * self._window_ms, 1)
 
     def throttle_ms(self, bound: float, now_ms: int, *, cast: bool = True) -> int:
-        """``QuotaUtils.throttleTime``: after how long without records the rate is back at ``bound``.
+        """``QuotaUtils.throttleTime``: the time without records after which the rate is back at ``bound``.
 
         Args:
             bound: per second.
             now_ms: the time.
-            cast: as ``ClientQuotaManager`` hands it on, an ``int`` of 32 bits: above 24.8 days it wraps, and
-                a negative one does not throttle.
+            cast: whether to cast the result to an ``int`` of 32 bits, as ``ClientQuotaManager`` does
+                (``recordAndGetThrottleTimeMs``): above 24.8 days it wraps, and a negative one does not throttle.
 
         Returns:
             Milliseconds; 0 where the rate does not exceed the bound.
@@ -103,11 +110,11 @@ class SampledRate:
 def simple_delay_s(produced: float, bound: float, limit: float) -> float:
     """KIP-13's own form, over N windows of one second: ``(produced - bound) / limit``, 0 within the bound.
 
-    The document's example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
+    The KIP's example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
 
     Args:
-        produced: in all N windows.
-        bound: what they allow together, N times the limit.
+        produced: the sum over all N windows.
+        bound: the sum that they allow, N times the limit.
         limit: per second, above 0.
     """
     return max(0.0, (produced - bound) / limit)

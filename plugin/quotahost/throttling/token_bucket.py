@@ -1,4 +1,9 @@
-"""Kafka's ``TokenBucket`` (``org.apache.kafka.common.metrics.stats``), which KIP-599 ended with.
+"""Kafka's ``TokenBucket``, the form in which KIP-599 was adopted: CONTROLLER_MUTATION quotas.
+
+The model follows these lines of Kafka 4.3.1, and ``tests/throttling`` compares it with those classes in a JVM:
+``org.apache.kafka.common.metrics.stats.TokenBucket`` (``measure`` 76-81, ``record`` 86-92, ``refill`` 95-97),
+``StrictControllerMutationQuota.record`` 55-65 and ``ControllerMutationQuotaManager.throttleTimeMs`` 181
+(both in ``org.apache.kafka.server.quota``).
 
 The tokens K grow by R a second up to B: ``K = min(K + (now - T) x R, B)``. A mutation of N partitions is admitted
 iff K >= 0, and takes N, so K may go negative; then the throttle time is ``-K / R``. R is the quota Q, and B is
@@ -14,7 +19,7 @@ class TokenBucket:
     """The tokens of one client. As in Kafka they are 0 at time 0: by today's clock, the bucket begins full."""
 
     def __init__(self, quota: float, samples: int, window_ms: int) -> None:
-        """``quota`` per second; ``samples`` and ``window_ms`` as ``MetricConfig`` has them."""
+        """``quota`` per second; ``samples`` and ``window_ms`` are those of Kafka's ``MetricConfig``."""
         self.quota = quota
         self.burst = samples * (window_ms / 1000.0) * quota
         self._tokens, self._updated_ms = 0.0, 0
@@ -26,7 +31,7 @@ class TokenBucket:
         return self._tokens
 
     def record(self, n: float, now_ms: int) -> None:
-        """``TokenBucket.record``: take N, whether there are any or not, as permissive quotas do."""
+        """``TokenBucket.record``: take N, even if there are fewer tokens, as permissive quotas do."""
         self._tokens = min(self.burst, self.tokens(now_ms) - n)
 
     def admit(self, n: float, now_ms: int) -> bool:

@@ -173,7 +173,8 @@ def test_when_records_stop_the_second_source_takes_over_and_back_and_nothing_is_
     for node in cluster.brokers:
         log = node.log_text()
         assert (
-            f"no record of this cluster in {TOPIC} for validity (4 s): factor source {SECOND} answers" in log
+            f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SECOND} answers"
+            in log
         )
         assert f"factor source {FIRST} answers again" in log
 

@@ -17,8 +17,8 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
+from quotahost.disks.file_stores import read_disks
 from quotahost.model import Volume
-from quotahost.plugins.disks.file_stores import read_disks
 from tests.broker.support.disks import Between
 from tests.broker.support.node import (
     ANYONE,

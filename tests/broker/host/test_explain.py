@@ -1,4 +1,4 @@
-"""``quotahost explain`` on a running broker: who gave a client its quota, and what binds."""
+"""``quotahost explain`` on a running broker: who gave a client its quota, and what limits it."""
 
 from __future__ import annotations
 
@@ -68,9 +68,13 @@ def fact(text: str, label: str) -> str:
 def test_a_client_quota_and_a_static_rate_are_named_and_bind(node: KafkaNode) -> None:
     with load(node, "alice", "app"), load(node, "bob", "app"):
         eventually(
-            lambda: binding(node, "alice", "app") == "What binds PRODUCE: the user's quota of client-quotas."
+            lambda: (
+                binding(node, "alice", "app") == "PRODUCE is limited by the user's quota of client-quotas."
+            )
         )
-        eventually(lambda: binding(node, "bob", "app") == "What binds PRODUCE: the client's quota of static.")
+        eventually(
+            lambda: binding(node, "bob", "app") == "PRODUCE is limited by the client's quota of static."
+        )
         code, text = of(node, "alice", "app")
     assert code == 0
     assert fact(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
@@ -86,7 +90,7 @@ def test_without_an_answer_a_client_is_unlimited_and_nothing_binds(node: KafkaNo
     code, text = of(node, "bob", "app", "FETCH")
     assert code == 0
     assert fact(text, "quota") == "unlimited, shared by this client alone (user bob, client-id app)"
-    assert text.strip().endswith("What binds: nothing, as it has no limit for FETCH.")
+    assert text.strip().endswith("Nothing limits this client, as it has no limit for FETCH.")
 
 
 def test_an_exempt_client_is_told_why(node: KafkaNode) -> None:
@@ -95,7 +99,7 @@ def test_an_exempt_client_is_told_why(node: KafkaNode) -> None:
     code, text = of(node, "carol", "app")
     assert code == 0
     assert fact(text, "exempt") == "its principal is in static.excluded.principal.name.list"
-    assert "What binds: nothing, as it is exempt" in text
+    assert "Nothing limits this client, as it is exempt" in text
 
 
 def test_a_client_that_the_table_does_not_know_is_a_newcomer(node: KafkaNode) -> None:
@@ -112,7 +116,7 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
         with load(node, "alice", "app"):
             alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0.5"})
             eventually(lambda: fact(of(node, "alice", "app")[1], "state") == "THROTTLE")
-            expected = "What binds PRODUCE: the factor 0.5: fixed by plugin.fixed.factor=0.5."
+            expected = "PRODUCE is limited by the factor 0.5: fixed by plugin.fixed.factor=0.5."
             eventually(lambda: binding(node, "alice", "app") == expected)
             _, text = of(node, "alice", "app")
         assert fact(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
@@ -130,7 +134,7 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
 def test_in_shadow_nothing_binds(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "mode": "shadow"})
     try:
-        ended = "What binds: nothing, as mode=shadow enforces nothing."
+        ended = "Nothing limits this client, as mode=shadow enforces nothing."
         eventually(lambda: binding(node, "alice", "app") == ended)
     finally:
         alter_broker_config(node, {PREFIX + "mode": None})
@@ -151,7 +155,7 @@ def test_odd_client_ids_are_found(node: KafkaNode, client_id: str) -> None:
 def test_while_the_state_is_pause_the_fence_binds_all_but_the_exempt(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
     try:
-        ended = "What binds PRODUCE: the fence (fixed by plugin.fixed.factor=0)."
+        ended = "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0)."
         eventually(lambda: binding(node, "alice", "app") == ended)
         _, text = of(node, "alice", "app")
         assert fact(text, "state") == "PAUSE"

@@ -22,7 +22,6 @@ from harness.clients.producer import ProducerLoad
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from quotahost.pipeline.max_min import shares
 from quotahost.plugins.kafka.topics import ensure_compacted
 from quotahost.records import shares as wire_shares
 from quotahost.records import usage as wire_usage
@@ -30,6 +29,7 @@ from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage
 from tests.broker.support.background import Background
 from tests.broker.support.node import ANYONE, JAR, answer, callback, gauge, settles
+from tests.reference.max_min import shares
 
 pytestmark = pytest.mark.broker
 

@@ -151,7 +151,7 @@ def test_only_so_many_are_drawn_as_were_asked_for(spark: SparkSession, history: 
 
 def test_the_forecast_goes_by_the_fill_rate(spark: SparkSession, history: Path) -> None:
     (curve,) = found(spark, history, brokers=("1",)).curves
-    assert curve.rate == pytest.approx(10 / HOUR)
+    assert curve.fill_rate == pytest.approx(10 / HOUR)
     assert curve.newest.last == 570
     reached = [
         curve.seconds_to(level) for level in (curve.newest.soft, curve.newest.hard, curve.newest.capacity)
@@ -161,7 +161,11 @@ def test_the_forecast_goes_by_the_fill_rate(spark: SparkSession, history: Path) 
 
 def test_what_does_not_fill_reaches_nothing(spark: SparkSession, history: Path) -> None:
     (curve,) = found(spark, history, brokers=("3",)).curves
-    assert (curve.rate, curve.seconds_to(curve.newest.capacity), curve.seconds_to(curve.newest.hard)) == (
+    assert (
+        curve.fill_rate,
+        curve.seconds_to(curve.newest.capacity),
+        curve.seconds_to(curve.newest.hard),
+    ) == (
         0,
         None,
         None,

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from quotahost.pipeline.kafka.clients import KafkaClock
+from quotahost.pipeline.kafka.clock import KafkaClock
 
 NOW = 1_800_000_000_000  # ms
 

@@ -9,29 +9,35 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from quotahost.pipeline.kafka.leadership import Leadership
-from quotahost.pipeline.spark.session import checkpoint_files, compile_for
+from quotahost.pipeline.spark.session import checkpoint_files
 from quotahost.pipeline.volumes import aggregate
 from quotahost.pipeline.volumes import parse as records
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.pipeline.volumes.publisher import Publisher
-from quotahost.records.cluster_volumes import ClusterRecord, decode
+from quotahost.records.cluster_volumes import ClusterRecord, decode, encode
 from tests.pipeline.support.records import frame, record, snapshot, volume
 
-MODE = "spark.sql.codegen.factoryMode"
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
 
 
 class Sent:
-    """A publisher whose records are kept here."""
+    """The output of a publisher, which keeps its records here."""
 
     def __init__(self, caught_up: bool = True) -> None:
         self.records: list[ClusterRecord] = []
-        self.told: list[ClusterRecord] = []
-        self.publisher = Publisher(RULES, Leadership(30), self._send, self.told.append, lambda: caught_up)
+        self.made: list[ClusterRecord] = []
+        self._caught_up = caught_up
+        self.publisher = Publisher(RULES, Leadership(30), self)
 
-    def _send(self, key: bytes, value: bytes) -> int:
-        self.records.append(decode(key, value))
+    def send(self, record: ClusterRecord) -> int:
+        self.records.append(decode(record.cluster.encode(), encode(record)))
         return int(datetime.now(UTC).timestamp() * 1000)
+
+    def published(self, record: ClusterRecord, standing_by: bool) -> None:
+        self.made.append(record)
+
+    def caught_up(self) -> bool:
+        return self._caught_up
 
 
 def batch(spark: SparkSession, age: float = 0) -> DataFrame:
@@ -45,7 +51,7 @@ def test_a_batch_becomes_a_record_of_its_time(spark: SparkSession) -> None:
     sent = Sent()
     sent.publisher(batch(spark), 7)
     assert [(each.cluster, each.sequence, each.consumed) for each in sent.records] == [("home", 7, 40)]
-    assert sent.told == sent.records
+    assert sent.made == sent.records
 
 
 def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> None:
@@ -58,15 +64,6 @@ def test_a_batch_that_took_too_long_is_not_published(spark: SparkSession) -> Non
     sent = Sent()
     sent.publisher(batch(spark, age=40), 0)
     assert sent.records == []
-
-
-def test_of_few_brokers_expressions_are_not_compiled_and_of_many_they_are(spark: SparkSession) -> None:
-    own = spark.newSession()
-    assert own.conf.get(MODE) == "FALLBACK"
-    compile_for(own, 10)
-    assert own.conf.get(MODE) == "NO_CODEGEN"
-    compile_for(own, 10_000)
-    assert own.conf.get(MODE) == "FALLBACK"
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from quotahost.cli.console import Level, Section
+from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor.python import Interpreter, InterpreterError, ask, check_python
 from quotahost.settings.declaration import PREFIX
 
 
-def python(**changes: object) -> Interpreter:
-    facts: dict[str, object] = {
-        "asked": "/opt/python",
+def python(**changes: Any) -> Interpreter:
+    facts: dict[str, Any] = {
+        "named": "/opt/python",
         "executable": "/opt/python",
         "prefix": "/opt",
         "version": "3.12.4",
@@ -24,16 +26,15 @@ def python(**changes: object) -> Interpreter:
         "quotahost": "0.1.0",
         "config": ("LDLIBRARY=libpython3.12.so", "LIBDIR=/opt/lib", "Py_ENABLE_SHARED=1"),
     }
-    return Interpreter(**{**facts, **changes})  # type: ignore[arg-type]
+    return Interpreter(**{**facts, **changes})
 
 
-def told(section: Section, level: Level) -> list[str]:
-    return [f"{finding.text} -> {finding.remedy}" for finding in section.findings if finding.level is level]
+def of_level(level: Level, findings: Iterable[Finding]) -> list[str]:
+    return [f"{finding.text} -> {finding.remedy}" for finding in findings if finding.level is level]
 
 
 def test_a_good_interpreter_has_nothing_wrong_or_weak() -> None:
-    section = check_python(python())
-    assert {finding.level for finding in section.findings} == {Level.GOOD}
+    assert {finding.level for finding in check_python(python())} == {Level.GOOD}
 
 
 @pytest.mark.parametrize(
@@ -50,15 +51,15 @@ def test_a_good_interpreter_has_nothing_wrong_or_weak() -> None:
     ],
 )
 def test_an_interpreter_that_will_not_do_is_wrong_with_its_remedy(
-    changes: dict[str, object], words: list[str]
+    changes: dict[str, Any], words: list[str]
 ) -> None:
-    (wrong,) = told(check_python(python(**changes)), Level.WRONG)
+    (wrong,) = of_level(Level.WRONG, check_python(python(**changes)))
     for word in words:
         assert word in wrong
 
 
 def test_an_interpreter_looked_up_on_path_is_weak() -> None:
-    (weak,) = told(check_python(python(asked="python3")), Level.WEAK)
+    (weak,) = of_level(Level.WEAK, check_python(python(named="python3")))
     assert f"{PREFIX}python.executable=/opt/python" in weak
 
 

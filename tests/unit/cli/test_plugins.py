@@ -29,13 +29,8 @@ def test_plugins_lists_each_role_s_plugins_with_their_state(site: Path) -> None:
     ]
 
 
-def test_properties_prints_the_generated_table_or_renews_it_in_a_file(tmp_path: Path) -> None:
+def test_properties_prints_the_generated_table() -> None:
     assert run("properties").output == properties_table()
-
-    readme = tmp_path / "README.md"
-    readme.write_text("# T\n<!-- properties -->\n<!-- /properties -->\n")
-    assert run("properties", "--into", readme).exit_code == 0
-    assert properties_table() in readme.read_text()
 
 
 def test_the_version_is_that_of_the_distribution(site: Path) -> None:

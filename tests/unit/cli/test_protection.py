@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from quotahost.api import DiskState
 from quotahost.cli.broker_file import read_broker_file
-from quotahost.cli.doctor import protection as check_protection
-from quotahost.cli.doctor.protection import protection
+from quotahost.cli.doctor import protection
 from quotahost.model import Volume
-from quotahost.plugins.disks.file_stores import Disks
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -23,7 +22,8 @@ def found(tmp_path: Path, *lines: str) -> list[tuple[str, str]]:
     path = tmp_path / "server.properties"
     path.write_text("\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines))
     file = read_broker_file(path)
-    return list(protection(Settings.from_properties(file.properties), file))
+    findings = protection.check_protection(Settings.from_properties(file.properties), file)
+    return [(finding.text, finding.remedy) for finding in findings]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_factor_source_without_the_fence_leaks_and_the_remedy_is_two_lines(
 ) -> None:
     ((text, remedy),) = found(tmp_path, ".factor.source=fixed", line)
     assert f"authorizer.class.name is {before}, not the fence" in text
-    assert "floor.bytes (35,000 bytes/s), and who opens new connections gets around that" in text
+    assert "floor.bytes (35,000 bytes/s), and a producer that opens new connections escapes even that" in text
     assert "authorizer.class.name=org.quotahost.QuotaFence" in remedy
     assert f"{PREFIX}fence.authorizer={inner}," in remedy
 
@@ -52,7 +52,7 @@ def test_without_a_factor_source_nothing_needs_a_fence(tmp_path: Path) -> None:
 
 def test_a_fence_without_a_factor_source_has_nothing_to_hold(tmp_path: Path) -> None:
     ((text, remedy),) = found(tmp_path, FENCE)
-    assert "nothing that it could hold" in text
+    assert "never has a reason to close" in text
     assert f"{PREFIX}factor.source" in remedy
     assert found(tmp_path, FENCE, "process.roles=controller") == []
 
@@ -60,8 +60,8 @@ def test_a_fence_without_a_factor_source_has_nothing_to_hold(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("second", "holds"),
     [
-        ("none", "fallback.action holds"),
-        ("local", "no other broker's disk is seen"),
+        ("none", "fallback.action is in force"),
+        ("local", "no other broker's disks are seen"),
         ("fixed", "nothing is known"),
     ],
 )
@@ -125,8 +125,8 @@ def test_snapshots_without_the_task_that_publishes_them_are_weak(tmp_path: Path)
 def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A log directory's line; its volume is half full."""
     (tmp_path / "logs").mkdir()
-    half = Disks((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
-    monkeypatch.setattr(check_protection, "read_disks", lambda *_: half)
+    half = DiskState((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
+    monkeypatch.setattr(protection, "read_disks", lambda *_: half)
     return f"log.dirs={tmp_path / 'logs'},{tmp_path / 'not-here'}"
 
 
@@ -147,7 +147,7 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ),
         (
             ".static.storage.overrides=/dev/sdx hard=20",
-            "/dev/sdx is no volume or log directory of this broker: it holds for nothing",
+            "/dev/sdx is no volume or log directory of this broker: it applies to nothing",
         ),
     ],
 )
@@ -185,5 +185,5 @@ def test_overrides_with_a_source_that_does_not_look_at_the_disks_are_weak(tmp_pa
         f"log.dirs={tmp_path}/no",
     ]
     ((text, remedy),) = found(tmp_path, FENCE, *lines)
-    assert "they hold for no volume" in text
+    assert "they apply to no volume" in text
     assert "local" in remedy

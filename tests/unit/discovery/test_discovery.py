@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,13 @@ import pytest
 from pydantic import BaseModel
 
 from quotahost.api import Role
-from quotahost.discovery.build import build, configured, load, models, plugin_settings
+from quotahost.api.context import LoadedPlugin
+from quotahost.discovery import build as discovery
+from quotahost.discovery.build import configured, load, models, plugin_settings
 from quotahost.discovery.entry_points import PluginError, settings_model, survey
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute, distribute_quotahost
 
 GOOD = """
@@ -39,6 +42,13 @@ GOOD = """
         def quota(self, client, quota_type):
             return None
 """
+
+
+def build(
+    role: Role, name: str, settings: Settings, node_id: int = 1, changed: Callable[..., None] = print
+) -> LoadedPlugin:
+    around = FakeBroker()
+    return discovery.build(role, name, settings, node_id, around, around, changed)
 
 
 @pytest.fixture
@@ -111,7 +121,7 @@ def test_a_plugin_that_fails_to_import_is_told_with_where_it_comes_from(
 def test_a_broken_plugin_harms_no_other(site: Path) -> None:
     good(site)
     supplier(site, "broken", "raise SystemExit('never imported')", distribution="other")
-    assert build(Role.SUPPLIER, "good", settings({"supplier": "good"}), 1).plugin.quota(None, None) is None
+    assert build(Role.SUPPLIER, "good", settings({"supplier": "good"})).plugin.quota(None, None) is None
     assert "other_broken" not in sys.modules
 
 
@@ -130,7 +140,7 @@ def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None
     good(site)
     told = []
     broker = settings({"supplier": "good", "plugin.good.off-peak-factor": "3", "plugin.good.every": "5m"})
-    built = build(Role.SUPPLIER, "good", broker, 7, answers_changed=lambda: told.append(1))
+    built = build(Role.SUPPLIER, "good", broker, 7, lambda: told.append(1))
 
     context = built.plugin.context
     assert context is built.context
@@ -145,9 +155,9 @@ def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     supplier(
         site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context"
     )
-    assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"}), 1).context.section is None
+    assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"})).context.section is None
     with pytest.raises(SettingsError, match="has no settings of its own; remove it") as error:
-        build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}), 1)
+        build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}))
     assert f"{PREFIX}plugin.plain.x" in str(error.value)
 
 
@@ -211,7 +221,7 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
     cases += [("telltale", {"plugin.telltale.api-token": "S3CR3T-token"})]
     for name, own in cases:
         with pytest.raises((PluginError, SettingsError)) as error:
-            build(Role.SUPPLIER, name, settings({"supplier": name, **own}), 1)
+            build(Role.SUPPLIER, name, settings({"supplier": name, **own}))
         assert "S3CR3T" not in "".join(traceback.format_exception(error.value))
         assert name in str(error.value)
 
@@ -234,7 +244,7 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
 def test_a_plugin_that_cannot_take_its_role_is_told(site: Path, code: str, words: str) -> None:
     supplier(site, "odd", code)
     with pytest.raises(PluginError) as error:
-        build(Role.SUPPLIER, "odd", settings({"supplier": "odd"}), 1)
+        build(Role.SUPPLIER, "odd", settings({"supplier": "odd"}))
     assert str(error.value).startswith("supplier 'odd': ")
     assert words in str(error.value)
 
@@ -250,7 +260,7 @@ def test_a_task_needs_a_period_above_0(site: Path, period: str) -> None:
     """
     distribute(site, "acme", {Role.TASK.group: {"tick": "acme_tick:plugin"}}, {"acme_tick": code})
     with pytest.raises(PluginError, match=r"its period is .*; make it a datetime.timedelta above 0"):
-        build(Role.TASK, "tick", settings({"tasks": "tick"}), 1)
+        build(Role.TASK, "tick", settings({"tasks": "tick"}))
 
 
 @pytest.mark.parametrize(
@@ -266,14 +276,14 @@ def test_each_role_needs_its_method(site: Path, role: Role, method: str) -> None
     code = "def plugin(context): return object()"
     distribute(site, "acme", {role.group: {"empty": "acme_empty:plugin"}}, {"acme_empty": code})
     with pytest.raises(PluginError, match=f"has no method {method}"):
-        build(role, "empty", settings({"supplier": "empty"}), 1)
+        build(role, "empty", settings({"supplier": "empty"}))
 
 
 def test_quotahost_s_own_plugins_are_found_like_any_other(site: Path) -> None:
     distribute_quotahost(site)
     broker = settings({"factor.source": "fixed", "plugin.fixed.factor": "0.5", "static.produce": "1M"})
     for role, name in configured(broker):
-        assert build(role, name, broker, 1).plugin is not None
+        assert build(role, name, broker).plugin is not None
     assert f"{PREFIX}plugin.fixed.factor" in live_properties(broker, models(broker))
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from quotahost.api import Broker, Context, Role
+from quotahost.api import Context, Metrics, Role
+from quotahost.api.context import no_disks
 from quotahost.discovery.build import configured
 from quotahost.discovery.entry_points import PluginError
-from quotahost.host import plugins as lineup
+from quotahost.host.plugins import Builder, PluginSet
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
@@ -59,10 +60,11 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Context]:
     return contexts
 
 
-def line_up(**more: str) -> lineup.Lineup:
+def start(**more: str) -> PluginSet:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
-    return lineup.build(chosen, FakeBroker(), lambda *_: None)
+    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks)
+    return builder.build(chosen, builder.validate(chosen))
 
 
 def test_only_cluster_volumes_has_a_second_source_by_default_and_it_is_snapshots() -> None:
@@ -100,7 +102,7 @@ def test_its_own_properties_are_those_of_a_configured_plugin_and_it_is_named_onc
 
 
 def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
-    made = line_up()
+    made = start()
     assert [context.name for context in built] == ["first"]
     source = made.factor_source()
     assert source is not None
@@ -118,28 +120,28 @@ def test_one_that_can_not_be_had_stops_the_start_with_the_property_that_names_it
     with pytest.raises(
         PluginError, match=rf"factor source '{name}': \S+factor.source.second names it: .*{words}"
     ):
-        line_up(factor_source_second=name)
+        start(factor_source_second=name)
 
 
 def test_a_wrong_property_of_its_own_stops_the_start(built: list[Context]) -> None:
     with pytest.raises(SettingsError, match=r"plugin\.other\.share"):
-        line_up(plugin_other_share="much")
+        start(plugin_other_share="much")
 
 
-def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_broker_that_it_gives(
+def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_metrics_that_it_gives(
     built: list[Context],
 ) -> None:
-    line_up()
+    start()
     (first,) = built
     first.settings = settings(
         {"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.2"}
     )
-    broker: Broker = FakeBroker()
-    other: Any = first.factor_source("other", broker).context
-    assert (other.name, other.section.share, other.broker, other.settings) == (
+    metrics: Metrics = FakeBroker()
+    other: Any = first.factor_source("other", metrics).context
+    assert (other.name, other.section.share, other.metrics, other.settings) == (
         "other",
         0.2,
-        broker,
+        metrics,
         first.settings,
     )
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.cli.explain.answer import _held
-from quotahost.cli.explain.wording import of_type
+from quotahost.cli.explain.answer import parse_quota
+from quotahost.cli.explain.wording import quota_facts
 from quotahost.host.exemptions import Exemptions
 from quotahost.host.guard import Guard
 from quotahost.host.loop import Host
@@ -20,7 +20,7 @@ from quotahost.model import Client, Quota, Scope
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from tests.fakes.shim import FakeShim
-from tests.unit.cli.test_explain import told
+from tests.unit.cli.test_explain import answer
 
 ALICE = Client("alice", "app")
 QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([
@@ -96,13 +96,13 @@ def test_another_value_is_refused_with_the_nearest() -> None:
         Settings.from_properties({f"{PREFIX}supplier.combine": "most-constraint"})
 
 
-def test_explain_names_the_one_that_binds_and_what_the_others_would_have_given() -> None:
+def test_explain_names_the_most_constraining_supplier_and_what_the_others_would_have_given() -> None:
     source = resolved([Quota(5e6), Quota(2e6), Quota(None)])[2]
     row = ["PRODUCE", "alice", "app", "2000000.0", "2000000.0", "known", source, "false", "NaN", "false", "", "false",
            "NaN", "NaN"]  # fmt: skip
-    held = _held(row)
-    assert held.supplier == "s1"
-    facts = dict(of_type(told(held), held))
+    quota = parse_quota(row)
+    assert quota.supplier == "s1"
+    facts = dict(quota_facts(answer(quota), quota))
     assert facts["from"] == (
         "supplier s1, the most constraining (s0 would give 5,000,000 bytes/s (5M); s2 would give unlimited)"
     )

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from quotahost.api import Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.host.factor import FactorLoop
 from quotahost.host.guard import Guard
-from quotahost.host.plugins import Lineup, Member
+from quotahost.host.plugins import PluginSet
 from quotahost.model import ClusterVolumes, Factor, Volume
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim
@@ -57,12 +58,12 @@ class World:
         if answer is not ...:
             self.answer = answer
         roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
-        lineup = Lineup(
-            [Member(r, "mine", p, context(), {}) for r, p in [*roles, (Role.POLICY, self.policy)]]
+        plugins = PluginSet(
+            [LoadedPlugin(role, plugin, context()) for role, plugin in [*roles, (Role.POLICY, self.policy)]]
         )
         for _ in range(int(seconds)):
             self.clock.now += 1
-            self.loop.step(lineup, self.settings)
+            self.loop.step(plugins, self.settings)
         return self.factor
 
     @property

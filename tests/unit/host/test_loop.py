@@ -15,7 +15,9 @@ from tests.fakes.packages import distribute
 from tests.fakes.shim import FakeShim
 
 PLUGINS = """
+    import threading
     from datetime import timedelta
+    from pydantic import BaseModel, field_validator
     from quotahost.model import Factor, Quota, Scope, Volume, ClusterVolumes
 
     STATE = {}
@@ -41,6 +43,37 @@ PLUGINS = """
         def quota_factor(self, volume):
             return 1 - volume.consumed / volume.capacity
 
+    class Checked(Base):
+        class Section(BaseModel):
+            share: float = 0.5
+
+            @field_validator("share")
+            @classmethod
+            def count(cls, value):
+                STATE.setdefault("validated", []).append(value)
+                return value
+        def quota(self, client, quota_type):
+            return Quota(self.context.section.share)
+
+    class Adaptable(Checked):
+        def reconfigure(self, section):
+            STATE["reconfigured"] = section.share
+        def quota(self, client, quota_type):
+            return None
+
+    class Disky(Base):
+        def __init__(self, context):
+            super().__init__(context)
+            self.disks = context.disks
+        def read(self):
+            STATE["volumes"] = self.disks.known().volumes
+            STATE["looking"] = [t.name for t in threading.enumerate()].count("quotahost-disks")
+            return Factor(1.0)
+        def run(self):
+            assert self.disks.latest()[1] is not None
+            STATE["ran"].set()
+        period = timedelta(hours=1)
+
     class Task(Base):
         period = timedelta(hours=1)
         def run(self):
@@ -51,10 +84,14 @@ PLUGINS = """
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     groups = {
-        "quotahost.suppliers": {"mine": "mine:Supplier"},
-        "quotahost.factor_sources": {"mine": "mine:Source"},
+        "quotahost.suppliers": {
+            "mine": "mine:Supplier",
+            "checked": "mine:Checked",
+            "adaptable": "mine:Adaptable",
+        },
+        "quotahost.factor_sources": {"mine": "mine:Source", "disky": "mine:Disky"},
         "quotahost.policies": {"mine": "mine:Policy"},
-        "quotahost.tasks": {"mine": "mine:Task"},
+        "quotahost.tasks": {"mine": "mine:Task", "disky": "mine:Disky"},
     }
     distribute(tmp_path, "mine", groups, {"mine": PLUGINS})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -233,6 +270,21 @@ def test_a_refused_change_leaves_everything_as_it_was(state: dict[str, Any]) -> 
     assert state["closed"] == ["mine"], "closed once, at the end"
 
 
+def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, Any]) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    change = {"supplier": "adaptable,checked"}
+    for share in ("0.1", "0.2"):
+        change |= {f"plugin.{name}.share": share for name in ("checked", "adaptable")}
+        shim.validate("1", **change)
+        shim.reconfigure(**change)
+    shim.ask(("alice", "a"))
+    run(shim)
+    assert shim.verdicts["1"] is None
+    assert state["validated"] == [0.1, 0.1, 0.2, 0.2]
+    assert state["reconfigured"] == 0.2
+    assert shim.rate("alice", "a") == 0.2
+
+
 def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
     excluded = "static.excluded.principal.name.list"
     given = {
@@ -338,3 +390,19 @@ def test_an_empty_batch_changes_nothing() -> None:
     shim = FakeShim()
     shim.script.append(Batch([]))
     assert run(shim).table == {}
+
+
+def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(
+    state: dict[str, Any], tmp_path: Path
+) -> None:
+    state["ran"] = threading.Event()
+    given = {"supplier": "static", "factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
+    shim.script.append(lambda: state["ran"].wait(60) and None)
+    shim.reconfigure(**{"static.storage.overrides": f"{tmp_path} hard=5", "volumes.period": "1s"})
+    clock = Clock()
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    run(shim, clock)
+    assert [volume.broker for volume in state["volumes"]] == ["1"]
+    assert state["looking"] == 1
+    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]

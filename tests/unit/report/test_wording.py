@@ -59,4 +59,4 @@ def test_state_is_that_of_the_policy_at_the_limits(consumed: int, told: str) -> 
 
 @pytest.mark.parametrize("consumed", [0, 1, 5000])
 def test_a_single_reading_has_a_sparkline(consumed: int) -> None:
-    assert "nan" not in sparkline(curve(consumed, None, None, None))
+    assert "nan" not in str(sparkline(curve(consumed, None, None, None)))

@@ -11,7 +11,6 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings, describe, live_properties, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
-from quotahost.settings.display import with_table
 from quotahost.settings.strimzi import names as strimzi_names
 from quotahost.text import printable
 
@@ -305,12 +304,10 @@ def test_settings_are_described_in_full_with_where_they_come_from() -> None:
     rows = {row.property: row for row in describe(read(static_produce="10M", validity="PT5M"))}
 
     produce = rows[f"{PREFIX}static.produce"]
-    assert (produce.value, produce.is_default, produce.where) == (
-        "10,000,000 bytes/s (10M)", False, "broker properties",
-    )  # fmt: skip
+    assert (produce.value, produce.where) == ("10,000,000 bytes/s (10M)", "broker properties")
     assert rows[f"{PREFIX}validity"].value == "300 s"
     idle = rows[f"{PREFIX}clients.idle"]
-    assert (idle.value, idle.is_default, idle.where) == ("3,600 s (1h)", True, "default")
+    assert (idle.value, idle.where) == ("3,600 s (1h)", "default")
     assert rows[f"{PREFIX}newcomers.request"].value == "200 %"
     assert rows[f"{PREFIX}static.fetch"].value == "unlimited"
     assert "factor.source" in rows[f"{PREFIX}fallback.action"].where
@@ -354,15 +351,6 @@ def test_every_default_of_the_table_means_what_leaving_the_property_out_means() 
     assert Settings.from_properties({PREFIX + name: text for name, text in written.items()}) == (
         Settings.from_properties({})
     )
-
-
-def test_the_table_is_put_between_its_markers_and_nothing_else_changes() -> None:
-    readme = "# Title\n<!-- properties -->\nold\n<!-- /properties -->\nrest\n"
-    renewed = with_table(readme, properties_table())
-    assert renewed == f"# Title\n<!-- properties -->\n{properties_table()}<!-- /properties -->\nrest\n"
-    assert with_table(renewed, properties_table()) == renewed
-    with pytest.raises(ValueError, match="once"):
-        with_table("# no markers\n", properties_table())
 
 
 TEXTS = st.sampled_from(

@@ -20,7 +20,7 @@ from quotahost.host.loop import Host
 from quotahost.model import Client, Limit, LimitType, State
 from quotahost.settings.broker import Settings, describe, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.strimzi.names import LINES, table
+from quotahost.settings.strimzi.names import PROPERTIES, table
 from quotahost.settings.strimzi.translation import Note, Translation, translate
 from tests.fakes.shim import FakeShim
 
@@ -465,6 +465,6 @@ def test_no_secret_of_theirs_is_told(
 
 def test_the_table_has_every_name_of_theirs_once() -> None:
     lines = table().splitlines()[2:]
-    assert [line.split("`")[1] for line in lines] == [line.name for line in LINES]
-    assert {INTERVAL, BYTES, RATIO, FALLBACK, VALIDITY, f"{ADMIN}*"} <= {line.name for line in LINES}
+    assert [line.split("`")[1] for line in lines] == [line.name for line in PROPERTIES]
+    assert {INTERVAL, BYTES, RATIO, FALLBACK, VALIDITY, f"{ADMIN}*"} <= {line.name for line in PROPERTIES}
     assert {row.removeprefix(PREFIX) for row in live_properties(read({}))} >= {INTERVAL, BYTES, RATIO}

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from quotahost.api import DiskState
+from quotahost.disks import monitor as disk_monitor
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks
-from quotahost.plugins.disks.monitor import DiskWatch
 from quotahost.plugins.factor_sources.local import Local
 from quotahost.plugins.policies.limits import Limits
 from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.volume_overrides import Override, match
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import context, eventually, settings
+from tests.fakes.plugin_context import context, eventually, monitor, settings
 
 NAME = PREFIX + "static.storage.overrides"
 
@@ -128,7 +127,7 @@ def test_a_log_directory_whose_volume_is_not_known_now_is_no_stranger() -> None:
 
 # ---- what the sources see ----
 
-DISKS = Disks(
+DISKS = DiskState(
     (Volume("1", "/dev/sda", 100, 50), Volume("1", "/dev/sdb", 100, 50)),
     places=(("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb")),
 )
@@ -136,9 +135,9 @@ GIVEN = {"volumes__period": "2ms", "static__storage__hard": "90"}
 
 
 @pytest.fixture
-def disks(monkeypatch: pytest.MonkeyPatch) -> list[Disks]:
+def disks(monkeypatch: pytest.MonkeyPatch) -> list[DiskState]:
     now = [DISKS]
-    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: now[0])
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: now[0])
     return now
 
 
@@ -146,7 +145,7 @@ def broker() -> FakeBroker:
     return FakeBroker({"log.dirs": "/data/1,/data/2"})
 
 
-def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks: list[Disks]) -> None:
+def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks: list[DiskState]) -> None:
     given = context(broker(), **GIVEN, static__storage__overrides="/data/2 hard=50")
     source, policy = Local(given), Limits(given)
     one, two = source.read().volumes
@@ -157,30 +156,28 @@ def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks:
     one, two = source.read().volumes
     assert two.hard is None
     assert policy.quota_factor(one) == 0.5, "its own soft limit, and the broker's hard one"
-    source.close()
+    monitor(given).close()
 
 
-@pytest.mark.parametrize("tells", [True, False])
-def test_a_name_without_a_volume_is_logged_once_by_one_of_the_watches(
-    disks: list[Disks], caplog: pytest.LogCaptureFixture, tells: bool
+def test_a_name_without_a_volume_is_logged_once(
+    disks: list[DiskState], caplog: pytest.LogCaptureFixture
 ) -> None:
     given = context(broker(), volumes__period="1h", static__storage__overrides="/data/7 hard=5")
-    watch = DiskWatch(given, tells=tells)
-    watch._look()
-    watch.close()
+    monitor(given).look()
+    monitor(given).close()
     assert [r.getMessage() for r in caplog.records] == [
         "static.storage.overrides: /data/7 is no volume or log directory"
-    ] * tells
+    ]
 
 
 def test_a_name_may_be_a_volume_that_is_hidden_while_a_directory_is_offline(
-    disks: list[Disks], caplog: pytest.LogCaptureFixture
+    disks: list[DiskState], caplog: pytest.LogCaptureFixture
 ) -> None:
-    disks[0] = Disks(DISKS.volumes[:1], ("/data/2: gone",), DISKS.places[:1])
+    disks[0] = DiskState(DISKS.volumes[:1], ("/data/2: gone",), DISKS.places[:1])
     given = context(
         broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4"
     )
-    DiskWatch(given).close()
+    monitor(given).close()
     assert caplog.records == []
 
 
@@ -188,7 +185,7 @@ def test_two_real_directories_on_one_store_are_found(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     real = FakeBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"})
-    watch = DiskWatch(context(real, static__storage__overrides=f"{tmp_path / 'b'}/ hard=5"))
-    (volume,) = watch.known().volumes
-    watch.close()
+    disks = monitor(context(real, static__storage__overrides=f"{tmp_path / 'b'}/ hard=5"))
+    (volume,) = disks.known().volumes
+    disks.close()
     assert volume.hard == bytes_used(5)

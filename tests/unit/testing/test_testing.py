@@ -1,4 +1,4 @@
-"""The kit for plugin authors: good plugins pass, and each way to break the contract is caught."""
+"""The kit for plugin authors: plugins that keep the contract pass, and each way to break it is caught."""
 
 from __future__ import annotations
 
@@ -17,37 +17,42 @@ from quotahost.model import Client, ClientQuotaChange, ClusterVolumes, Factor, Q
 from quotahost.plugins.factor_sources.fixed import Fixed
 from quotahost.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.plugins.suppliers.static import Static
-from quotahost.settings.declaration import SettingsError
-from quotahost.testing.checks import check_factor_source, check_policy, check_supplier, check_task
-from quotahost.testing.host import FakeHost
-from quotahost.testing.samples import CLIENT_QUOTAS
+from quotahost.testing import (
+    CLIENT_QUOTAS,
+    FakeHost,
+    SettingsError,
+    check_factor_source,
+    check_policy,
+    check_supplier,
+    check_task,
+)
 
-Asked = Callable[[Any, Client, QuotaType], Any]
+QuotaFunction = Callable[[Any, Client, QuotaType], Any]
 
 
-def supplier(quota: Asked, **more: Any) -> type:
+def supplier(quota: QuotaFunction, **more: Any) -> type:
     """A supplier's class of a function of (the plugin, client, quota type)."""
 
     def init(self: Any, context: Context) -> None:
         self.context, self.calls = context, 0
 
-    return type("Bad", (), {"__init__": init, "quota": quota, **more})
+    return type("Sample", (), {"__init__": init, "quota": quota, **more})
 
 
 def source(read: Callable[[Any], Any]) -> type:
-    return type("Bad", (), {"__init__": lambda self, context: None, "read": read})
+    return type("Sample", (), {"__init__": lambda self, context: None, "read": read})
 
 
 def policy(factor: Callable[[Volume], Any]) -> type:
     return type(
-        "Bad",
+        "Sample",
         (),
         {"__init__": lambda self, context: None, "quota_factor": lambda self, volume: factor(volume)},
     )
 
 
 def task(run: Callable[[Any], Any], period: Any = timedelta(seconds=1), **more: Any) -> type:
-    return type("Bad", (), {"__init__": lambda self, context: None, "run": run, "period": period, **more})
+    return type("Sample", (), {"__init__": lambda self, context: None, "run": run, "period": period, **more})
 
 
 def nothing(*_: Any) -> None:
@@ -70,7 +75,7 @@ def by_name(plugin: Any, client: Client, quota_type: QuotaType) -> Quota:
     return Quota(1000.0, Scope.group(client.client_id))
 
 
-# ---- good ones -----------------------------------------------------------------------------------
+# ---- sound ones ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ def by_name(plugin: Any, client: Client, quota_type: QuotaType) -> Quota:
         EntryPoint("static", "quotahost.plugins.suppliers.static:Static", "quotahost.suppliers"),
     ],
 )
-def test_a_good_supplier_passes_by_class_name_or_entry_point(entry: Any) -> None:
+def test_a_sound_supplier_passes_by_class_name_or_entry_point(entry: Any) -> None:
     given = {"static.produce": "1M", "static.scope": "user"}
     check_supplier(entry, given, reconfigured={"static.produce": "2M"})
 
@@ -90,17 +95,17 @@ def test_a_supplier_that_announces_what_client_quotas_change_passes() -> None:
     check_supplier(ClientQuotas, name="client-quotas")
 
 
-def test_a_good_factor_source_passes() -> None:
+def test_a_sound_factor_source_passes() -> None:
     check_factor_source(
         Fixed, {"plugin.fixed.factor": "0.5"}, reconfigured={"client.quota.callback.plugin.fixed.factor": "0"}
     )
 
 
-def test_a_good_policy_passes() -> None:
+def test_a_sound_policy_passes() -> None:
     check_policy(policy(lambda v: min(1.0, max(0.0, 1 - v.consumed / v.capacity))))
 
 
-def test_a_good_task_passes_and_runs_on_one_thread_of_its_own() -> None:
+def test_a_sound_task_passes_and_runs_on_one_thread_of_its_own() -> None:
     ran: list[threading.Thread] = []
 
     def noting(*_: Any) -> None:
@@ -129,17 +134,17 @@ class Demanding:
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "words"),
     [
         ({}, "plugin.demanding.rate"),
         ({"plugin.demanding.rate": "fast"}, "plugin.demanding.rate=fast"),
         ({"plugin.demanding.rate": "1", "plugin.demanding.rat": "1"}, "unknown property"),
     ],
 )
-def test_properties_are_validated_as_at_a_brokers_start(properties: dict[str, str], told: str) -> None:
+def test_properties_are_validated_as_at_a_brokers_start(properties: dict[str, str], words: str) -> None:
     with pytest.raises(AssertionError, match=r"would not start.*contract 1 of") as failure:
         check_supplier(Demanding, properties)
-    assert told in str(failure.value)
+    assert words in str(failure.value)
     with pytest.raises(SettingsError, match="demanding"):
         FakeHost(Role.SUPPLIER, Demanding, properties)
 
@@ -162,7 +167,7 @@ def test_what_cannot_be_built_is_caught(entry: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quota", "told", "number"),
+    ("quota", "words", "number"),
     [
         (raising(KeyError("alice")), "raised KeyError", 5),
         (raising(SystemExit(1)), "raised SystemExit", 5),
@@ -178,20 +183,20 @@ def test_what_cannot_be_built_is_caught(entry: Any) -> None:
         (lambda p, c, t: Quota(float(c.client_id)) if ":" in c.client_id else None, "raised ValueError", 5),
     ],
 )
-def test_a_bad_answer_is_caught(quota: Asked, told: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"(?s){told}.*\(contract {number} of quotahost.api\)"):
+def test_a_wrong_answer_is_caught(quota: QuotaFunction, words: str, number: int) -> None:
+    with pytest.raises(AssertionError, match=rf"(?s){words}.*\(contract {number} of quotahost.api\)"):
         check_supplier(supplier(quota))
 
 
 def test_a_supplier_that_hangs_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quotahost.testing.host.HANGS", 1.0)
+    monkeypatch.setattr(FakeHost, "patience", 1.0)
     with pytest.raises(
         AssertionError, match=r"quota\(\) for principal 'alice'.* did not return within 1 s \(contract 3"
     ):
         check_supplier(supplier(lambda *_: threading.Event().wait()))
 
 
-def test_an_answer_that_is_bad_for_one_client_only_is_caught() -> None:
+def test_an_answer_that_is_wrong_for_one_client_only_is_caught() -> None:
     def quota(plugin: Any, client: Client, quota_type: QuotaType) -> Any:
         return 0 if client == Client("carol", "batch") else None
 
@@ -201,7 +206,7 @@ def test_an_answer_that_is_bad_for_one_client_only_is_caught() -> None:
 
 
 class Listening:
-    """Gives alice what her client quota says; ``announces`` is whether, and for whom, it tells."""
+    """Gives alice a rate that each client quota changes; announces it for ``announces``, or not at all for None."""
 
     announces: tuple[str | None, ...] | None = ()
 
@@ -242,9 +247,9 @@ def test_an_announcement_of_something_else_than_names_is_caught(monkeypatch: pyt
 
 @pytest.mark.parametrize("method", ["client_quota_changed", "cluster_changed", "tick", "reconfigure"])
 def test_a_listener_that_raises_is_caught(method: str) -> None:
-    bad = supplier(nothing, **{method: raising(LookupError("gone"))})
+    broken = supplier(nothing, **{method: raising(LookupError("gone"))})
     with pytest.raises(AssertionError, match=rf"{method}\(\) raised LookupError: gone \(contract 5"):
-        check_supplier(bad)
+        check_supplier(broken)
 
 
 def test_a_change_by_the_time_alone_must_be_announced() -> None:
@@ -264,7 +269,7 @@ def test_a_close_that_fails_is_caught() -> None:
 
 
 def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quotahost.testing.host.HANGS", 1.0)
+    monkeypatch.setattr(FakeHost, "patience", 1.0)
     stop = threading.Event()
 
     def init(self: Any, context: Context) -> None:
@@ -289,7 +294,7 @@ def test_a_plugin_that_ends_its_thread_in_close_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "told", "number"),
+    ("read", "words", "number"),
     [
         (lambda self: 0.5, "a factor source answers", 6),
         (lambda self: Factor(1.5), "raised ValueError", 5),
@@ -298,20 +303,20 @@ def test_a_plugin_that_ends_its_thread_in_close_passes() -> None:
         (raising(ConnectionError("refused")), "raised ConnectionError", 5),
     ],
 )
-def test_a_bad_factor_source_is_caught(read: Callable[[Any], Any], told: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"{told}.*contract {number}"):
+def test_a_wrong_factor_source_is_caught(read: Callable[[Any], Any], words: str, number: int) -> None:
+    with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
         check_factor_source(source(read))
 
 
 @pytest.mark.parametrize(
-    "told", [None, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
+    "answer", [None, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
 )
-def test_all_that_a_factor_source_may_tell_passes(told: Any) -> None:
-    check_factor_source(source(lambda self: told))
+def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
+    check_factor_source(source(lambda self: answer))
 
 
 @pytest.mark.parametrize(
-    ("factor", "told", "number"),
+    ("factor", "words", "number"),
     [
         (lambda v: 1 - v.consumed / v.capacity, "must be a number from 0.0 to 1.0", 6),  # overfull: below 0
         (lambda v: None, "must be a number", 6),
@@ -319,20 +324,20 @@ def test_all_that_a_factor_source_may_tell_passes(told: Any) -> None:
         (lambda v: 1 / 0, "raised ZeroDivisionError", 5),
     ],
 )
-def test_a_bad_policy_is_caught(factor: Callable[[Volume], Any], told: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"{told}.*contract {number}"):
+def test_a_wrong_policy_is_caught(factor: Callable[[Volume], Any], words: str, number: int) -> None:
+    with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
         check_policy(policy(factor))
 
 
 def test_a_policy_is_asked_for_the_volumes_given() -> None:
     special = Volume("9", "/special", 10, 5)
-    asked: list[Volume] = []
-    check_policy(policy(lambda v: asked.append(v) or 1.0), volumes=[special])
-    assert special in asked
+    judged: list[Volume] = []
+    check_policy(policy(lambda v: judged.append(v) or 1.0), volumes=[special])
+    assert special in judged
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("broken", "words"),
     [
         (task(raising(OSError("full"))), r"run\(\) raised OSError: full \(contract 5"),
         (task(nothing, period=timedelta()), r"its period is .*contract 1"),
@@ -340,15 +345,15 @@ def test_a_policy_is_asked_for_the_volumes_given() -> None:
         (task(lambda self: threading.Event().wait()), r"run\(\) did not return within 1 s \(contract 4"),
     ],
 )
-def test_a_bad_task_is_caught(bad: type, told: str) -> None:
-    with pytest.raises(AssertionError, match=told):
-        check_task(bad, within=1.0)
+def test_a_wrong_task_is_caught(broken: type, words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        check_task(broken, within=1.0)
 
 
 # ---- the fake host -------------------------------------------------------------------------------
 
 
-def test_the_fake_host_tells_and_remembers() -> None:
+def test_the_fake_host_hands_on_changes_and_remembers_announcements() -> None:
     with FakeHost(Role.SUPPLIER, ClientQuotas, node_id=7) as host:
         assert host.context.node_id == 7
         assert host.quota("alice", "app", QuotaType.PRODUCE) is None
@@ -366,8 +371,8 @@ def test_a_live_change_goes_to_reconfigure_or_builds_the_plugin_anew() -> None:
         with pytest.raises(SettingsError):
             host.reconfigure({"plugin.demanding.rate": "fast"})
         assert host.quota("a", "b", QuotaType.FETCH) == Quota(2.0)
-    with FakeHost(Role.FACTOR_SOURCE, Fixed) as host:
-        first = host.plugin
-        host.reconfigure({"plugin.fixed.factor": "0.25"})
-        assert host.plugin is first
-        assert host.plugin.read().value == 0.25
+    with FakeHost(Role.FACTOR_SOURCE, Fixed) as fixed:
+        before = fixed.plugin
+        fixed.reconfigure({"plugin.fixed.factor": "0.25"})
+        assert fixed.plugin is before
+        assert fixed.plugin.read().value == 0.25

@@ -70,12 +70,12 @@ public class CallbackBenchmark {
             double[] rates = new double[TYPES];
             Arrays.fill(rates, 1e6);
             table.configure(2 * CLIENTS, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates);
-            List<Batch.Asked> asked = new ArrayList<>();
-            for (KafkaPrincipal p : principals) asked.add(new Batch.Asked(p.getName(), "client", 0));
+            List<Batch.Lookup> lookups = new ArrayList<>();
+            for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), "client", 0));
             double[] each = new double[CLIENTS * TYPES];
             Arrays.fill(each, 1e6);
             int[] zeros = new int[CLIENTS * TYPES];
-            table.publish(new Batch(asked, List.of()), zeros, each, new String[0], zeros, new String[] {"static"});
+            table.publish(new Batch(lookups, List.of()), zeros, each, new String[0], zeros, new String[] {"static"});
             PythonQuotaCallback made = new PythonQuotaCallback();
             Field field = PythonQuotaCallback.class.getDeclaredField("table");
             field.setAccessible(true);
@@ -95,7 +95,8 @@ public class CallbackBenchmark {
 
         /** Kafka's own, with a default user quota, as its manager sets it up. */
         private ClientQuotaCallback kafka() throws Exception {
-            var manager = new ClientQuotaManager(new ClientQuotaManagerConfig(), new Metrics(), QuotaType.FETCH, Time.SYSTEM, "");
+            var manager = new ClientQuotaManager(
+                    new ClientQuotaManagerConfig(), new Metrics(), QuotaType.FETCH, Time.SYSTEM, "");
             manager.updateQuota(Optional.of(ClientQuotaManager.DEFAULT_USER_ENTITY),
                     Optional.of(ClientQuotaManager.DEFAULT_USER_CLIENT_ID), Optional.of(Quota.upperBound(1e6)));
             Field field = ClientQuotaManager.class.getDeclaredField("quotaCallback");

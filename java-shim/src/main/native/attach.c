@@ -1,11 +1,11 @@
 /*
- * Puts a Python into the JVM that is already running.
+ * Starts Python inside a JVM that is already running (org.quotahost.python.Interpreter).
  *
- * JPype starts a JVM by dlopen()ing a library and calling its JNI_CreateJavaVM. Given this library, it
- * gets the JVM that loaded it instead. The other half starts libpython, which extension modules expect
- * to find with global symbols and which is therefore opened here and not by Java.
+ * JPype starts a JVM by opening a library and calling its JNI_CreateJavaVM. If JPype opens this library, it gets
+ * the JVM that has loaded it instead. The other half of this file starts libpython. It is opened here and not by
+ * Java, since extension modules expect to find its symbols globally.
  *
- * Every function answers NULL or a sentence that says what failed.
+ * The functions that Java calls answer NULL, or a sentence that says what failed.
  */
 #include <dlfcn.h>
 #include <jni.h>
@@ -27,7 +27,7 @@ static struct {
   void *(*get_attr)(void *, const char *);
   const char *(*as_utf8)(void *);
   void (*clear)(void);
-  void (*program_name)(const wchar_t *);          /* gone in 3.15; without it sys.path alone must do */
+  void (*program_name)(const wchar_t *);          /* NULL from Python 3.15 on: sys.path alone must do */
   wchar_t *(*decode)(const char *, size_t *);
 } py;
 
@@ -37,7 +37,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *loaded_by, void *reserved) {
   return JNI_VERSION_1_8;
 }
 
-/* What JPype calls: the JVM that is there, and this thread attached to it. */
+/* JPype calls this; it gets the JVM that runs, with the calling thread attached. */
 JNIEXPORT jint JNICALL JNI_CreateJavaVM(JavaVM **out, void **env, void *args) {
   (void)args;
   if (!vm) return JNI_ERR;
@@ -75,7 +75,7 @@ static int resolve(void) {
   return 1;
 }
 
-/* Starts Python once, as the interpreter `executable` would start it, and leaves the GIL free. */
+/* Starts Python once, as the interpreter `executable` would start it, and releases the GIL. */
 JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
     JNIEnv *env, jclass type, jstring library, jstring executable) {
   (void)type;
@@ -96,8 +96,8 @@ JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
 }
 
 /*
- * Runs code on this thread. The code must catch everything, SystemExit too, and leave what went wrong in
- * __main__.quotahost_error ("" for nothing): PyRun_SimpleString would end the process on SystemExit.
+ * Runs code on this thread. The code must catch every exception, SystemExit too, on which PyRun_SimpleString would end
+ * the process, and leave its error in __main__.quotahost_error ("" for none).
  */
 JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_run(JNIEnv *env, jclass type, jstring code) {
   (void)type;
@@ -107,8 +107,8 @@ JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_run(JNIEnv *env,
   int status = py.run(text);
   (*env)->ReleaseStringUTFChars(env, code, text);
   void *error = status == 0 ? py.get_attr(py.add_module("__main__"), "quotahost_error") : NULL;
-  const char *said = error ? py.as_utf8(error) : "Python could not run the code; see the broker's stderr";
-  if (!said || *said) failure = (*env)->NewStringUTF(env, said ? said : "an error that is no text");
+  const char *message = error ? py.as_utf8(error) : "Python could not run the code; see the broker's stderr";
+  if (!message || *message) failure = (*env)->NewStringUTF(env, message ? message : "an error that is no text");
   if (!error) py.clear();
   py.gil_release(gil);
   return failure;

@@ -1,106 +1,94 @@
-"""``quotahost doctor``: everything that can be known before the broker is started."""
+"""``quotahost doctor``: gathers the facts, runs every check and prints what they found.
+
+The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
+one that runs this command. The command then runs the quotahost of that environment instead.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Final
+
+import typer
 
 from quotahost.cli.broker_file import BrokerFile, read_broker_file
-from quotahost.cli.console import Level, Section
+from quotahost.cli.console import Finding, Section, good, note, show, weak, wrong
 from quotahost.cli.doctor.jar import check_jar
 from quotahost.cli.doctor.plugins import check_plugins
-from quotahost.cli.doctor.python import Interpreter, InterpreterError, ask, check_python
+from quotahost.cli.doctor.python import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
 from quotahost.cli.doctor.settings import check_settings
-from quotahost.cli.doctor.weaknesses import check_weak
-from quotahost.settings.declaration import PREFIX
+from quotahost.cli.doctor.weaknesses import check_weaknesses
 
-_EXECUTABLE = f"{PREFIX}python.executable"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command was asked to look at."""
-
-    properties: Path | None
-    kafka_home: Path | None
-    python: str | None
+_NO_PLUGINS: Final = note("not checked: the interpreter above has no quotahost to ask")
+_NO_PROPERTIES: Final = note("not checked", "name the broker's server.properties")
 
 
-def examine(asked: Asked) -> list[Section]:
-    """All sections, in the order in which a start of the broker would need them."""
-    broker, trouble = _broker(asked.properties)
-    if trouble:
-        return [trouble]
-    found, interpreter = _interpreter(asked, broker)
-    is_here = found is not None and found.prefix == sys.prefix
-    sections = [interpreter, check_jar(asked.kafka_home, found)]
-    sections.append(check_plugins() if is_here else _elsewhere())
-    if broker is None:
-        settings = Section("Settings")
-        settings.add(Level.NOTE, "not checked", "name the broker's server.properties")
-        return [*sections, settings]
-    section, understood = check_settings(broker, with_plugins=is_here)
-    return [*sections, section, *([check_weak(understood, broker)] if understood else [])]
+def doctor(
+    properties: Annotated[
+        Path | None, typer.Argument(metavar="[server.properties]", help="The broker's properties.")
+    ] = None,
+    kafka_home: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
+) -> None:
+    """Look for what would keep a broker from starting with quotahost, and for what is weak.
 
-
-def elsewhere(asked: Asked) -> str | None:
-    """The interpreter to ask if it has a quotahost of its own in another environment than this one."""
-    try:
-        found = ask(_named(asked, _broker(asked.properties)[0]))
-    except InterpreterError:
-        return None
-    return found.executable if found.quotahost and found.prefix != sys.prefix else None
-
-
-def delegate(executable: str, asked: Asked) -> int:
-    """Let the quotahost of the other environment examine: only there are the broker's plugins.
-
-    Returns:
-        Its exit code.
+    Ends with 1 if something is wrong, with 0 if all is well or merely weak.
     """
+    broker = None if properties is None else read_broker_file(properties)
+    configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
+    found: Interpreter | None = None
+    try:
+        found = ask(python or configured)
+        interpreter = list(_interpreter(found, python, configured))
+    except InterpreterError as error:
+        interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
+    is_here = found is not None and found.prefix == sys.prefix
+    if found and found.quotahost and not is_here and not here:
+        raise typer.Exit(_run_there(found.executable, properties, kafka_home, python))
+    sections = [
+        Section("Interpreter", interpreter),
+        Section("Jar", list(check_jar(kafka_home, found))),
+        check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
+        *_properties(broker, is_here),
+    ]
+    show(sections)
+    is_wrong = any(section.is_wrong for section in sections)
+    typer.echo("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
+    raise typer.Exit(1 if is_wrong else 0)
+
+
+def _run_there(executable: str, properties: Path | None, kafka_home: Path | None, python: str | None) -> int:
+    """Run this command by the quotahost of another environment; its exit code."""
     command = [executable, "-m", "quotahost.cli", "doctor", "--here"]
-    command += ["--python", asked.python] if asked.python else []
-    command += ["--kafka-home", str(asked.kafka_home)] if asked.kafka_home else []
-    command += [str(asked.properties)] if asked.properties else []
-    sys.stdout.flush()
+    command += ["--python", python] if python else []
+    command += ["--kafka-home", str(kafka_home)] if kafka_home else []
+    command += [str(properties)] if properties else []
+    sys.stdout.flush()  # its output follows ours
     return subprocess.run(command, check=False).returncode
 
 
-def _broker(path: Path | None) -> tuple[BrokerFile | None, Section | None]:
-    if path is None:
-        return None, None
-    try:
-        return read_broker_file(path), None
-    except (OSError, ValueError) as error:
-        section = Section("Settings")
-        section.add(Level.WRONG, f"{path} can't be read: {error}", "name the broker's server.properties")
-        return None, section
+def _interpreter(found: Interpreter, python: str | None, configured: str) -> Iterator[Finding]:
+    yield from check_python(found)
+    if python and python != configured:
+        yield weak(
+            f"the broker will start {configured}, not {python}, which was examined here",
+            f"{EXECUTABLE}={python}",
+        )
 
 
-def _named(asked: Asked, broker: BrokerFile | None) -> str:
-    if asked.python:
-        return asked.python
-    return broker.get(_EXECUTABLE) or "python3" if broker else sys.executable
-
-
-def _interpreter(asked: Asked, broker: BrokerFile | None) -> tuple[Interpreter | None, Section]:
-    try:
-        found = ask(_named(asked, broker))
-    except InterpreterError as error:
-        section = Section("Interpreter")
-        section.add(Level.WRONG, str(error), f"{_EXECUTABLE}={sys.executable}, which has this quotahost")
-        return None, section
-    section = check_python(found)
-    configured = _named(Asked(asked.properties, None, None), broker)
-    if broker and asked.python and asked.python != configured:
-        what = f"the broker will start {configured}, not {asked.python}, which was examined here"
-        section.add(Level.WEAK, what, f"{_EXECUTABLE}={asked.python}")
-    return found, section
-
-
-def _elsewhere() -> Section:
-    section = Section("Plugins")
-    section.add(Level.NOTE, "not checked: the interpreter above has no quotahost to ask")
-    return section
+def _properties(broker: BrokerFile | None, is_here: bool) -> Iterator[Section]:
+    if broker is None:
+        yield Section("Settings", [_NO_PROPERTIES])
+        return
+    section, settings = check_settings(broker, with_plugins=is_here)
+    yield section
+    if settings is not None:
+        yield Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")])

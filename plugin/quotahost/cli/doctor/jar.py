@@ -1,55 +1,56 @@
-"""Whether the right jar, and only that, is on the broker's classpath."""
+"""Checks that the right jar of quotahost, and no other, is on the broker's classpath.
+
+The jar carries Java's half and JPype's Java classes. Both must be of the versions that are installed for the
+interpreter, or the broker's start fails.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from quotahost.cli.console import Level, Section
+from quotahost.cli.console import Finding, good, note, wrong
 from quotahost.cli.doctor.python import Interpreter
-from quotahost.cli.jars import Jar, carried_jar, jars_in
+from quotahost.cli.jars import Jar, NoJar, carried_jar, jars_in
 
 
-def check_jar(kafka_home: Path | None, found: Interpreter | None) -> Section:
-    """The jar in ``libs``, against the versions installed for the interpreter."""
-    section = Section("Jar")
+def check_jar(kafka_home: Path | None, found: Interpreter | None) -> Iterator[Finding]:
+    """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries.
+
+    Args:
+        kafka_home: the folder that Kafka was unpacked to.
+        found: the broker's interpreter, None if it doesn't answer; then no versions are compared.
+    """
     if kafka_home is None:
-        section.add(Level.NOTE, "the broker's classpath is not checked", "give --kafka-home DIR")
-        _check_carried(section, found)
-        return section
-    libs = kafka_home / "libs"
+        yield note("the broker's classpath is not checked", "give --kafka-home DIR")
+        yield from _carried(found)
+        return
+    libs, install = kafka_home / "libs", f"quotahost install --kafka-home {kafka_home}"
     jars = jars_in(libs)
-    install = f"quotahost install --kafka-home {kafka_home}"
     if not jars:
-        section.add(Level.WRONG, f"no jar of quotahost's in {libs}", install)
+        yield wrong(f"no jar of quotahost's in {libs}", install)
     elif len(jars) > 1:
         names = ", ".join(jar.path.name for jar in jars)
-        section.add(
-            Level.WRONG,
-            f"more than one jar of quotahost's in {libs}: {names}",
-            f"{install}, which leaves one",
-        )
+        yield wrong(f"more than one jar of quotahost's in {libs}: {names}", f"{install}, which leaves one")
     else:
-        _check_versions(section, jars[0], found, install)
-    return section
+        yield from _versions(jars[0], found, install)
 
 
-def _check_carried(section: Section, found: Interpreter | None) -> None:
+def _carried(found: Interpreter | None) -> Iterator[Finding]:
     try:
         with carried_jar() as jar:
-            _check_versions(section, jar, found, "pip install --force-reinstall quotahost")
-    except FileNotFoundError as error:
-        section.add(Level.NOTE, str(error))
+            yield from _versions(jar, found, "pip install --force-reinstall quotahost")
+    except NoJar as error:
+        yield note(str(error))
 
 
-def _check_versions(section: Section, jar: Jar, found: Interpreter | None, remedy: str) -> None:
-    section.add(Level.GOOD, f"{jar.path}, of quotahost {jar.quotahost} with jpype {jar.jpype}")
+def _versions(jar: Jar, found: Interpreter | None, remedy: str) -> Iterator[Finding]:
+    yield good(f"{jar.path}, of quotahost {jar.quotahost} with jpype {jar.jpype}")
     if found is None or not found.quotahost:
-        return
+        return  # that quotahost isn't installed there is a finding of the interpreter
     for name, needed, installed in (
         ("quotahost", jar.quotahost, found.quotahost),
         ("jpype1", jar.jpype, found.jpype),
     ):
         if needed != installed:
-            section.add(
-                Level.WRONG, f"the jar needs {name} {needed}, installed is {installed or 'none'}", remedy
-            )
+            yield wrong(f"the jar needs {name} {needed}, installed is {installed or 'none'}", remedy)

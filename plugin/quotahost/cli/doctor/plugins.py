@@ -1,25 +1,22 @@
-"""The plugins installed for this interpreter."""
+"""Lists the plugins that are installed for this interpreter and checks that each can be loaded."""
 
 from __future__ import annotations
 
-from quotahost.cli.console import Level, Section
+from quotahost.cli.console import Finding, Section, weak, wrong
 from quotahost.discovery.entry_points import survey
 
 COLUMNS = ("role", "name", "distribution", "version", "state")
 
 
 def check_plugins() -> Section:
-    """Every entry point; a broken one is weak here, and wrong only where it is configured."""
-    section = Section("Plugins", columns=COLUMNS)
+    """A row for each entry point. A broken one is weak here; it is wrong only where a property names it."""
+    rows, findings = [], list[Finding]()
     for role, plugins in survey().items():
         for found in plugins:
-            row = (role, found.name, found.distribution, found.version, found.error or "ok")
-            section.rows.append(row)
+            rows.append((role, found.name, found.distribution, found.version, found.error or "ok"))
             if found.error:
-                section.add(
-                    Level.WEAK, f"{row[0]} {found.name} of {found.distribution} is broken: {found.error}"
-                )
-    if not section.rows:
+                findings.append(weak(f"{role} {found.name} of {found.distribution} is broken: {found.error}"))
+    if not rows:
         remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"
-        section.add(Level.WRONG, "none found, not even quotahost's own", remedy)
-    return section
+        findings.append(wrong("none found, not even quotahost's own", remedy))
+    return Section("Plugins", findings, COLUMNS, rows)

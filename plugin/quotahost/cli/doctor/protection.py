@@ -1,4 +1,8 @@
-"""Whether what the factor asks for is also held: the fence, the floor, the topic, the limits on these disks."""
+"""Checks that a factor can protect the disks: the fence, the floor, the snapshots, the limits on this machine's disks.
+
+A factor source alone only slows clients down. A PAUSE is kept by the fence, the snapshots of all brokers come from
+the task ``publish-volumes``, and a limit that a disk has reached already stops the broker as soon as it starts.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
+from quotahost.cli.console import Finding, weak
+from quotahost.disks.file_stores import log_dirs, read_disks
 from quotahost.model import Limit, Volume
-from quotahost.plugins.disks.file_stores import log_dirs, read_disks
-from quotahost.plugins.policies.bounds import bounds
+from quotahost.plugins.policies.limits import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.volume_overrides import match
@@ -24,62 +29,62 @@ _OF_ACLS: Final = ("super.users", "allow.everyone.if.no.acl.found")
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 _LOOK_AT_DISKS: Final = ("local", "snapshots", "cluster-volumes")
 _READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
-_Weakness = tuple[str, str]
 
 
-def protection(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
-    """What protects less than it seems to, each with its remedy."""
+def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """What protects the disks less than it seems to, each with its remedy."""
     yield from _fence(settings, broker)
     if settings.factor_source is None:
         return
     yield from _floor(settings, broker)
-    yield from _topic(settings)
-    yield from _second(settings)
+    yield from _snapshots(settings)
+    yield from _standby(settings)
     if not settings.static.storage.any_limit:
         return
     yield from _overrides_unseen(settings)
     roles = broker.get("process.roles")
-    if not roles or "broker" in roles:
+    if not roles or "broker" in roles:  # a controller has no log directories of clients' topics
         yield from _volumes(settings, broker)
 
 
-def _fence(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+def _fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     authorizer = broker.get(_AUTHORIZER)
     if authorizer in FENCES:
         yield from _behind_the_fence(settings, broker)
     elif settings.factor_source is not None:
         rate = f"{show_number(settings.floor_bytes)} bytes/s"
-        yield (
+        yield weak(
             f"a factor source is set, but {_AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then only "
-            f"slows each producer to floor.bytes ({rate}), and who opens new connections gets around that, since Kafka "
-            "throttles after the append and each connection by itself",
+            f"slows each producer to floor.bytes ({rate}), and a producer that opens new connections escapes even "
+            "that, since Kafka throttles after the append and each connection by itself",
             f"{_AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
         )
 
 
-def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     idle = settings.factor_source is None and settings.topics.total is None
     if idle and broker.get("process.roles") != "controller":
-        yield (
-            "the fence stands, but without a factor source or topic quotas there is nothing that it could hold",
+        yield weak(
+            "the fence is installed, but without a factor source or topic quotas it never has a reason to close",
             f"set {PREFIX}factor.source, or take the fence out of {_AUTHORIZER}",
         )
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == "none" and acls:
-        yield (
+        yield weak(
             f"fence.authorizer is none, but {' and '.join(acls)} is set, as where ACLs are in use: behind this fence "
             "nobody's rights are checked, and everybody may do everything",
             f"{_INNER}=org.apache.kafka.metadata.authorizer.StandardAuthorizer, or remove {' and '.join(acls)}",
         )
 
 
-def _floor(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether one batch at the floor takes longer than ``max.mute``, so that Kafka mutes the producer for longer."""
     text = broker.get("message.max.bytes")
     largest = int(text) if text.isdecimal() else _MESSAGE_MAX
     mute = settings.max_mute.total_seconds()
     if settings.floor_bytes * mute < largest:
         longest = largest / settings.floor_bytes
-        yield (
+        yield weak(
             f"one record batch of message.max.bytes ({largest:,}) at floor.bytes "
             f"({show_number(settings.floor_bytes)} bytes/s) mutes its producer for {longest:,.0f} s, longer than "
             f"max.mute ({show_duration(settings.max_mute)})",
@@ -87,42 +92,44 @@ def _floor(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
         )
 
 
-def _topic(settings: Settings) -> Iterator[_Weakness]:
+def _snapshots(settings: Settings) -> Iterator[Finding]:
     if settings.factor_source in _READ_SNAPSHOTS and "publish-volumes" not in settings.tasks:
-        yield (
-            f"factor.source is {settings.factor_source}, but the task publish-volumes is not named: all other brokers "
-            "miss this one",
+        yield weak(
+            f"factor.source is {settings.factor_source}, but the task publish-volumes is not named: no other broker "
+            "learns of this one's disks",
             f"add publish-volumes to {PREFIX}tasks",
         )
 
 
-def _second(settings: Settings) -> Iterator[_Weakness]:
+def _standby(settings: Settings) -> Iterator[Finding]:
+    """Whether the second factor source sees as much as the pipeline, for which it stands in."""
     first, second = settings.factor_source, settings.factor_source_second
     if first == "cluster-volumes" and second in (None, "fixed", "local"):
-        holds = {None: "fallback.action holds", "local": "no other broker's disk is seen"}
-        what = holds.get(second, "nothing is known of the disks")
-        yield (
+        instead = {None: "fallback.action is in force", "local": "no other broker's disks are seen"}
+        what = instead.get(second, "nothing is known of the disks")
+        yield weak(
             f"factor.source.second is {second or 'none'}: while the pipeline is silent, {what}",
             f"{PREFIX}factor.source.second=snapshots",
         )
     if first != "cluster-volumes" and second is not None:
-        yield (
-            f"factor.source.second is {second}, but the factor source {first} has no second one: nobody asks it",
+        yield weak(
+            f"factor.source.second is {second}, but the factor source {first} has no second one: it is never asked",
             f"{PREFIX}factor.source=cluster-volumes, or take factor.source.second out",
         )
 
 
-def _overrides_unseen(settings: Settings) -> Iterator[_Weakness]:
+def _overrides_unseen(settings: Settings) -> Iterator[Finding]:
+    """Whether overrides name volumes that no plugin of this broker looks at."""
     looks = settings.factor_source in _LOOK_AT_DISKS or "publish-volumes" in settings.tasks
     if settings.static.storage.overrides and not looks:
-        yield (
+        yield weak(
             f"static.storage.overrides is set, but the factor source {settings.factor_source} doesn't look at this "
-            "broker's disks: they hold for no volume",
+            "broker's disks: they apply to no volume",
             f"{PREFIX}factor.source=local or snapshots",
         )
 
 
-def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """The limits on the file stores of this machine, as far as the broker's log directories are here."""
     here = [name for name in log_dirs(broker.properties) if os.path.exists(name)]  # noqa: PTH110 - Path.exists() raises where it may not look
     if not here:
@@ -131,25 +138,26 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
     known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
     matched = match(settings.static.storage.overrides, [volume.name for volume in disks.volumes], known)
     for name in matched.unmatched:
-        yield (
-            f"static.storage.overrides: {printable(name)} is no volume or log directory of this broker: it holds for "
-            "nothing",
+        yield weak(
+            f"static.storage.overrides: {printable(name)} is no volume or log directory of this broker: it "
+            "applies to nothing",
             f"name one of {', '.join([*known, *(volume.name for volume in disks.volumes)])}",
         )
     for text in matched.conflicts:
-        yield f"static.storage.overrides: {text}", "write the limits of a volume in one entry"
+        yield weak(f"static.storage.overrides: {text}", "write the limits of a volume in one entry")
     for volume in disks.volumes:
         soft, hard = matched.limits.get(volume.name, (None, None))
-        yield from _over(volume, soft or settings.storage_soft, hard or settings.storage_hard)
+        yield from _volume(volume, soft or settings.storage_soft, hard or settings.storage_hard)
 
 
-def _over(volume: Volume, soft: Limit | None, hard: Limit | None) -> Iterator[_Weakness]:
+def _volume(volume: Volume, soft: Limit | None, hard: Limit | None) -> Iterator[Finding]:
+    """Whether the broker would close the fence at once, with this volume as it is now."""
     found = bounds(volume, soft, hard)
     if found is None or volume.consumed < found.hard:
         return
     what = f"its hard limit {hard} is reached at {found.hard:,}" if hard else "it is full"
     never = ", so that it can't be kept however much is deleted" if found.hard == 0 else ""
-    yield (
+    yield weak(
         f"volume {printable(volume.name)}: {volume.consumed:,} of {volume.capacity:,} bytes are used, and {what}"
         f"{never}: the broker would start in PAUSE",
         f"free space, or another limit in {PREFIX}static.storage.*",

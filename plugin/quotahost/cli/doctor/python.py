@@ -1,86 +1,32 @@
-"""Whether the interpreter will do inside a broker."""
+"""Checks that the interpreter which the broker would start can run inside the broker's process.
+
+The interpreter is asked by ``quotahost.host.probe``, the script that the shim itself runs before it starts Python.
+What it needs: version 3.11 or newer, no free-threaded build (JPype doesn't support those), a shared libpython, and
+the packages quotahost and jpype1. Whether their versions fit the jar is a check of ``jar``.
+"""
 
 from __future__ import annotations
 
 import inspect
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from quotahost.cli.console import Level, Section
+from pydantic import BaseModel, ConfigDict, Field
+
+from quotahost.cli.console import Finding, good, weak, wrong
+from quotahost.errors import QuotahostError
 from quotahost.host import probe
 from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
 
-# TODO(merge) The interpreter that the broker would start, asked in the very way in which the shim asks it.
-
-
+EXECUTABLE: Final = f"{PREFIX}python.executable"
+OURS: Final = f"{EXECUTABLE}={sys.executable}"  # the property by which a broker uses this environment
 _OLDEST: Final = (3, 11)
-
-
-_OURS: Final = f"{PREFIX}python.executable={sys.executable}"
-
-
-def check_python(found: Interpreter) -> Section:
-    """Version, build, shared library, and what is installed there."""
-    section = Section("Interpreter")
-    named = "" if found.asked == found.executable else f" (as {found.asked})"
-    section.add(Level.GOOD, f"{found.executable}{named}")
-    if not Path(found.asked).is_absolute():
-        section.add(
-            Level.WEAK,
-            f"{found.asked!r} is looked up on the broker's PATH, which may be another than this shell's",
-            f"{PREFIX}python.executable={found.executable}",
-        )
-    _check_version(section, found)
-    if not section.is_wrong:
-        _check_libpython(section, found)
-        _check_packages(section, found)
-    return section
-
-
-def _check_version(section: Section, found: Interpreter) -> None:
-    version = tuple(int(part) for part in found.version.split(".")[:2] if part.isdigit())
-    if version < _OLDEST:
-        section.add(Level.WRONG, f"Python {found.version}; 3.11 or newer is needed", f"for example {_OURS}")
-    elif found.is_free_threaded:
-        what = f"Python {found.version} is a free-threaded build, which JPype does not support"
-        section.add(Level.WRONG, what, "name an ordinary build of Python")
-    else:
-        section.add(Level.GOOD, f"Python {found.version}")
-
-
-def _check_libpython(section: Section, found: Interpreter) -> None:
-    config = ", ".join(found.config)
-    if found.libpython:
-        section.add(Level.GOOD, f"shared libpython: {found.libpython} ({config})")
-        return
-    minor = ".".join(found.version.split(".")[:2])
-    section.add(
-        Level.WRONG,
-        f"no shared libpython found ({config})",
-        f"Debian, Ubuntu: apt install libpython{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
-        f"install --force {found.version}; or name a Python of uv's or conda's, which have one",
-    )
-
-
-def _check_packages(section: Section, found: Interpreter) -> None:
-    """That both are there; whether they fit the jar is the jar's section."""
-    install = f"{found.executable} -m pip install quotahost"
-    if found.prefix != sys.prefix:
-        install += f"; or, for the one that runs this doctor, {_OURS}"
-    for name, version in (("quotahost", found.quotahost), ("jpype1", found.jpype)):
-        if version:
-            section.add(Level.GOOD, f"{name} {version}")
-        else:
-            section.add(Level.WRONG, f"{name} is not installed there", install)
-
-
 _TIMEOUT: Final = 30.0  # seconds, as the shim's
-
-
+# Python finds libpython by these; an operator sees from them how the interpreter was built.
 _MORE: Final = """
 print("prefix=" + sys.prefix)
 for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
@@ -88,22 +34,32 @@ for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
 """
 
 
-class InterpreterError(RuntimeError):
-    """It can't be run or is no Python."""
+class InterpreterError(QuotahostError):
+    """The interpreter can't be run, or it is no Python."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """What a Python tells of itself; "" for what it does not have."""
+class Interpreter(BaseModel):
+    """A Python's answers to the probe; "" for what it doesn't have.
 
-    asked: str
-    executable: str
-    prefix: str
+    Attributes:
+        named: the executable as the operator named it, a path or a name to look up on PATH.
+        executable: the path that it gives for itself.
+        prefix: its environment, as in ``sys.prefix``.
+        libpython: the path of its shared library.
+        jpype: the installed version of jpype1; ``quotahost`` that of quotahost.
+        config: variables of its build, as ``NAME=VALUE``.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    named: str
     version: str
-    libpython: str
-    is_free_threaded: bool
-    jpype: str
-    quotahost: str
+    executable: str = ""
+    prefix: str = ""
+    libpython: str = ""
+    is_free_threaded: bool = Field(False, alias="free-threaded")
+    jpype: str = ""
+    quotahost: str = ""
     config: tuple[str, ...]
 
 
@@ -114,21 +70,11 @@ def ask(executable: str) -> Interpreter:
         InterpreterError: it can't be run, doesn't answer, or is too old to answer.
     """
     lines = [line.partition("=") for line in _run(executable).splitlines()]
-    told = {key: value for key, _, value in lines}
-    if not told.get("version"):
+    facts = {key: value for key, _, value in lines}
+    if not facts.get("version"):
         raise InterpreterError(f"{executable} is no Python: it answered nothing that a Python would")
-    config = tuple(value for key, _, value in lines if key == "config")
-    return Interpreter(
-        asked=executable,
-        executable=told.get("executable", ""),
-        prefix=told.get("prefix", ""),
-        version=told.get("version", ""),
-        libpython=told.get("libpython", ""),
-        is_free_threaded=told.get("free-threaded") == "true",
-        jpype=told.get("jpype", ""),
-        quotahost=told.get("quotahost", ""),
-        config=config,
-    )
+    config = [value for key, _, value in lines if key == "config"]
+    return Interpreter.model_validate(facts | {"named": executable, "config": config})
 
 
 def _run(executable: str) -> str:
@@ -145,3 +91,43 @@ def _run(executable: str) -> str:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise InterpreterError(f"{executable} is no working Python 3.11 or newer: {printable(last)}")
     return done.stdout
+
+
+def check_python(found: Interpreter) -> Iterator[Finding]:
+    """What the broker's start would find; packages and libpython only of a version that would do."""
+    named = "" if found.named == found.executable else f" (as {found.named})"
+    yield good(f"{found.executable}{named}")
+    if not Path(found.named).is_absolute():
+        yield weak(
+            f"{found.named!r} is looked up on the broker's PATH, which may be another than this shell's",
+            f"{EXECUTABLE}={found.executable}",
+        )
+    if tuple(int(part) for part in found.version.split(".")[:2] if part.isdigit()) < _OLDEST:
+        yield wrong(f"Python {found.version}; 3.11 or newer is needed", f"for example {OURS}")
+    elif found.is_free_threaded:
+        text = f"Python {found.version} is a free-threaded build, which JPype does not support"
+        yield wrong(text, "name an ordinary build of Python")
+    else:
+        yield good(f"Python {found.version}")
+        yield _libpython(found)
+        yield from _packages(found)
+
+
+def _libpython(found: Interpreter) -> Finding:
+    config = ", ".join(found.config)
+    if found.libpython:
+        return good(f"shared libpython: {found.libpython} ({config})")
+    minor = ".".join(found.version.split(".")[:2])
+    return wrong(
+        f"no shared libpython found ({config})",
+        f"Debian, Ubuntu: apt install libpython{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
+        f"install --force {found.version}; or name a Python of uv's or conda's, which have one",
+    )
+
+
+def _packages(found: Interpreter) -> Iterator[Finding]:
+    install = f"{found.executable} -m pip install quotahost"
+    if found.prefix != sys.prefix:
+        install += f"; or, for the one that runs this doctor, {OURS}"
+    for name, version in (("quotahost", found.quotahost), ("jpype1", found.jpype)):
+        yield good(f"{name} {version}") if version else wrong(f"{name} is not installed there", install)

@@ -1,4 +1,7 @@
-"""What is allowed and works, but lets somebody out or protects less than it seems to."""
+"""Checks for settings that are allowed and work, but exempt somebody or protect less than they seem to.
+
+Everything here is weak and never wrong: the broker starts. What concerns the disks alone is in ``protection``.
+"""
 
 from __future__ import annotations
 
@@ -9,54 +12,42 @@ from datetime import timedelta
 from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
-from quotahost.cli.console import Level, Section
-from quotahost.cli.doctor.protection import protection
+from quotahost.cli.console import Finding, weak
+from quotahost.cli.doctor.protection import check_protection
 from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
-# TODO(merge) Which of a broker's listeners let anybody in without saying who they are.
-
-
 _SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
-
-
-_ANONYMOUS: Final = "ANONYMOUS"
-
-
+_ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not authenticate
 _EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
 
 
-_Weakness = tuple[str, str]
-
-
-def check_weak(settings: Settings, broker: BrokerFile) -> Section:
+def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """All weaknesses of these settings in this broker, each with its remedy."""
-    section = Section("Weak")
-    checks = (_listeners(settings, broker), _memory(settings), _quotas(settings), _disks(settings))
-    for check in (*checks, protection(settings, broker), _topics(settings, broker)):
-        for text, remedy in check:
-            section.add(Level.WEAK, text, remedy)
-    if not section.findings:
-        section.add(Level.GOOD, "nothing found")
-    return section
+    yield from _listeners(settings, broker)
+    yield from _idle_clients(settings)
+    yield from _quotas(settings)
+    yield from _disks(settings)
+    yield from check_protection(settings, broker)
+    yield from _topics(settings, broker)
 
 
-def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     listeners = ", ".join(unauthenticated(broker))
     if listeners and _ANONYMOUS in settings.excluded_principals:
-        yield (
+        yield weak(
             f"{_ANONYMOUS} is excluded, and so is everybody on {listeners}: nobody there is throttled",
             f"take {_ANONYMOUS} out of {_EXCLUDED}",
         )
     elif listeners and not settings.excluded_principals:
-        yield (
+        yield weak(
             f"nobody authenticates on {listeners}, and no principal is excluded: there the brokers and the "
-            "plugins' own client are told from others by client-id alone, which anyone can claim",
+            "plugins' own client are recognized by their client-ids alone, which anyone can claim",
             f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}",
         )
     if settings.metrics_port is not None and not _is_loopback(settings.metrics_address):
-        yield (
+        yield weak(
             f"metrics are served on {settings.metrics_address}, not on loopback, to anyone who can connect",
             f"{PREFIX}metrics.address=127.0.0.1, or a firewall",
         )
@@ -69,71 +60,73 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _memory(settings: Settings) -> Iterator[_Weakness]:
+def _idle_clients(settings: Settings) -> Iterator[Finding]:
     if settings.clients_idle < _SENSORS_LIVE:
-        yield (
+        yield weak(
             "clients.idle is below the hour that Kafka keeps a client's sensors: a throttled client whose "
             "place is given away early starts again with a fresh quota",
             f"{PREFIX}clients.idle=1h",
         )
 
 
-def _quotas(settings: Settings) -> Iterator[_Weakness]:
+def _quotas(settings: Settings) -> Iterator[Finding]:
     newcomers = settings.newcomers
     unlimited = [name for name in type(newcomers).model_fields if getattr(newcomers, name) is None]
     if unlimited:
         names = ", ".join(name.replace("_", "-") for name in unlimited)
-        yield (
-            f"newcomers are unlimited ({names}): a client under new names all the time has no quota",
+        yield weak(
+            f"newcomers are unlimited ({names}): a client that changes its name all the time has no quota",
             "set rates",
         )
     static = settings.static
     rates = [static.produce, static.fetch, static.request, static.controller_mutation]
     has_rates = any(rate is not None for rate in rates)
     if has_rates and "static" not in settings.supplier:
-        yield (
+        yield weak(
             "static.* rates are set, but the supplier static is not named",
             f"add static to {PREFIX}supplier",
         )
     if not has_rates and settings.supplier == ("static",):
-        yield (
+        yield weak(
             "the only supplier is static, and it has no rates: nobody is throttled",
             f"set {PREFIX}static.produce",
         )
     if settings.mode == "shadow":
-        yield "mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce"
+        yield weak("mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce")
 
 
-def _disks(settings: Settings) -> Iterator[_Weakness]:
+def _disks(settings: Settings) -> Iterator[Finding]:
     if settings.factor_source is None:
         if settings.policy is not None:
-            yield "a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source"
+            yield weak(
+                "a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source"
+            )
         return
     if settings.fallback_action is State.OPEN:
-        yield (
+        yield weak(
             "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
-            (f"{PREFIX}fallback.action=PAUSE"),
+            f"{PREFIX}fallback.action=PAUSE",
         )
     if settings.validity <= 2 * settings.factor_interval:
-        yield (
-            "validity is not above twice factor.interval: one late read, and the fallback holds",
-            (f"a longer {PREFIX}validity"),
+        yield weak(
+            "validity is not above twice factor.interval: one late read, and the fallback is in force",
+            f"a longer {PREFIX}validity",
         )
 
 
-def _topics(settings: Settings, broker: BrokerFile) -> Iterator[_Weakness]:
+def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     topics = settings.topics
     if topics.total is None:
         return
     if not broker.get("authorizer.class.name").endswith("QuotaFence"):
-        yield (
+        yield weak(
             "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
             "authorizer.class.name=org.quotahost.QuotaFence",
         )
     if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
-        yield (
-            "the topics' thresholds leave nothing: while the broker is over its total, topics without one take "
-            "nothing in",
+        yield weak(
+            "the topics' thresholds use up the total: while the broker is over it, topics without a threshold of "
+            "their own take nothing in",
             f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold",
         )
 
@@ -142,7 +135,7 @@ def unauthenticated(broker: BrokerFile) -> list[str]:
     """Names of the client listeners on which every principal is ``ANONYMOUS``.
 
     PLAINTEXT never authenticates, SSL only with ``ssl.client.auth=required`` (for all or for the
-    listener). Controller listeners are left out: clients have no business there.
+    listener). Controller listeners are left out, since clients don't connect to them.
     """
     protocols = dict(_pairs(broker.get("listener.security.protocol.map")))
     controllers = _items(broker.get("controller.listener.names"))

@@ -1,1 +1,5 @@
-"""``quotahost explain``: asks a running broker why a client is as fast as it is, and says it in sentences."""
+"""``quotahost explain``: says why a client of a running broker goes as fast as it does.
+
+``query`` asks the broker's JVM, ``answer`` reads the lines that come back, ``wording`` puts them into sentences, and
+``command`` prints these. Only ``quotahost.cli.main`` imports the package.
+"""

@@ -1,86 +1,126 @@
-"""What a broker tells of one client: the lines of ``org.quotahost.explain.Explain``, as values."""
+"""A broker's answer about one client: the lines of ``org.quotahost.explain.Explain``, as values.
+
+Java prints a line for the broker, a line for each fact that all quota types share, and a line for each quota type,
+with fields divided by tabs. ``wording`` makes sentences of the values.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from quotahost.host.messages import plain
 from quotahost.model import Client, QuotaType, State
 
-_FIELDS: Final = 14
+
+def _finite(value: object) -> float | None:
+    number = math.nan if value in (None, "null") else float(str(value))
+    return number if math.isfinite(number) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What the table holds for the client and one quota type; rates in the type's unit a second.
+def _listed(value: object) -> object:
+    return tuple(filter(None, value.split(","))) if isinstance(value, str) else value
+
+
+Rate = Annotated[float | None, BeforeValidator(_finite)]  # in the quota type's unit, a second
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class QuotaState(BaseModel):
+    """What the broker's table has for the client and one quota type; the fields are in the order of Java's line.
 
     Attributes:
-        user: the user of Kafka's metric tags, sanitized; they say who shares the quota.
+        type: the quota type.
+        user: the user of Kafka's metric tags, sanitized; the tags say who shares the quota.
         client_id: the client-id of the tags.
         base: the quota's rate; None is unlimited.
-        limit: what Kafka is handed; None is unlimited.
-        supplier: who gave it, or why it is exempt; of a newcomer the supplier that failed; "" for nobody.
-        others: what the other suppliers would have given, where all are asked (supplier.combine).
-        stand_in: what the factor acts on in the place of an unlimited rate; None if it needs nothing.
-        is_stand_in_measured: it was measured when the factor fell; else it is the newcomers' rate.
-        floored: the limit is the floor, the factor would have taken it lower.
-        failed: a supplier has failed for this client of late.
+        limit: the limit that Kafka gets; None is unlimited.
+        place: ``known``, or ``newcomer`` if the client has no place in the table.
+        supplier: the supplier that gave the quota; of an exempt client the reason, of a newcomer the supplier that
+            failed; "" if there is none.
+        exempt: no quota applies to the client.
+        stand_in: the rate that the factor multiplies instead of an unlimited one; None if it needs none.
+        floored: the limit is the floor; by the factor alone it would be lower.
+        stand_in_from: ``measured`` if that rate was measured when the factor fell, else it is the newcomers' rate.
+        failed: a supplier has failed for this client lately.
         rate: what Kafka measures for all who share the quota; None if it measures nothing.
-        delay: by how much Kafka has delayed them of late, in ms; None if it hasn't.
+        delay: by how many milliseconds Kafka has delayed them lately; None if it hasn't.
+        others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
+
+    model_config = ConfigDict(frozen=True)
 
     type: QuotaType
     user: str
     client_id: str
-    base: float | None
-    limit: float | None
-    newcomer: bool
+    base: Rate
+    limit: Rate
+    place: str
     supplier: str
     exempt: bool
-    stand_in: float | None
-    is_stand_in_measured: bool
+    stand_in: Rate
     floored: bool
+    stand_in_from: str
     failed: bool
-    rate: float | None
-    delay: float | None
-    others: tuple[tuple[str, float | None], ...] = ()
+    rate: Rate
+    delay: Rate
+    others: tuple[tuple[str, Rate], ...] = ()
+
+    @property
+    def is_newcomer(self) -> bool:
+        """Whether the client has no place in the table and shares the newcomers' quota."""
+        return self.place == "newcomer"
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A broker's whole answer.
+class Answer(BaseModel):
+    """A broker's whole answer; Java names the facts with hyphens.
 
     Attributes:
-        factor: what the host aims at; ``limit_factor`` is what limits are multiplied by now.
-        factored: the quota types on which it acts.
-        fence_passes: whether the client goes on while the fence is closed.
+        pid: the process id of the broker.
+        node: its node id, "" if it isn't known.
+        mode: ``enforce`` or ``shadow``.
+        factor: the factor in force; ``limit_factor`` is what limits are multiplied by at the moment.
+        factor_types: the quota types that it multiplies.
+        fence_passes: whether the client's requests pass the fence while it is closed.
         topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
         topics_rate: bytes/s that it does take in.
-        topics_over: the topics that producers are turned back from now.
+        topics_over: the topics over their thresholds, from which producers are turned back.
         source: the factor source that answers, where one stands in for another; "" where none does.
+        clients: how many clients have a place in the table, of ``clients_max``.
+        quotas: one for each quota type.
     """
+
+    model_config = ConfigDict(
+        frozen=True, alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True
+    )
 
     pid: str
     node: str
     client: Client
-    shadow: bool
+    mode: str
     state: State
     factor: float
     limit_factor: float
     cause: str
-    factored: frozenset[str]
+    factor_types: Names
     fence_installed: bool
     fence_closed: bool
     fence_passes: bool
     topics_threshold: float
     topics_rate: float
-    topics_over: tuple[str, ...]
+    topics_over: Names
     source: str
-    table_full: bool
-    held: tuple[Held, ...]
+    clients: int
+    clients_max: int
+    quotas: tuple[QuotaState, ...]
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether quotahost only shows what it would enforce."""
+        return self.mode == "shadow"
 
 
 def escaped(text: str) -> str:
@@ -90,60 +130,30 @@ def escaped(text: str) -> str:
     return "".join(chr(c) if 0x20 <= c <= 0x7E and c != 0x5C else f"\\u{c:04x}" for c in codes)
 
 
-def parse(lines: Iterable[str], client: Client) -> Told:
-    """The answer out of its lines.
+def parse(lines: Iterable[str], client: Client) -> Answer:
+    """The answer that these lines are.
 
     Raises:
-        ValueError, KeyError: these are not the lines of this version's Explain.
+        ValueError: these are not the lines of this version's Explain.
     """
     rows = [[plain(field) for field in line.split("\t")] for line in lines]
     ((pid, node),) = (row[1:] for row in rows if row[0] == "broker")
-    told = {row[1]: row[2] for row in rows if row[0] == "state"}
-    return Told(
-        pid=pid,
-        node=node,
-        client=client,
-        shadow=told["mode"] == "shadow",
-        state=State(told["state"]),
-        factor=float(told["factor"]),
-        limit_factor=float(told["limit-factor"]),
-        cause=told["cause"],
-        factored=frozenset(told["factor-types"].split(",")),
-        fence_installed=told["fence-installed"] == "true",
-        fence_closed=told["fence-closed"] == "true",
-        fence_passes=told["fence-passes"] == "true",
-        topics_threshold=float(told["topics-threshold"]),
-        topics_rate=float(told["topics-rate"]),
-        topics_over=tuple(filter(None, told["topics-over"].split(","))),
-        source=told["source"],
-        table_full=int(told["clients"]) >= int(told["clients-max"]),
-        held=tuple(_held(row[1:]) for row in rows if row[0] == "quota"),
-    )
+    facts: dict[str, object] = {row[1]: row[2] for row in rows if row[0] == "state"}
+    try:
+        quotas = [parse_quota(row[1:]) for row in rows if row[0] == "quota"]
+        return Answer.model_validate(facts | {"pid": pid, "node": node, "client": client, "quotas": quotas})
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
 
 
-def _held(row: list[str]) -> Held:
-    if len(row) < _FIELDS:
-        raise ValueError(f"{len(row)} fields where {_FIELDS} are needed")
-    supplier, *others = row[6].split("\t")
-    return Held(
-        type=QuotaType(row[0]),
-        user=row[1],
-        client_id=row[2],
-        base=_number(row[3]),
-        limit=_number(row[4]),
-        newcomer=row[5] == "newcomer",
-        supplier=supplier,
-        exempt=row[7] == "true",
-        stand_in=_number(row[8]),
-        is_stand_in_measured=row[10] == "measured",
-        floored=row[9] == "true",
-        failed=row[11] == "true",
-        rate=_number(row[12]),
-        delay=_number(row[13]),
-        others=tuple((name, _number(rate)) for name, _, rate in (each.partition("=") for each in others)),
-    )
+def parse_quota(row: list[str]) -> QuotaState:
+    """The state of one quota type, out of the fields that follow ``quota``.
 
-
-def _number(text: str) -> float | None:
-    value = math.nan if text == "null" else float(text)
-    return value if math.isfinite(value) else None
+    Raises:
+        ValidationError: a field is missing or wrong.
+    """
+    supplier, *others = row[6].split("\t") if len(row) > 6 else [""]
+    facts: dict[str, object] = dict(zip(QuotaState.model_fields, row, strict=False))
+    rates = [each.partition("=")[::2] for each in others]
+    return QuotaState.model_validate(facts | {"supplier": supplier, "others": rates})

@@ -1,4 +1,4 @@
-"""``quotahost explain``: why a client of a running broker goes as fast as it does."""
+"""``quotahost explain``: asks a running broker about a client and prints its answer."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import typer
 from rich.text import Text
 
 from quotahost.cli.console import console
-from quotahost.cli.explain.answer import Told
-from quotahost.cli.explain.query import Unanswered, ask
-from quotahost.cli.explain.wording import Facts, binds, common, of_type
+from quotahost.cli.explain.answer import Answer
+from quotahost.cli.explain.query import ask
+from quotahost.cli.explain.wording import Facts, common_facts, limited_by, quota_facts
 from quotahost.model import Client, QuotaType
 
-NEWCOMER: Final = 3
-UNANSWERED: Final = 2
-_LABEL: Final = 10
+NEWCOMER: Final = 3  # the exit code
+_LABEL: Final = 10  # columns
 
 
 def explain(
@@ -23,8 +22,10 @@ def explain(
         str | None,
         typer.Option(metavar="USER/CLIENT", help="Principal name and client-id, split at the last /."),
     ] = None,
-    user: Annotated[str | None, typer.Option(help="The principal name, if apart.")] = None,
-    client_id: Annotated[str | None, typer.Option(help="The client-id, if apart; it may be empty.")] = None,
+    user: Annotated[str | None, typer.Option(help="The principal name, if given apart.")] = None,
+    client_id: Annotated[
+        str | None, typer.Option(help="The client-id, if given apart; it may be empty.")
+    ] = None,
     pid: Annotated[int | None, typer.Option(help="Process id of the broker.")] = None,
     broker_id: Annotated[int | None, typer.Option(help="Its node.id.")] = None,
     type: Annotated[
@@ -35,22 +36,16 @@ def explain(
 
     Ends with 0 if the broker knows the client, with 3 if it doesn't (a newcomer), with 2 if no broker answered.
     """
-    whom = named(client, user, client_id)
-    try:
-        told = ask(whom, pid, broker_id)
-    except Unanswered as problem:
-        typer.echo(f"{problem}\n  -> {problem.remedy}", err=True)
-        raise typer.Exit(UNANSWERED) from None
-    raise typer.Exit(show(told, type))
+    raise typer.Exit(show(ask(named(client, user, client_id), pid, broker_id), type))
 
 
 def named(client: str | None, user: str | None, client_id: str | None) -> Client:
-    """The client, from ``USER/CLIENT`` or from both apart.
+    """The client, from ``USER/CLIENT`` or from its two names.
 
-    A principal name may hold slashes (``CN=a/b``), as a client-id may; the last one divides.
+    Both names may contain slashes (``CN=a/b``); ``USER/CLIENT`` is split at the last one.
 
     Raises:
-        typer.BadParameter: it isn't given in one of the two ways.
+        typer.BadParameter: it is given in neither way, or in both.
     """
     if client is None and user is not None and client_id is not None:
         return Client(user, client_id)
@@ -62,14 +57,14 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
     return Client(name, rest)
 
 
-def show(told: Told, type: QuotaType | None) -> int:
-    """Print the answer for one quota type, or for all; the exit code."""
-    held = [each for each in told.held if type in (None, each.type)]
-    _show("", common(told))
-    for each in held:
-        _show(str(each.type), of_type(told, each))
-    console().print(Text(f"\n{binds(told, held)}.", style="bold"), soft_wrap=True)
-    return NEWCOMER if any(each.newcomer for each in held) else 0
+def show(answer: Answer, type: QuotaType | None) -> int:
+    """Print the answer for one quota type, or for all of them if it is None; the exit code."""
+    quotas = [quota for quota in answer.quotas if type in (None, quota.type)]
+    _show("", common_facts(answer))
+    for quota in quotas:
+        _show(str(quota.type), quota_facts(answer, quota))
+    console().print(Text(f"\n{limited_by(answer, quotas)}.", style="bold"), soft_wrap=True)
+    return NEWCOMER if any(quota.is_newcomer for quota in quotas) else 0
 
 
 def _show(title: str, facts: Facts) -> None:

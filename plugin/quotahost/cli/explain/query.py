@@ -1,4 +1,8 @@
-"""Asks a running broker of this machine, by way of ``org.quotahost.explain.Explain`` in the jar."""
+"""Asks a running broker of this machine by way of ``org.quotahost.explain.Explain`` in the jar.
+
+That class attaches to the broker's JVM, finds quotahost's MBean and prints what it says of the client. ``answer``
+reads its lines. What goes wrong becomes an error with a remedy here.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +13,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from quotahost.cli.explain.answer import Told, escaped, parse
-from quotahost.cli.jars import carried_jar
+from quotahost.cli.explain.answer import Answer, escaped, parse
+from quotahost.cli.jars import NoJar, carried_jar
+from quotahost.errors import QuotahostError
 from quotahost.host.messages import plain
 from quotahost.model import Client
 
-_TIMEOUT: Final = (
-    60.0  # seconds: a JVM that is stopped doesn't answer, and one that collects garbage does late
-)
+# Seconds: a JVM that is stopped doesn't answer, and one that collects garbage answers late.
+_TIMEOUT: Final = 60.0
 _JDK: Final = "set JAVA_HOME to a JDK, 17 or newer (a JRE can't look into another JVM)"
 _PICK: Final = "--pid PID of the broker's process"
 
 
-class Unanswered(Exception):
-    """No broker answered.
+class Unanswered(QuotahostError):
+    """No broker answered; the message's second line is what to do about it."""
 
-    Attributes:
-        remedy: what to do about it.
-    """
+    exit_code = 2
 
     def __init__(self, problem: str, remedy: str) -> None:
-        """Both are for the operator."""
-        super().__init__(problem)
-        self.remedy: Final = remedy
+        """Make the message of the two."""
+        super().__init__(f"{problem}\n  -> {remedy}")
 
 
-def ask(client: Client, pid: int | None = None, broker: int | None = None) -> Told:
-    """What the broker with that process id or node id, or else the only one, tells of a client.
+def ask(client: Client, pid: int | None = None, broker: int | None = None) -> Answer:
+    """The answer of the broker with that process id or node id, or else of the only one, about a client.
 
     Raises:
         Unanswered: no such broker, several of them, or it can't be asked.
@@ -45,7 +46,7 @@ def ask(client: Client, pid: int | None = None, broker: int | None = None) -> To
         with carried_jar() as jar:
             lines = _run([java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path),
                           "org.quotahost.explain.Explain", which, *map(escaped, client)])  # fmt: skip
-    except FileNotFoundError as error:
+    except NoJar as error:
         raise Unanswered(str(error), "reinstall quotahost") from None
     wrong = next((line for line in lines if line.startswith("error\t")), None)
     if wrong is not None:
@@ -53,7 +54,7 @@ def ask(client: Client, pid: int | None = None, broker: int | None = None) -> To
         raise trouble(kind, details, which)
     try:
         return parse(lines, client)
-    except (ValueError, KeyError) as problem:
+    except ValueError as problem:
         raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
 
 
@@ -82,7 +83,7 @@ def _run(command: Sequence[str]) -> list[str]:
         raise Unanswered(f"{command[0]} can't be run: {error.strerror or error}", _JDK) from None
     lines = done.stdout.decode("ascii", "replace").splitlines()
     if not lines:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"])[-1]
         raise Unanswered(f"{command[0]} failed: {last}", _JDK)
     return lines
 

@@ -1,4 +1,7 @@
-"""The answer in an operator's words."""
+"""The answer in an operator's words: labelled facts, and one sentence that names what limits the client.
+
+Facts are pairs of label and text, in the order in which ``command`` prints them.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote
 
-from quotahost.cli.explain.answer import Held, Told
+from quotahost.cli.explain.answer import Answer, QuotaState
 from quotahost.host.exemptions import Reason
 from quotahost.model import QuotaType
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, Unit
 
-# TODO(merge) The sentence that the answer ends with: what binds.
-
+Facts = list[tuple[str, str]]
 
 _UNITS: Final[dict[QuotaType, Unit]] = {
     QuotaType.PRODUCE: BYTES_PER_SECOND,
@@ -21,214 +23,202 @@ _UNITS: Final[dict[QuotaType, Unit]] = {
     QuotaType.REQUEST: PERCENT,
     QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND,
 }
-
-
 _EXEMPT: Final = {
     Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list",
     Reason.BROKER: "it is a broker of this cluster",
     Reason.PLUGIN: "it is the plugins' own client",
 }
+_FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
+_BROKER: Final = "<broker>"  # Java's tag of a quota that all clients of the broker share
+_GROUP: Final = "<group "  # followed by the group's name, escaped, and ">"
+_NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 
 
-_FIRST: Final = "cluster-volumes"  # the factor source that has a second one
-
-
-Facts = list[tuple[str, str]]
-
-
-def common(told: Told) -> Facts:
-    """What holds for all quota types."""
-    user, client_id = map(printable, told.client)
+def common_facts(answer: Answer) -> Facts:
+    """The facts that all quota types share."""
+    principal, client_id = map(printable, answer.client)
     facts = [
-        ("broker", f"{told.node or 'of unknown id'} (pid {told.pid})"),
-        ("client", f"user {user}, client-id {client_id}"),
-        ("state", str(told.state)),
-        ("factor", _factor(told)),
+        ("broker", f"{answer.node or 'of unknown id'} (pid {answer.pid})"),
+        ("client", f"user {principal}, client-id {client_id}"),
+        ("state", str(answer.state)),
+        ("factor", _factor(answer)),
     ]
-    if told.cause:
-        facts.append(("cause", printable(told.cause)))
-    if told.source:
-        facts.append(("source", _source(told)))
-    facts.append(("fence", _fence(told)))
-    if told.topics_threshold:
-        facts.append(("topics", _topics(told)))
-    facts.append(("mode", "shadow: nothing is enforced" if told.shadow else "enforce"))
-    if newcomer := next((held for held in told.held if held.newcomer), None):
-        facts.append(("newcomer", _newcomer(told, newcomer)))
+    if answer.cause:
+        facts.append(("cause", printable(answer.cause)))
+    if answer.source:
+        facts.append(("source", _source(answer)))
+    facts.append(("fence", _fence(answer)))
+    if answer.topics_threshold:
+        facts.append(("topics", _topics(answer)))
+    facts.append(("mode", "shadow: nothing is enforced" if answer.is_shadow else "enforce"))
+    if newcomer := next((quota for quota in answer.quotas if quota.is_newcomer), None):
+        facts.append(("newcomer", _newcomer(answer, newcomer)))
     return facts
 
 
-def of_type(told: Told, held: Held) -> Facts:
-    """What holds for one quota type."""
-    if held.exempt:
-        return [("exempt", why_exempt(held)), ("limit", "unlimited"), ("measured", _measured(held))]
-    facts = [("quota", f"{_rate(held, held.base)}, shared by {_sharers(held)}"), ("from", _from(held))]
-    if held.stand_in is not None:
-        kind = "measured when the factor fell" if held.is_stand_in_measured else "the newcomers' rate"
-        facts.append(
-            ("instead", f"{_rate(held, held.stand_in)} ({kind}), as a factor needs a rate to act on")
-        )
-    return [*facts, ("limit", _limit(told, held)), ("measured", _measured(held))]
+def _factor(answer: Answer) -> str:
+    text = f"{_times(answer.factor)}, on {', '.join(sorted(answer.factor_types))}"
+    if answer.limit_factor == answer.factor:
+        return text
+    by_fence = answer.fence_closed and answer.factor <= 0
+    why = "the fence keeps the PAUSE" if by_fence else "on their way there in steps that max.mute allows"
+    return f"{text}; limits are multiplied by {_times(answer.limit_factor)} now, {why}"
 
 
-def factor_acts(told: Told, held: Held) -> bool:
-    """Whether the factor takes this limit down now."""
-    whole = held.stand_in if held.base is None else held.base
-    return (
-        str(held.type) in told.factored
-        and told.limit_factor < 1
-        and (whole is None or held.limit is None or held.limit < whole)
-    )
-
-
-# ---- facts ----
-
-
-def _factor(told: Told) -> str:
-    acts = f", on {', '.join(sorted(told.factored))}"
-    if told.limit_factor == told.factor:
-        return times(told.factor) + acts
-    now = f"limits are multiplied by {times(told.limit_factor)} now"
-    held = told.fence_closed and told.factor <= 0
-    why = "the fence holds the PAUSE" if held else "on their way there in steps that max.mute allows"
-    return f"{times(told.factor)}{acts}; {now}, {why}"
-
-
-def _source(told: Told) -> str:
-    if told.source == _FIRST:
+def _source(answer: Answer) -> str:
+    if answer.source == _FIRST:
         return f"{_FIRST} answers"
-    return f"{printable(told.source)} answers, the second one, since no record reaches {_FIRST}"
+    return f"{printable(answer.source)} answers, the second one, since no record reaches {_FIRST}"
 
 
-def _fence(told: Told) -> str:
-    if not told.fence_installed:
+def _fence(answer: Answer) -> str:
+    if not answer.fence_installed:
         return "none: in a PAUSE the limits go down to the floor"
-    if told.fence_passes:
-        return ("closed" if told.fence_closed else "open") + "; this client passes it in every state"
-    return "closed: this client's produce requests are turned back" if told.fence_closed else "open"
+    if answer.fence_passes:
+        return ("closed" if answer.fence_closed else "open") + "; this client passes it in every state"
+    return "closed: this client's produce requests are turned back" if answer.fence_closed else "open"
 
 
-def _topics(told: Told) -> str:
+def _topics(answer: Answer) -> str:
     show = BYTES_PER_SECOND.show
-    text = f"{show(round(told.topics_rate))} come in where {show(told.topics_threshold)} are expected; "
-    if not told.topics_over:
+    rate, threshold = show(round(answer.topics_rate)), show(answer.topics_threshold)
+    text = f"{rate} come in where {threshold} are expected; "
+    if not answer.topics_over:
         return text + "no topic is over its own threshold meanwhile"
-    verb = "passed by this client alone" if told.fence_passes else "turned back"
-    return f"{text}{verb}: {', '.join(map(printable, told.topics_over))}"
+    verb = "passed by this client alone" if answer.fence_passes else "turned back"
+    return f"{text}{verb}: {', '.join(map(printable, answer.topics_over))}"
 
 
-def _newcomer(told: Told, held: Held) -> str:
-    if held.supplier:
-        why = f"the supplier {printable(held.supplier)} fails for it, and it never had a quota"
-    elif told.table_full:
+def _newcomer(answer: Answer, quota: QuotaState) -> str:
+    if quota.supplier:
+        why = f"the supplier {printable(quota.supplier)} fails for it, and it never had a quota"
+    elif answer.clients >= answer.clients_max:
         why = "the table is full (clients.max)"
     else:
         why = "it has sent nothing since the broker's start or for clients.idle, or its first request is being answered"
-    hint = (
-        "; USER is the principal's name, without User:" if told.client.principal.startswith("User:") else ""
-    )
+    typed = answer.client.principal.startswith("User:")
+    hint = "; USER is the principal's name, without User:" if typed else ""
     return f"the table doesn't know this client: {why}; it shares the newcomers' quota{hint}"
 
 
-def why_exempt(held: Held) -> str:
-    """Why no quota holds for the client."""
-    return _EXEMPT[Reason(held.supplier)] if held.supplier in list(Reason) else "it is exempt"
+def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
+    """The facts about one quota type."""
+    if quota.exempt:
+        return [("exempt", _why_exempt(quota)), ("limit", "unlimited"), ("measured", _measured(quota))]
+    facts = [("quota", f"{_rate(quota, quota.base)}, shared by {_sharers(quota)}"), ("from", _from(quota))]
+    if quota.stand_in is not None:
+        measured = quota.stand_in_from == "measured"
+        kind = "measured when the factor fell" if measured else "the newcomers' rate"
+        text = f"{_rate(quota, quota.stand_in)} ({kind}), as a factor needs a rate to act on"
+        facts.append(("instead", text))
+    return [*facts, ("limit", _limit(answer, quota)), ("measured", _measured(quota))]
 
 
-def _from(held: Held) -> str:
-    if held.newcomer:
+def _why_exempt(quota: QuotaState) -> str:
+    return _EXEMPT[Reason(quota.supplier)] if quota.supplier in list(Reason) else "it is exempt"
+
+
+def _from(quota: QuotaState) -> str:
+    if quota.is_newcomer:
         return "newcomers.* (see newcomer above)"
-    if not held.supplier:
+    if not quota.supplier:
         return "no supplier has an answer, so it is unlimited"
-    late = " (a supplier fails for this client now; what it had holds on)" if held.failed else ""
-    others = [f"{printable(name)} would give {_rate(held, rate)}" for name, rate in held.others]
+    late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""
+    others = [f"{printable(name)} would give {_rate(quota, rate)}" for name, rate in quota.others]
     least = f", the most constraining ({'; '.join(others)})" if others else ""
-    return f"supplier {printable(held.supplier)}{least}{late}"
+    return f"supplier {printable(quota.supplier)}{least}{late}"
 
 
-def _sharers(held: Held) -> str:
-    if held.newcomer:
+def _sharers(quota: QuotaState) -> str:
+    if quota.is_newcomer:
         return "all newcomers"
-    if held.user == "<broker>":
+    if quota.user == _BROKER:
         return "all clients of this broker"
-    if held.user.startswith("<group "):
-        return f"group {printable(unquote(held.user[len('<group ') : -1]))}"
-    if not held.user:
-        return f"client-id {printable(held.client_id)}, whatever the user"
-    user = f"user {printable(unquote(held.user))}"
-    return f"this client alone ({user}, client-id {printable(held.client_id)})" if held.client_id else user
+    if quota.user.startswith(_GROUP):
+        return f"group {printable(unquote(quota.user[len(_GROUP) : -1]))}"
+    if not quota.user:
+        return f"client-id {printable(quota.client_id)}, whatever the user"
+    user = f"user {printable(unquote(quota.user))}"
+    return f"this client alone ({user}, client-id {printable(quota.client_id)})" if quota.client_id else user
 
 
-def _limit(told: Told, held: Held) -> str:
-    text = _rate(held, held.limit)
-    if told.shadow:
+def _limit(answer: Answer, quota: QuotaState) -> str:
+    text = _rate(quota, quota.limit)
+    if answer.is_shadow:
         return text + ", as mode=shadow enforces nothing"
-    if held.floored:
+    if quota.floored:
         return text + ", the floor"
-    if held.limit is not None and factor_acts(told, held):
-        return text + f", by the factor {times(told.limit_factor)}"
+    if quota.limit is not None and _is_lowered(answer, quota):
+        return text + f", by the factor {_times(answer.limit_factor)}"
     return text
 
 
-def _measured(held: Held) -> str:
-    if held.rate is None:
+def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
+    """Whether the factor lowers this limit now."""
+    whole = quota.stand_in if quota.base is None else quota.base
+    return (
+        str(quota.type) in answer.factor_types
+        and answer.limit_factor < 1
+        and (whole is None or quota.limit is None or quota.limit < whole)
+    )
+
+
+def _measured(quota: QuotaState) -> str:
+    if quota.rate is None:
         return "nothing yet"
-    delay = f"delayed by {held.delay:,.0f} ms of late" if held.delay else "not delayed"
-    return f"{_rate(held, round(held.rate, 2 if held.type is QuotaType.REQUEST else 0))}, {delay}"
+    delay = f"delayed by {quota.delay:,.0f} ms of late" if quota.delay else "not delayed"
+    return f"{_rate(quota, round(quota.rate, 2 if quota.type is QuotaType.REQUEST else 0))}, {delay}"
 
 
-def times(factor: float) -> str:
-    """A factor in four digits at most."""
+def _times(factor: float) -> str:
     return f"{factor:.4g}"
 
 
-def _rate(held: Held, rate: float | None) -> str:
-    return _UNITS[held.type].show(rate)
+def _rate(quota: QuotaState, rate: float | None) -> str:
+    return _UNITS[quota.type].show(rate)
 
 
-_FELT: Final = 0.9  # of a limit: Kafka's measure swings around it
+def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
+    """One sentence: what limits the client now, of the quota types given, or why nothing does."""
+    limited = [f"{quota.type} is limited by {by}" for quota in quotas if (by := _limits_now(answer, quota))]
+    return "; ".join(limited) or f"Nothing limits this client{_why_nothing(answer, quotas[0])}"
 
 
-def binds(told: Told, held: Sequence[Held]) -> str:
-    """One sentence: what holds the client back, of the quota types given; the first one's words if nothing does."""
-    felt = [f"{each.type}: {words}" for each in held if (words := _felt(told, each))]
-    return "What binds " + "; ".join(felt) if felt else f"What binds: {_nothing(told, held[0])}"
-
-
-def _felt(told: Told, held: Held) -> str:
-    if held.type is QuotaType.PRODUCE and told.fence_closed and not told.fence_passes and not told.shadow:
-        return f"the fence ({printable(told.cause)})" if told.cause else "the fence"
-    if held.limit is None:
+def _limits_now(answer: Answer, quota: QuotaState) -> str:
+    """What limits this quota type now, "" for nothing."""
+    produces = quota.type is QuotaType.PRODUCE
+    if produces and answer.fence_closed and not answer.fence_passes and not answer.is_shadow:
+        return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
+    if quota.limit is None:
         return ""
-    if held.delay or (held.rate is not None and held.rate >= _FELT * held.limit):
-        return _limiter(told, held)
-    return ""
+    is_near = quota.rate is not None and quota.rate >= _NEAR * quota.limit
+    return _source_of_limit(answer, quota) if quota.delay or is_near else ""
 
 
-def _nothing(told: Told, held: Held) -> str:
-    if told.shadow:
-        return "nothing, as mode=shadow enforces nothing"
-    if held.exempt:
-        return f"nothing, as it is exempt from all quotas: {why_exempt(held)}"
-    if held.limit is None:
-        return f"nothing, as it has no limit for {held.type}"
-    return f"nothing now; the first to bind {held.type} would be {_limiter(told, held)}"
+def _why_nothing(answer: Answer, quota: QuotaState) -> str:
+    if answer.is_shadow:
+        return ", as mode=shadow enforces nothing"
+    if quota.exempt:
+        return f", as it is exempt from all quotas: {_why_exempt(quota)}"
+    if quota.limit is None:
+        return f", as it has no limit for {quota.type}"
+    return f" now; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
 
 
-def _limiter(told: Told, held: Held) -> str:
-    because = f": {printable(told.cause)}" if told.cause else ""
-    if held.floored:
-        return f"the floor, which the factor {times(told.limit_factor)} has come down to{because}"
-    if factor_acts(told, held):
-        return f"the factor {times(told.limit_factor)}{because}"
-    if held.newcomer:
+def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
+    because = f": {printable(answer.cause)}" if answer.cause else ""
+    if quota.floored:
+        return f"the floor, which the factor {_times(answer.limit_factor)} has come down to{because}"
+    if _is_lowered(answer, quota):
+        return f"the factor {_times(answer.limit_factor)}{because}"
+    if quota.is_newcomer:
         return "the newcomers' quota"
-    return f"the {_whose(held)} quota of {printable(held.supplier)}"
+    return f"the {_whose(quota)} quota of {printable(quota.supplier)}"
 
 
-def _whose(held: Held) -> str:
-    if held.user == "<broker>":
+def _whose(quota: QuotaState) -> str:
+    if quota.user == _BROKER:
         return "whole broker's"
-    if held.user.startswith("<group "):
+    if quota.user.startswith(_GROUP):
         return "group's"
-    return "client-id's" if not held.user else "client's" if held.client_id else "user's"
+    return "client-id's" if not quota.user else "client's" if quota.client_id else "user's"

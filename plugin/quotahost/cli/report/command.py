@@ -9,10 +9,11 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import console, table
+from quotahost.cli.console import console, table, writing
 from quotahost.cli.report.progress import Work
+from quotahost.errors import QuotahostError
 from quotahost.report import wording as words
-from quotahost.report.values import NoHistory, Question, Report
+from quotahost.report.values import Question, Report
 from quotahost.units.parse import parse_duration
 
 # TODO(merge) The times that ``--from`` and ``--to`` take.
@@ -65,23 +66,22 @@ def report(
         raise typer.BadParameter(str(wrong)) from None
     as_page = check_out(out)
     with Work() as work:
-        try:
-            found = work.collect(question)
+        found = work.collect(question)
+        with writing(out):
             written = work.write_page(found, out) if as_page else work.write_pictures(found, out)
-        except (NoHistory, OSError) as error:
-            work.stop()
-            typer.echo(str(error), err=True)
-            raise typer.Exit(1) from None
     summary(found)
     typer.echo(f"\n{written}")
 
 
 def needs_extra() -> None:
-    """End with the remedy where the extra isn't installed: brokers don't need it, so it often isn't."""
-    missing = [name for name in ("pyspark", "matplotlib") if find_spec(name) is None]
+    """Look for the libraries of the extra ``spark``, which brokers do without.
+
+    Raises:
+        QuotahostError: one isn't installed; the message is the remedy.
+    """
+    missing = [name for name in ("pyspark", "matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
-        typer.echo(f"quotahost report needs {' and '.join(missing)}: {_EXTRA}", err=True)
-        raise typer.Exit(1)
+        raise QuotahostError(f"quotahost report needs {' and '.join(missing)}: {_EXTRA}")
 
 
 def check_out(out: Path) -> bool:
@@ -101,14 +101,13 @@ def check_out(out: Path) -> bool:
 
 def summary(found: Report) -> None:
     """The page's table in the terminal."""
-    several = len(found.clusters) > 1
     rows = [
         [
-            f"{curve.name.cluster + ' / ' if several else ''}broker {curve.name.broker}: {curve.name.volume}",
+            words.title(curve, found),
             words.show_bytes(curve.newest.last),
             words.show_bytes(curve.newest.capacity),
             words.show_share(curve.share),
-            words.show_rate(curve.rate),
+            words.show_rate(curve.fill_rate),
             words.show_to_hard(curve),
         ]
         for curve in found.curves

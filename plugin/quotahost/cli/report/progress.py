@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from quotahost.report.values import NoHistory, Question, Report
+from quotahost.report.values import Question, Report
 
 
 class _Tasks(TextColumn):
@@ -64,17 +64,14 @@ class Work:
         """Read the history; a Spark of its own is started for that.
 
         Raises:
-            NoHistory: there is nothing to draw, or no Spark to read it with.
+            QuotahostError: there is nothing to draw, or no Spark to read it with.
         """
         # Not at the top: other commands do without the extra.
         from quotahost.pipeline.history.collect import collect
-        from quotahost.pipeline.spark.command import NoSpark, start, tasks
+        from quotahost.pipeline.spark.command import start, tasks
 
         self._tell("Starting Spark")
-        try:
-            spark = start("quotahost report")
-        except NoSpark as error:
-            raise NoHistory(str(error)) from None
+        spark = start("quotahost report")
         self._tasks.count = lambda: tasks(spark)
         return collect(spark, question, self._tell)
 

@@ -41,7 +41,7 @@ _DAY: Final = "date_from_unix_date(CAST(floor(unix_micros(at) / 86400000000D) AS
 
 
 def _reached_at(limit: str) -> str:
-    """As quotahost.model.Limit.consumed_at, and no more than the capacity, as quotahost.plugins.policies.bounds."""
+    """As quotahost.model.Limit.consumed_at, and no more than the capacity, as quotahost.plugins.policies.limits."""
     return f"""CASE {limit}.type
         WHEN 'ConsumedBytes' THEN least({limit}.level, v.capacity)
         WHEN 'MinFreeBytes' THEN v.capacity - least({limit}.level, v.capacity)

@@ -1,4 +1,9 @@
-"""Whether another pipeline publishes for the same clusters: the one launched last wins, and both say so."""
+"""Which of several pipelines leads: the one that was launched last publishes, the others stand by, and all log it.
+
+Two pipelines for one cluster are a mistake, or a replacement under way. Each gives its records a run, and readers
+keep the record of the highest run. This module follows the topic of the cluster records for runs of other pipelines.
+The publishers ask ``stands_by`` with each batch.
+"""
 
 from __future__ import annotations
 
@@ -8,53 +13,56 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from quotahost.background import LoggedOnce, Periodic
 from quotahost.pipeline.kafka.clients import JvmConsumer
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 
 log = logging.getLogger("quotahost.pipeline")
 
-_POLL: Final = 0.5  # seconds
+_POLL: Final = 0.25  # seconds that a poll waits; as long is the pause after it
 _CLOSE_WITHIN: Final = 5.0  # seconds
 
 
 class Leadership:
-    """Follows the topic that is published to, and gives this pipeline its run.
+    """Gives this pipeline its run, and says whether another pipeline leads.
 
-    ``run`` is the time of the launch in ms since the epoch, or one more than the highest that was there before.
-    While records of a higher run come, this pipeline stands by; when they have ceased for ``silence`` seconds, it
-    goes on with a new run, which is higher.
+    ``run`` is the time of the launch in ms since the epoch, or one more than the highest run in the topic. While
+    records of a higher run come, this pipeline stands by. When none has come for ``silence`` seconds, it continues
+    with a new, higher run.
+
+    Attributes:
+        run: the run of this pipeline.
+        standing_by: what ``stands_by`` returned last, for the metrics.
     """
 
     def __init__(self, silence: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds."""
+        """``silence`` and ``clock`` in seconds."""
         self._silence, self._clock = silence, clock
         self._lock = threading.Lock()
-        self._highest = 0
-        self._heard = 0.0
-        self._told: int | None = None
+        self._highest = self.run = 0
+        self._other_arrived_at = 0.0
+        self._logged: int | None = None  # the run that the log names already
         self.standing_by = False
-        self.run = 0
 
     def begin(self, consumer: JvmConsumer, launched: int) -> None:
-        """Read what is there, and take a run: ``launched`` (ms since the epoch), if it is the highest."""
+        """Read the topic to its end, and take a run: ``launched`` (ms since the epoch) if it is the highest."""
         end = consumer.end()
         while consumer.at() < end:
             for key, value in consumer.poll(_POLL):
                 self._highest = max(self._highest, _run(key, value))
-        self.run = max(launched, self._highest + 1)
-        self._highest = self.run
+        self._highest = self.run = max(launched, self._highest + 1)
 
     def note(self, run: int) -> None:
-        """A record with this run has come."""
+        """Take notice of a record with this run."""
         if run in (0, self.run):
             return
         with self._lock:
             higher = run > self.run
             if higher:
-                self._highest, self._heard = max(self._highest, run), self._clock()
-            if run != self._told:
-                self._told = run
+                self._highest, self._other_arrived_at = max(self._highest, run), self._clock()
+            if run != self._logged:
+                self._logged = run
                 log.warning(
                     "another pipeline publishes the same, run %d, this one is run %d: %s; stop one of them",
                     run, self.run, "it was launched later and wins, this one stands by" if higher
@@ -62,49 +70,41 @@ class Leadership:
                 )  # fmt: skip
 
     def stands_by(self) -> bool:
-        """Whether a later one publishes; if it no longer does, this pipeline has a new run by now."""
+        """Whether a pipeline that was launched later publishes; if it has ceased to, this one takes a new run."""
         with self._lock:
-            standing_by = self._highest > self.run
-            if standing_by and self._clock() - self._heard > self._silence:
+            self.standing_by = self._highest > self.run
+            if self.standing_by and self._clock() - self._other_arrived_at > self._silence:
                 self.run = self._highest = max(int(time.time() * 1000), self._highest + 1)
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
-                self._told, standing_by = None, False
-            self.standing_by = standing_by
-            return standing_by
+                self._logged, self.standing_by = None, False
+            return self.standing_by
 
 
-class Watch:
-    """The thread that follows the topic of the cluster records, for Leadership."""
+class LeadershipFollower:
+    """The thread that reads the topic of the cluster records on, for :class:`Leadership`."""
 
     def __init__(self, consumer: JvmConsumer, leadership: Leadership) -> None:
-        """Begins at once, where ``leadership.begin`` has ended."""
+        """Starts the thread; it reads on where ``leadership.begin`` ended."""
         self._consumer, self._leadership = consumer, leadership
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="quotahost-leadership", daemon=True)
-        self._thread.start()
+        self._fault = LoggedOnce(log)
+        self._thread = Periodic("leadership", self._follow, lambda: _POLL)
 
     def close(self) -> None:
-        """End it, and the consumer."""
-        self._stop.set()
-        self._thread.join(_CLOSE_WITHIN)
+        """End the thread, and close the consumer."""
+        if self._thread.close(_CLOSE_WITHIN):
+            self._consumer.close()
 
     def _follow(self) -> None:
-        told = False
-        while not self._stop.is_set():
-            try:
-                for key, value in self._consumer.poll(_POLL):
-                    self._leadership.note(_run(key, value))
-                told = False
-            except Exception as problem:
-                if not told and not self._stop.is_set():
-                    log.warning("other pipelines can't be watched for: %s", problem)
-                told = True
-                self._stop.wait(_POLL)
-        self._consumer.close()
+        try:
+            for key, value in self._consumer.poll(_POLL):
+                self._leadership.note(_run(key, value))
+            self._fault.healed()
+        except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed
+            self._fault.report("other pipelines can't be watched for: %s", problem)
 
 
 def _run(key: bytes, value: bytes | None) -> int:
-    """0 for what is no record of a cluster."""
+    """The run of a cluster record; 0 of any other record."""
     try:
         return decode(key, value).run if value is not None else 0
     except Refused:

@@ -1,4 +1,7 @@
-"""Silence is news: without input Spark makes no batch, and a dead broker would stay alive for ever."""
+"""Ticks: records of a topic of their own, by which time passes in a query while no snapshot comes.
+
+Spark makes no batch without input. A broker that died together with all others would then never become stale.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,18 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from quotahost.background import LoggedOnce, Periodic
+
 log = logging.getLogger("quotahost.pipeline")
 
-_CLOSE_WITHIN: Final = 5.0  # seconds
 KEY: Final = b"tick"
+_CLOSE_WITHIN: Final = 5.0  # seconds
 
 
 class Ticks:
-    """Writes a record whenever nothing has been published for ``period`` seconds; that makes a batch.
+    """Writes a tick whenever nothing was published for ``period`` seconds; the tick causes a batch.
 
-    Spark's own ``rate`` source makes a batch each second at least, needed or not: half a core.
+    Spark's own source ``rate`` causes a batch each second at least, needed or not: half a core.
     """
 
     def __init__(
@@ -26,39 +31,35 @@ class Ticks:
         send: Callable[[bytes, bytes], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begins at once; ``send`` may raise."""
+        """Starts the thread. ``send`` takes key and value, and may raise; ``clock`` in seconds."""
         self._period, self._send, self._clock = period, send, clock
-        self._last = clock()
-        self._stop, self._hurry = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="quotahost-ticks", daemon=True)
-        self._thread.start()
+        self._last, self._hurried = clock(), threading.Event()
+        self._fault = LoggedOnce(log)
+        self._thread = Periodic("ticks", self._write_if_due, self._remaining)
 
     def published(self) -> None:
-        """Something has just been published."""
+        """A record was published just now, so the next tick is due after a whole period."""
         self._last = self._clock()
 
     def hurry(self) -> None:
-        """Write one at once."""
-        self._hurry.set()
+        """Write a tick at once."""
+        self._hurried.set()
+        self._thread.wake()
 
     def close(self) -> None:
         """End the thread."""
-        self._stop.set()
-        self._hurry.set()
-        self._thread.join(_CLOSE_WITHIN)
+        self._thread.close(_CLOSE_WITHIN)
 
-    def _run(self) -> None:
-        told = False
-        while not self._stop.is_set():
-            hurried = self._hurry.wait(max(0.0, self._last + self._period - self._clock()))
-            if self._stop.is_set() or (not hurried and self._clock() - self._last < self._period):
-                continue
-            self._hurry.clear()
-            self._last = self._clock()
-            try:
-                self._send(KEY, b"")
-                told = False
-            except Exception as problem:
-                if not told:
-                    log.warning("no tick can be written: %s", problem)
-                told = True
+    def _remaining(self) -> float:
+        return max(0.0, self._last + self._period - self._clock())
+
+    def _write_if_due(self) -> None:
+        if not self._hurried.is_set() and self._remaining() > 0:
+            return
+        self._hurried.clear()
+        self._last = self._clock()
+        try:
+            self._send(KEY, b"")
+            self._fault.healed()
+        except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
+            self._fault.report("no tick can be written: %s", problem)

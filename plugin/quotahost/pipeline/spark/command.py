@@ -1,4 +1,4 @@
-"""A Spark for a command: started with an error that an operator understands, and how far it is."""
+"""Spark for the command ``quotahost report``: its start, its errors in words, and its progress."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Final
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from quotahost.errors import QuotahostError
 from quotahost.pipeline.spark.session import session
 
-# Long scans, where the pipeline's batches are short.
+# The report scans a long history, while the pipeline's defaults suit short batches.
 _LARGE: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 
 
-class NoSpark(RuntimeError):
-    """Spark can't be started here; the message says what it needs."""
+class NoSpark(QuotahostError):
+    """Spark can't start on this machine; the message names what is missing."""
 
 
 def start(name: str) -> SparkSession:
-    """A Spark in this process.
+    """Start Spark in this process; ``name`` is the application's.
 
     Raises:
-        NoSpark: there is no Java that it runs on.
+        NoSpark: there is no Java that Spark runs on.
     """
     try:
         return session(name, conf=_LARGE, kafka=False)
@@ -34,7 +34,7 @@ def start(name: str) -> SparkSession:
 
 
 def tasks(spark: SparkSession) -> tuple[int, int]:
-    """Of the stages that run now: how many tasks are done, and how many there are. May be asked by any thread."""
+    """How many tasks of the stages that run now are done, and how many there are. Any thread may call."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     there = [stage for stage in stages if stage is not None]

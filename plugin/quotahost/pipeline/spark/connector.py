@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quotahost.errors import QuotahostError
+
 log = logging.getLogger("quotahost.pipeline")
 
 CENTRAL: Final = "https://repo1.maven.org/maven2"
 _TIMEOUT: Final = 60.0  # seconds
 
 
-class ConnectorError(Exception):
+class ConnectorError(QuotahostError):
     """A jar can't be had; the message says why, and what to do."""
+
+    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The Spark session of the pipeline and its tools."""
+"""The Spark session of the pipeline and of ``quotahost report``, with the pipeline's own configuration.
+
+The configuration lies in ``conf/`` beside this file, where ``quotahost pipeline --print-submit`` finds it, too.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +18,31 @@ from pyspark.sql import SparkSession
 from quotahost.pipeline.spark import connector
 from quotahost.pipeline.spark.resources import path
 
-# TODO(merge) Whether Spark compiles a batch's expressions: that pays for many brokers only.
-#
-#   Spark writes the code anew for each batch, some 80 ms, before it finds that it has compiled the same
-#   already. Measured
-#   on one core: of 100 brokers the roll-up takes 300 ms without and 376 ms with it; of 10,000, 765 ms and
-#   566 ms.
-#
-
-
-DEFAULTS = "spark/conf/spark-defaults.conf"
-
-
-LOG4J = "spark/conf/log4j2.properties"
-
-
-POOLS = "spark/conf/fairscheduler.xml"
+# Files of the package quotahost.pipeline, for spark.resources.path.
+DEFAULTS: Final = "spark/conf/spark-defaults.conf"
+LOG4J: Final = "spark/conf/log4j2.properties"
+POOLS: Final = "spark/conf/fairscheduler.xml"
 
 
 def session(
     name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None, kafka: bool = True
 ) -> SparkSession:
-    """A session with the pipeline's defaults; one that runs already in this process is used as it is.
+    """A session with the pipeline's configuration; a session that runs in this process already is returned as it is.
 
-    Under spark-submit what it was given stays: master, memory, jars.
+    Under spark-submit, the master, memory and jars that it was given stay.
 
     Args:
-        name: shown as the application's.
-        master: where it runs.
-        conf: Spark's properties, in place of the defaults.
-        kafka: whether Spark's Kafka connector is needed.
+        name: the application's, as Spark shows it.
+        master: Spark's master; where the session runs.
+        conf: properties of Spark that replace the defaults.
+        kafka: whether the session needs Spark's Kafka connector.
 
     Raises:
-        ConnectorError: the connector's jars can't be had.
+        ConnectorError: the connector's jars can't be fetched.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take whatever python3 is in PATH
+    os.environ.setdefault(
+        "PYSPARK_PYTHON", sys.executable
+    )  # else workers run whatever python3 is first in PATH
     builder = SparkSession.builder.appName(name)
     for key, value in (_own(master, kafka) | dict(conf or {})).items():
         builder = builder.config(key, value)
@@ -57,10 +50,10 @@ def session(
 
 
 def checkpoint_files(checkpoint: str) -> dict[str, str]:
-    """How a checkpoint's files are written, if in this machine, for a batch has three.
+    """Configuration that writes a checkpoint on this machine faster; each batch writes three files.
 
-    By FileContext, Spark's own choice, Hadoop starts several programs for each: 50 ms; by FileSystem 12, and 7 where it
-    doesn't write another file with checksums beside each. The state's are LZ4, which has checksums of its own.
+    By FileContext, Spark's own choice, Hadoop starts several programs for a file: 50 ms. By FileSystem a file takes
+    12 ms, and 7 ms without a second file of checksums. The state's files are LZ4, which has checksums of its own.
     """
     scheme = urlsplit(checkpoint).scheme
     if scheme != "file" and (scheme or submitted()):
@@ -73,7 +66,7 @@ def checkpoint_files(checkpoint: str) -> dict[str, str]:
 
 
 def submitted() -> bool:
-    """Whether spark-submit started this program."""
+    """Whether spark-submit started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -84,7 +77,7 @@ def _own(master: str, kafka: bool) -> dict[str, str]:
 
 
 def local(master: str, kafka: bool = True) -> dict[str, str]:
-    """The configuration of a session whose driver is started here."""
+    """The configuration of a session whose driver runs in this process."""
     jars = {"spark.jars": ",".join(map(str, connector.jars()))} if kafka else {}
     own = defaults()
     own["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={path(LOG4J)}"
@@ -94,20 +87,6 @@ def local(master: str, kafka: bool = True) -> dict[str, str]:
 
 
 def defaults() -> dict[str, str]:
-    """What ``spark-defaults.conf`` says."""
+    """The properties in ``spark-defaults.conf``."""
     with Path(path(DEFAULTS)).open() as file:
         return dict(javaproperties.load(file))
-
-
-_MANY: Final = 2000  # brokers
-
-
-_MODE: Final = "spark.sql.codegen.factoryMode"
-
-
-def compile_for(session: SparkSession, brokers: int) -> None:
-    """From the next batch of this session, which is the query's own, by how many brokers are remembered.
-
-    Before the first, Spark compiles: there may be a backlog.
-    """
-    session.conf.set(_MODE, "FALLBACK" if brokers >= _MANY else "NO_CODEGEN")

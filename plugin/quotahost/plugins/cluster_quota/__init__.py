@@ -1,4 +1,5 @@
-"""What the supplier ``cluster-quota`` and the task ``publish-usage`` share: rates, demand, and this broker's shares.
+"""Cluster-wide client quotas: what the supplier ``cluster-quota`` and the task ``publish-usage`` have in common.
 
-Private to ``quotahost.plugins``.
+Private to ``quotahost.plugins``. ``rates`` reads the quotas, ``demand`` estimates what clients would use of them, and
+``share_book`` keeps what the pipeline gave this broker of each.
 """

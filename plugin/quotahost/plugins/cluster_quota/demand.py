@@ -1,19 +1,23 @@
-"""What a client would use of its quota on this broker, out of what Kafka measures there."""
+"""Estimates what a client would use of its quota on this broker, from what Kafka measures there.
+
+Kafka measures only what a client was allowed to do. The task ``publish-usage`` publishes the demand, by which the
+pipeline divides cluster-wide quotas, and the share book uses it to find out which clients are silent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from quotahost.model import ClientUsage
 from quotahost.records.clients import ClientKey
 
-_NEAR: Final = 0.9  # of its limit: it is what holds the client back
-_MORE: Final = 1.25  # room to grow in
+_NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the client back
+_MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in
 _SILENCE: Final = 1.0  # seconds
-_BEAT: Final = 0.25  # seconds: how finely it is known when a client last asked
-_HELD: Final = 1.5  # seconds for which a new delay tells that the client is held back
+_BEAT: Final = 0.25  # seconds; Usage.java knows no more exactly when a client last asked
+_HELD: Final = 1.5  # seconds for which a new delay shows that the client is held back
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class _Seen:
         asked_at: when it last asked.
         waits_until: until when Kafka makes it wait since then.
         delay: the mean of its delays, in seconds.
-        delayed_at: when that last moved: then Kafka delayed it once more. None if it never did.
+        delayed_at: when that mean last changed, because Kafka delayed it once more. None if it never did.
     """
 
     asked_at: float
@@ -34,10 +38,14 @@ class _Seen:
 
 
 class Demands:
-    """Remembers each client from look to look."""
+    """Estimates demands, and remembers each client from look to look.
+
+    Attributes:
+        silent: the clients that asked for nothing lately, as of the last look.
+    """
 
     def __init__(self, window: float) -> None:
-        """``window``: how far back Kafka looks for a quota, in seconds."""
+        """``window`` is ``quotahost.throttling.quota_window``, in seconds."""
         self._window = window
         self._seen: dict[ClientKey, _Seen] = {}
         self.silent: frozenset[ClientKey] = frozenset()
@@ -45,8 +53,12 @@ class Demands:
     def look(self, used: Iterable[ClientUsage], now: float) -> dict[ClientKey, float | None]:
         """The demand of each client in bytes/s, None where it wants all that it can get.
 
-        0 is the demand of a client that is ``silent``: it has asked nothing for a second longer than Kafka made it
-        wait. Kafka's rate falls only slowly, as its windows pass, so it doesn't tell. ``now`` in seconds, monotonic.
+        The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
+        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass.
+
+        Args:
+            used: what Kafka measures now.
+            now: in seconds, monotonic.
         """
         uses = {key_of(each): each for each in used}
         self._seen = {key: self._see(self._seen.get(key), each, now) for key, each in uses.items()}
@@ -66,10 +78,9 @@ class Demands:
         )
 
     def _wait(self, used: ClientUsage) -> float:
-        """Seconds that Kafka makes it wait from now on: (rate - limit) / limit x window.
+        """Seconds that Kafka makes it wait from now on: (rate - limit) / limit x window (``QuotaUtils.throttleTime``).
 
-        So says ClientQuotaManager.throttleTime. It goes by the limit when the client asked: one that changes
-        meanwhile changes nothing about the wait.
+        The limit is the one at the time when the client asked; a later limit doesn't change the wait.
         """
         if used.limit is None or used.rate <= used.limit:
             return 0.0
@@ -89,11 +100,5 @@ class Demands:
 
 
 def key_of(used: ClientUsage) -> ClientKey:
-    """Whose use it is."""
+    """The key of the client in records of usage and shares."""
     return ClientKey(used.principal, used.client_id, used.quota_type)
-
-
-def quota_window(broker: Mapping[str, str]) -> float:
-    """How far back Kafka looks for a quota, in seconds, by the broker's own properties (SampledStat)."""
-    number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
-    return float(int(number) * int(size))

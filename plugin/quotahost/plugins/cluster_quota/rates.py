@@ -1,4 +1,8 @@
-"""The cluster-wide quotas that the properties ``plugin.cluster-quota.*`` set, and whose each is."""
+"""The cluster-wide quotas of the properties ``plugin.cluster-quota.*``, and the quota of each client.
+
+The supplier ``cluster-quota`` declares them as its section. The task ``publish-usage`` reads the same properties, so
+that it publishes the usage of those clients alone.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,9 @@ from quotahost.settings.rate_lists import ClientRates, Rates
 from quotahost.units import BytesLimit
 
 NAME: Final = "cluster-quota"
-_Rates: TypeAlias = dict[tuple[str | None, str | None], float | None]  # None: whoever
+_Rates: TypeAlias = dict[
+    tuple[str | None, str | None], float | None
+]  # by principal and client-id, None for any
 
 
 class ClusterQuotaSettings(BaseModel):
@@ -54,7 +60,7 @@ class ClusterRates:
     """
 
     def __init__(self, settings: ClusterQuotaSettings) -> None:
-        """Of these properties."""
+        """Arrange the rates of these properties by name."""
         self._rates = {
             QuotaType.PRODUCE: _by_name(
                 settings.produce_clients, settings.produce_users, settings.produce_client_ids
@@ -69,7 +75,7 @@ class ClusterRates:
             self._rates[QuotaType.FETCH][None, None] = settings.fetch_default
 
     def find(self, key: ClientKey) -> float | None:
-        """Bytes/s in the whole cluster; None is unlimited.
+        """The client's bytes/s in the whole cluster; None is unlimited.
 
         Raises:
             KeyError: no quota is set for the client.
@@ -81,7 +87,7 @@ class ClusterRates:
         return rates[None, None]
 
     def limited(self, key: ClientKey) -> float | None:
-        """Bytes/s in the whole cluster; None where there is no quota or an unlimited one."""
+        """The client's bytes/s in the whole cluster; None without a quota or with an unlimited one."""
         try:
             return self.find(key)
         except KeyError:

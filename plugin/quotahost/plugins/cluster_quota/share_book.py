@@ -1,4 +1,9 @@
-"""The newest shares of this broker, and what each client is given of them, in steps that mute nobody for long."""
+"""This broker's newest shares, and the rate that each client is given of them, in steps that mute nobody for long.
+
+The pipeline divides each cluster-wide quota among the brokers and publishes every broker's shares. The supplier
+``cluster-quota`` hands each record to the book, has it work out the rates twice a second, and announces those that
+changed; the host then asks the supplier again, which answers from the book.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +19,22 @@ from quotahost.plugins.kafka.newest import Newest
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
 
-_NEWS: Final = 0.1  # of what a client is given: a change of so much is handed on at once
-_SLIGHT: Final = 0.01  # so much after _SETTLED
+# Each new rate makes Kafka go through all its sensors, so small changes are not worth handing on.
+_NEWS: Final = 0.1  # of a client's rate: a change of so much is handed on at once
+_SLIGHT: Final = 0.01  # of a client's rate: a change of so much is handed on once the rate is _SETTLED
 _SETTLED: Final = 10.0  # seconds
-_BEGINS: Final = 3.0  # seconds until the shares take note of a client that begins here
+_BEGINS: Final = 3.0  # seconds until the shares consider a client that begins to use this broker
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What no share may break.
+    """What holds for every client, whatever its share.
 
     Attributes:
-        validity: seconds for which shares hold.
+        validity: seconds for which shares are fresh.
         floor: bytes/s below which no client is taken unless its equal part is smaller.
-        step: the part of a client's rate below which its limit must not go at once: window / (window + max.mute), as
-            Kafka delays a client by (rate - limit) / limit x window (ClientQuotaManager.throttleTime).
+        step: the part of a client's measured rate below which its limit must not fall at once: window / (window +
+            max.mute), since Kafka delays a client by (rate - limit) / limit x window (``QuotaUtils.throttleTime``).
     """
 
     validity: float
@@ -38,7 +44,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Given:
-    """What a client is given in bytes/s, since when (monotonic seconds), and whether by a fresh share."""
+    """A client's rate in bytes/s, since when it has it (monotonic seconds), and whether by a fresh share."""
 
     rate: float
     since: float
@@ -46,15 +52,18 @@ class _Given:
 
 
 class ShareBook:
-    """Keeps the newest record (``quotahost.plugins.kafka.newest``) and what each client is given of it.
+    """Keeps the newest record (``quotahost.plugins.kafka.newest``) and the rate that each client is given of it.
 
-    Without a fresh share a client has an equal part: its quota over the number of registered brokers. It has that at
-    least, too, while it is silent here and for a moment after it began: what it has of a quota that is used elsewhere
-    is a small reserve, and for its first burst Kafka would mute it for minutes.
+    Without a fresh share a client has an equal part: its quota over the number of registered brokers. It also has at
+    least that while it is silent on this broker and for a moment after it began: its share of a quota that is used
+    elsewhere is a small reserve, and Kafka would mute it for minutes for its first burst.
+
+    Attributes:
+        brokers: the number of registered brokers; the supplier sets it.
     """
 
     def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``window`` of Kafka's quotas; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
+        """``window`` is ``quota_window``; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
         self._clock = clock
         self._demands = Demands(window)
         self._newest: Newest[Shares] = Newest(clock, wall)
@@ -66,14 +75,13 @@ class ShareBook:
     def take(self, shares: Shares, live: bool, validity: float) -> bool:
         """A record was read; whether it is the newest now. ``live`` as for ``follower.Reader``."""
         self._newest.take(shares, live, validity)
-        kept = self._newest.known()[0]
-        if kept is not shares:
+        if self._newest.known()[0] is not shares:
             return False
         self._shares = {share.key: share for share in shares.clients}
         return True
 
     def remove(self) -> None:
-        """A tombstone was read: no share holds."""
+        """A tombstone was read: there are no shares."""
         self._newest.remove()
         self._shares = {}
 
@@ -83,31 +91,31 @@ class ShareBook:
         return None if math.isinf(age) else age
 
     def fresh(self, validity: float) -> bool:
-        """Whether there are shares that hold."""
+        """Whether there are shares that are no older than ``validity`` (seconds)."""
         age = self.age()
         return age is not None and age <= validity
 
     @property
     def shared(self) -> int:
-        """How many clients have anything but an equal part, or a share that is just that."""
+        """How many clients have a share, or are still on their way from one to their equal part."""
         return len(self._given)
 
     def rate(self, key: ClientKey, quota: float) -> float:
-        """Bytes/s that a client with this cluster-wide quota is given here now."""
+        """Bytes/s that a client with this cluster-wide quota is given on this broker now."""
         given = self._given.get(key)
         return min(given.rate, quota) if given else self._part(quota)
 
     def look(self, rates: ClusterRates, used: list[ClientUsage], bounds: Bounds) -> list[ClientKey]:
-        """Work out what each client is given now; those for whom it is another rate.
+        """Work out the rate of each client; the clients whose rate has changed.
 
         Args:
             rates: the cluster-wide quotas.
-            used: what the clients use here now.
-            bounds: what holds in any case.
+            used: what the clients use on this broker now.
+            bounds: what holds for every client.
         """
         now, fresh = self._clock(), self.fresh(bounds.validity)
         uses = {key_of(each): each for each in used}
-        self._note_who_began(uses, now)
+        self._note_beginnings(uses, now)
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
         for key in self._given.keys() | (self._shares.keys() if fresh else set()):
@@ -118,7 +126,7 @@ class ShareBook:
             before = self._given.get(key) or _Given(self._part(quota), now - _SETTLED, False)
             wanted = self._wanted(key, quota, share, now, bounds.floor)
             after = self._step(before, wanted, uses.get(key), bounds.step)
-            if after != before.rate and _counts(before, after, share is not None, now):
+            if after != before.rate and _worth_it(before, after, share is not None, now):
                 changed.append(key)
                 before = _Given(after, now, share is not None)
             if share is not None or before.rate != self._part(quota):
@@ -126,7 +134,7 @@ class ShareBook:
         self._given = given
         return changed
 
-    def _note_who_began(self, uses: Mapping[ClientKey, ClientUsage], now: float) -> None:
+    def _note_beginnings(self, uses: Mapping[ClientKey, ClientUsage], now: float) -> None:
         self._demands.look(uses.values(), now)
         asking = uses.keys() - self._demands.silent
         self._begun = {key: self._begun.get(key, now) for key in asking}
@@ -135,25 +143,25 @@ class ShareBook:
         return quota / max(1, self.brokers)
 
     def _wanted(self, key: ClientKey, quota: float, share: Share | None, now: float, floor: float) -> float:
-        """Where the client's rate is to go."""
+        """The rate that the client would have if nobody had to be spared a long mute."""
         part = self._part(quota)
         if share is None:
             return part
-        told = share.share * (quota / share.quota)  # the pipeline may not have heard of a new quota yet
+        own = share.share * (quota / share.quota)  # the pipeline may not know a new quota yet
         begun = self._begun.get(key)
-        counted = begun is not None and now - begun >= _BEGINS
-        return min(quota, max(told, min(part, floor) if counted else part))
+        considered = begun is not None and now - begun >= _BEGINS
+        return min(quota, max(own, min(part, floor) if considered else part))
 
     @staticmethod
     def _step(before: _Given, wanted: float, used: ClientUsage | None, step: float) -> float:
-        """There at once, or downwards only as far as the client's measured rate allows."""
+        """The wanted rate, or on the way down to it as far as the client's measured rate allows."""
         if wanted >= before.rate or used is None:
             return wanted
         return max(wanted, min(before.rate, used.rate * step))
 
 
-def _counts(before: _Given, after: float, fresh: bool, now: float) -> bool:
-    """Whether the difference is worth that Kafka reads its limits again."""
+def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
+    """Whether the difference is worth Kafka's reading all limits again."""
     change = abs(after - before.rate)
     slight = change >= _SLIGHT * before.rate and now - before.since >= _SETTLED
     return fresh != before.fresh or change >= _NEWS * before.rate or slight

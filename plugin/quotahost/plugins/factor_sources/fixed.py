@@ -1,4 +1,8 @@
-"""The factor source ``fixed``: a factor that is a setting."""
+"""The factor source ``fixed``: a factor that is a property, for drills.
+
+It reads no volumes and protects no disk. 0.5 shows what throttling does to the clients, 0 rehearses a PAUSE, and 1
+ends the drill; the property can be changed live.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,7 @@ from quotahost.model import Factor
 
 
 class Fixed:
-    """Reports the factor that ``plugin.fixed.factor`` says, whatever the disks look like.
-
-    For drills: set 0.5 to see what throttling does to the clients, 0 to rehearse a PAUSE, 1 to end
-    it; the property can be changed live. It knows nothing of volumes and protects no disk.
-    """
+    """Reports the factor of ``plugin.fixed.factor``, however full the disks are."""
 
     class Section(BaseModel):
         """The properties under ``plugin.fixed.``."""
@@ -37,5 +37,5 @@ class Fixed:
         self._factor = Factor(section.factor, f"fixed by plugin.fixed.factor={section.factor:g}")
 
     def read(self) -> Factor:
-        """The factor set, with the property as its reason."""
+        """The factor of the property, with the property as its cause."""
         return self._factor

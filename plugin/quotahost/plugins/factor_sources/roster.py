@@ -1,4 +1,8 @@
-"""The newest snapshot of every broker, and what is known of each: fresh, stale, missing, removed, unknown."""
+"""Keeps the newest snapshot of every broker, and says of each broker whether it is fresh, stale, missing or gone.
+
+The factor source ``snapshots`` puts each record of its topic in here, on the follower's thread, and asks on the host
+thread for all brokers. Memory only: no thread, no Kafka.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +14,36 @@ from typing import Final
 from quotahost.plugins.kafka.newest import Arrival, ArrivalClock
 from quotahost.records.snapshot import Snapshot
 
-MAX_BROKERS: Final = 10_000  # more than any cluster has; a flood of invented ids ends there
+MAX_BROKERS: Final = 10_000  # more than any cluster has; bounds the memory that invented ids can take
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of one broker: its newest snapshot if it counts, its age in seconds, or why it doesn't."""
+class KnownBroker:
+    """What is known of one expected broker.
+
+    Attributes:
+        broker: its id.
+        snapshot: its newest snapshot, if that is fresh.
+        age: of its newest snapshot, in seconds; None if there is none.
+        problem: why there is no fresh snapshot, "" if there is one.
+        awaited: whether the problem is too young (``startup.grace``) to make the broker unknown.
+    """
 
     broker: str
     snapshot: Snapshot | None
     age: float | None
     problem: str = ""
-    patient: bool = False  # it is not missed yet
+    awaited: bool = False
 
 
 class Roster:
-    """Takes snapshots as they are read, in any order, and tells what is known of every expected broker.
+    """Takes snapshots in any order. Any thread may call.
 
-    How old a snapshot is goes by when it arrived, by the monotonic clock, so that no jump of a wall clock, here or
-    there, makes it fresh or stale. Only what was in the topic before this broker started goes by its own time.
-    A snapshot counts as newer by its own time, so that it doesn't matter in which order they are read. But one that
-    arrives and is older than the last by half of ``validity`` was not held up for so long, it was taken after a clock
-    was put right: it counts. And once the newest is stale, the next to arrive counts, whatever its time.
+    A snapshot's age runs from its arrival (``quotahost.plugins.kafka.newest``), so no jump of a wall clock makes a
+    broker stale or fresh. Its own time only says which of two snapshots is newer, with two exceptions. If a snapshot
+    that has just arrived is older than the kept one by more than half of ``validity``, it was not delayed for so long:
+    its broker's clock was set back, and it replaces the kept one. And once the kept one is stale, the next to arrive
+    replaces it.
     """
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
@@ -44,7 +56,11 @@ class Roster:
         self._started = clock()
 
     def take(self, snapshot: Snapshot, live: bool, validity: float) -> str:
-        """A snapshot was read; "" if it is the broker's newest now, else why not: ``late`` or ``many``."""
+        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
+
+        Returns:
+            "" if it is kept, else the reason why it is refused: ``late``, or ``many`` if there is no room for it.
+        """
         with self._lock:
             before = self._newest.get(snapshot.broker)
             if before and not self._replaces(snapshot, before, live, validity):
@@ -61,22 +77,23 @@ class Roster:
             self._newest.pop(broker, None)
 
     def register(self, brokers: Mapping[str, bool]) -> None:
-        """The brokers of the cluster, and whether each is fenced (stopped), are these now."""
+        """These are the registered brokers now, and whether each is fenced."""
         with self._lock:
             self._registered = dict(brokers)
             now = self._clock.now()
             self._missed_since = {b: self._missed_since.get(b, now) for b in brokers}
 
-    def known(self, validity: float, grace: float, expiry: float) -> list[Known]:
+    def known(self, validity: float, grace: float, expiry: float) -> list[KnownBroker]:
         """Every expected broker; durations in seconds: ``validity``, ``startup.grace``, ``snapshots.expiry``.
 
-        Expected are the registered brokers, stopped ones too: a missing broker is missing, not gone, until it is
-        unregistered, or stopped and silent for ``expiry``. Until they are known, all that have a snapshot are.
+        The registered brokers are expected, fenced ones too: a broker that is missing may come back, until it is
+        unregistered, or fenced and silent for ``expiry``. Until it is known which brokers are registered, all of which
+        there is a snapshot are expected.
         """
         with self._lock:
             return list(self._each(self._clock.now(), validity, grace, expiry))
 
-    def _each(self, now: float, validity: float, grace: float, expiry: float) -> Iterator[Known]:
+    def _each(self, now: float, validity: float, grace: float, expiry: float) -> Iterator[KnownBroker]:
         expected = self._registered if self._registered is not None else dict.fromkeys(self._newest, False)
         for broker, fenced in expected.items():
             newest = self._newest.get(broker)
@@ -85,25 +102,22 @@ class Roster:
             if fenced and age > expiry:
                 continue
             if newest and age <= validity:
-                yield Known(broker, newest.record, age)
+                yield KnownBroker(broker, newest.record, age)
             elif newest:
-                yield Known(broker, None, age, _stale(broker, validity))
+                # The sentence names no age: the cause of the factor would be a new one every second.
+                stale = f"broker {broker}: its newest snapshot is older than validity ({validity:g} s)"
+                yield KnownBroker(broker, None, age, stale)
             else:
-                yield Known(broker, None, None, f"broker {broker}: no snapshot", patient=age <= grace)
+                yield KnownBroker(broker, None, None, f"broker {broker}: no snapshot", awaited=age <= grace)
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
-        earlier_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
-        if earlier_by < 0:
+        older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
+        if older_by < 0:
             return True
-        return live and (self._clock.age(before) > validity or earlier_by > validity / 2)
+        return live and (older_by > validity / 2 or self._clock.age(before) > validity)
 
     def _make_room(self) -> bool:
-        """Forget a broker that the cluster doesn't know, if there is one."""
+        """Forget a broker that isn't registered; whether there was one."""
         registered = self._registered or {}
         stranger = next((broker for broker in self._newest if broker not in registered), None)
         return stranger is not None and self._newest.pop(stranger, None) is not None
-
-
-def _stale(broker: str, validity: float) -> str:
-    """Without its age: who compares sentences would see a new one every second."""
-    return f"broker {broker}: its newest snapshot is older than validity ({validity:g} s)"

@@ -1,4 +1,9 @@
-"""The factor source ``snapshots``: every broker's volumes, out of the compacted topic of snapshots."""
+"""The factor source ``snapshots``: the volumes of all brokers, out of the compacted topic of snapshots.
+
+Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
+data sink"). A follower hands each record to ``roster.Roster``, which keeps the newest snapshot of each broker; ``read``
+puts these together with this broker's own disks, and the policy turns each volume into a factor.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,7 @@ from collections.abc import Callable
 
 from quotahost.api import Context
 from quotahost.model import ClusterVolumes
-from quotahost.plugins.disks.monitor import DiskWatch
-from quotahost.plugins.factor_sources.roster import Known, Roster
+from quotahost.plugins.factor_sources.roster import KnownBroker, Roster
 from quotahost.plugins.kafka.follower import Follower
 from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.codec import Refused
@@ -17,10 +21,10 @@ from quotahost.text import printable
 
 
 class Snapshots:
-    """Reads the whole topic at the start, and follows it (proposal 035, "The data sink").
+    """Reads the whole topic at the start and then follows it.
 
-    This broker's own volumes are looked at directly, so that its own disk counts from the first request on,
-    whatever becomes of the topic. Needs the task ``publish-volumes`` on every broker.
+    This broker's own volumes come from its disks and not from the topic. So they are known from the first request on,
+    whatever becomes of the topic.
     """
 
     def __init__(
@@ -32,12 +36,13 @@ class Snapshots:
         """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
         self._context, self._own = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
-        self._caught_up = False
-        self._told: ClusterVolumes | None = None
+        self._topic_read = False
+        self._last: ClusterVolumes | None = None
         self._shown: set[str] = set()
         self._show_at = 0.0
-        self._watch = DiskWatch(context, clock, tells=context.name != context.settings.factor_source_second)
+        self._disks = context.disks
         self._registered_brokers = RegisteredBrokers(context, self._roster.register)
+        # All brokers publish every period, so a topic in which nobody does for three periods is read again.
         silence = 3 * context.settings.snapshots_period.total_seconds() + 10
         self._follower = Follower(context, context.settings.snapshots_topic, self, silence)
 
@@ -50,78 +55,73 @@ class Snapshots:
             return
         try:
             snapshot = decode(key, value)
-            refused = self._roster.take(snapshot, live, self._context.settings.validity.total_seconds())
-        except Refused as problem:
-            refused = problem.reason
-            self._context.log.debug("refused a record: %s", problem)
-        if refused:
-            self._context.broker.count("Refused", refused, "Records")
+            reason = self._roster.take(snapshot, live, self._context.settings.validity.total_seconds())
+        except Refused as refused:
+            reason = refused.reason
+            self._context.log.debug("refused a record: %s", refused)
+        if reason:
+            self._context.metrics.count("Refused", reason, "Records")
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
-        if not self._caught_up:
+        if not self._topic_read:
             self._context.log.info("the snapshots of the cluster are read")
-        self._caught_up = True
+        self._topic_read = True
 
     # ---- the host thread ----
 
     def read(self) -> ClusterVolumes:
-        """What is known now; the same object as long as it is the same."""
-        host = self._context.settings
-        known = self._roster.known(
-            host.validity.total_seconds(),
-            host.startup_grace.total_seconds(),
-            host.snapshots_expiry.total_seconds(),
+        """What is known now; the same object as long as nothing has changed."""
+        settings = self._context.settings
+        brokers = self._roster.known(
+            settings.validity.total_seconds(),
+            settings.startup_grace.total_seconds(),
+            settings.snapshots_expiry.total_seconds(),
         )
-        others = [each for each in known if each.broker != self._own]
-        own = self._watch.known()
-        told = ClusterVolumes(
+        others = [each for each in brokers if each.broker != self._own]
+        own = self._disks.known()
+        answer = ClusterVolumes(
             own.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
             own.unknown + tuple(text for each in others for text in _unknown(each)),
             self._waits_for() or own.waiting,
         )
         self._show(others)
-        if told != self._told:
-            self._told = told
-        return self._told or told
+        if answer != self._last:
+            self._last = answer
+        return self._last or answer
 
     def close(self) -> None:
         """End the threads and the client."""
         self._follower.close()
         self._registered_brokers.close()
-        self._watch.close()
 
     def _waits_for(self) -> str:
-        if not self._caught_up:
+        if not self._topic_read:
             return f"topic {self._context.settings.snapshots_topic} is not read yet"
-        if not self._registered_brokers.answered:
-            return "the cluster has not told its brokers yet"
-        return ""
+        return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
 
-    def _show(self, others: list[Known]) -> None:
-        """Ages and counts for the metrics, once a second."""
+    def _show(self, others: list[KnownBroker]) -> None:
+        """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""
         now = self._clock()
         if now < self._show_at:
             return
         self._show_at = now + 1
-        broker = self._context.broker
+        metrics = self._context.metrics
         ages = {each.broker: each.age for each in others if each.age is not None}
         for gone in self._shown - ages.keys():
-            broker.forget("Snapshot", gone)
+            metrics.forget("Snapshot", gone)
         for name, age in ages.items():
-            broker.gauge("Snapshot", name, "Age", age)
+            metrics.gauge("Snapshot", name, "Age", age)
         self._shown = set(ages)
-        broker.gauge(
-            "Brokers", "", "Stale", sum(1 for each in others if each.problem and each.age is not None)
-        )
-        broker.gauge("Brokers", "", "Missing", sum(1 for each in others if each.problem and each.age is None))
+        with_problem = [each for each in others if each.problem]
+        stale = sum(each.age is not None for each in with_problem)
+        metrics.gauge("Brokers", "", "Stale", stale)
+        metrics.gauge("Brokers", "", "Missing", len(with_problem) - stale)
 
 
-def _unknown(each: Known) -> list[str]:
-    """Why a broker's volumes are not all known: it is silent, or log directories of it are offline."""
-    if each.problem and not each.patient:
+def _unknown(each: KnownBroker) -> list[str]:
+    """Why a broker's volumes are not all known: it has no fresh snapshot, or log directories of it are offline."""
+    if each.problem and not each.awaited:
         return [each.problem]
-    return [
-        f"broker {each.broker}, log dir {printable(name)}"
-        for name in (each.snapshot.offline if each.snapshot else ())
-    ]
+    offline = each.snapshot.offline if each.snapshot else ()
+    return [f"broker {each.broker}, log dir {printable(name)}" for name in offline]

@@ -1,4 +1,6 @@
-"""The plugins' door to Kafka: follow a compacted topic, publish to it, make it, and list the registered brokers.
+"""The plugins' door to Kafka: follow or publish to a compacted topic, and ask the cluster for its brokers.
 
-Private to ``quotahost.plugins``; the only package that imports confluent_kafka.
+``follower`` reads a topic and ``newest`` keeps its newest record; ``publisher`` writes to one, which ``topics``
+creates; ``cluster_poll`` and ``registered_brokers`` ask the cluster by way of the broker's own Admin client. Private:
+only ``quotahost.plugins`` may import it, and only it imports confluent_kafka, the Python binding of librdkafka.
 """

@@ -1,57 +1,67 @@
-"""How the plugins' own client connects, and what it says of its connection."""
+"""How a plugin's own Kafka client connects, and the metric that shows whether it is connected.
+
+The broker says where to connect and with which credentials (``Broker.client_config``); this module adds what every
+client of quotahost needs. ``follower`` and ``publisher`` build their librdkafka clients with it.
+"""
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Final
 
 from quotahost.api import Context
 
-log = logging.getLogger("quotahost.kafka")
-
 _OURS: Final = {
-    "log_level": 0,  # librdkafka would write to the broker's stderr, for each try while the broker starts
+    "log_level": 0,  # librdkafka would write to the broker's stderr at each try while the broker starts
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1000,
-    "allow.auto.create.topics": False,  # the broker would make ours without compaction
+    "allow.auto.create.topics": False,  # the broker would create our topics without compaction
 }
 
 
 def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
-    """Librdkafka's configuration; ``more`` are further ones, with ``_`` for ``.``. Holds secrets."""
-    own: dict[str, Any] = dict(context.broker.client_config())
-    return {**_OURS, **own, **{name.replace("_", "."): value for name, value in more.items()}}
+    """The configuration of a librdkafka client. It contains secrets, so it must not be logged.
+
+    Args:
+        context: the plugin's; its broker names the servers and the credentials.
+        more: further options of librdkafka, with ``_`` for ``.`` in their names.
+    """
+    options = {name.replace("_", "."): value for name, value in more.items()}
+    return {**_OURS, **context.broker.client_config(), **options}
 
 
 class Connection:
-    """Whether this plugin's client reaches the cluster: a metric, and a log line when it changes.
+    """Shows as a metric whether a plugin's client reaches the cluster, and logs when that changes.
 
-    The first connect isn't told as a failure while the broker is still starting.
+    Before the first success nothing is logged: the broker's own listener may not be open yet.
     """
 
     def __init__(self, context: Context[object]) -> None:
-        """Nothing is connected yet."""
+        """Not connected yet."""
         self._context = context
-        self._connected: bool | None = None
-        context.broker.gauge("Connection", context.name, "Connected", 0)
+        self._connected: bool | None = None  # None until the first success
+        self._show()
 
     @property
     def ever(self) -> bool:
-        """Whether anything was ever read or written."""
+        """Whether the client has reached the cluster at least once."""
         return self._connected is not None
 
     def works(self) -> None:
-        """Something was read or written."""
-        if self._connected is not True:
-            if self._connected is False:
-                self._context.log.warning("connected again")
+        """The client has just read or written something."""
+        if self._connected is False:
+            self._context.log.warning("connected again")
+        if not self._connected:
             self._connected = True
-            self._context.broker.gauge("Connection", self._context.name, "Connected", 1)
+            self._show()
 
-    def fails(self, why: object) -> None:
-        """Nothing can be read or written; ``why`` holds no secret."""
+    def fails(self, error: object) -> None:
+        """The client can read or write nothing; ``error`` goes to the log and must contain no secret."""
         if self._connected:
-            self._context.log.warning("not connected: %s", why)
-            self._context.broker.gauge("Connection", self._context.name, "Connected", 0)
-        if self._connected is not None:
+            self._context.log.warning("not connected: %s", error)
             self._connected = False
+            self._show()
+
+    def _show(self) -> None:
+        self._context.metrics.gauge(
+            "Connection", self._context.name, "Connected", float(bool(self._connected))
+        )

@@ -1,4 +1,8 @@
-"""Follows a compacted topic from its beginning, whatever happens to it, on a thread of its own."""
+"""Reads every record of a compacted topic from its beginning and then follows it, on a thread of its own.
+
+The factor sources ``snapshots`` and ``cluster-volumes`` and the supplier ``cluster-quota`` are its readers: each gets
+every record of its topic, on the follower's thread, and keeps what it needs in memory for the host thread.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,14 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from quotahost.api import Context
 from quotahost.plugins.kafka.client import Connection, client_config
 
-_POLL: Final = 0.2  # seconds: how soon close() is seen
-_AT_ONCE: Final = 500
+_POLL: Final = 0.2  # seconds; close() is noticed after so long
+_BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
 _CLOSE_WITHIN: Final = 2.0  # seconds
 _ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
-# The topic is gone, or is another one by now: begin again.
-_REBUILD: Final = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,
+# After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
+_PLACE_LOST: Final = {
+    *_ABSENT,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError.UNKNOWN_TOPIC_ID,
     KafkaError.OFFSET_OUT_OF_RANGE,
@@ -30,22 +33,27 @@ _REBUILD: Final = {
 
 
 class Reader(Protocol):
-    """Takes what the follower reads, on the follower's thread."""
+    """What a follower calls, on its own thread."""
 
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
-        """A record; ``value`` None is a tombstone. ``live`` if it came after all that was there at first."""
+        """A record was read.
+
+        Args:
+            key: the record's key.
+            value: its value, None for a tombstone.
+            live: whether the record was written after the follower had read all that was in the topic before.
+        """
         ...
 
     def caught_up(self) -> None:
-        """All that was there has been read; called again after each new beginning."""
+        """All that was in the topic has been read; called again whenever the topic is read again."""
         ...
 
 
 class Follower:
-    """Reads every record of a topic, again from the beginning whenever its place in it is lost.
+    """Reads a topic from its beginning, and again whenever its place is lost.
 
-    No consumer group is joined and no offset kept. It waits for a broker that isn't up yet and for a topic that isn't
-    there yet. After ``silence`` seconds without any record it begins again, too: somebody should have spoken.
+    It joins no consumer group and commits no offset. It waits for a broker or a topic that isn't there yet.
     """
 
     def __init__(
@@ -56,11 +64,20 @@ class Follower:
         silence: float = 60.0,
         absent: Callable[[], None] = lambda: None,
     ) -> None:
-        """Begin at once, on the new thread, where ``absent`` is called, too, whenever there is no such topic."""
+        """Start the thread.
+
+        Args:
+            context: the plugin's.
+            topic: its name.
+            reader: is called with each record.
+            silence: seconds without any record after which the topic is read again. A writer should have written by
+                then, so the client itself may have lost its place without an error.
+            absent: is called on the follower's thread whenever the topic doesn't exist.
+        """
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
         self._absent = absent
         self._connection = Connection(context)
-        self._stop = threading.Event()
+        self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
 
     def close(self) -> None:
@@ -72,19 +89,22 @@ class Follower:
         while not self._stop.is_set():
             try:
                 self._follow()
-            except KafkaException as problem:
-                self._connection.fails(problem.args[0])
-                if problem.args[0].code() in _ABSENT:
+            except KafkaException as failure:
+                error = failure.args[0]
+                self._connection.fails(error)
+                if error.code() in _ABSENT:
                     self._absent()
-            except Exception:
-                self._context.log.exception("following %s failed; it begins again", self._topic)
+            except Exception:  # of the reader, for example; the thread must outlive it
+                self._context.log.exception(
+                    "following %s failed; it is read again from its beginning", self._topic
+                )
             self._stop.wait(_RETRY)
 
     def _follow(self) -> None:
         consumer = Consumer(
             client_config(
                 self._context,
-                group_id=f"quotahost-{self._context.node_id}",  # named because it must be; never joined
+                group_id=f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 auto_offset_reset="earliest",
@@ -100,33 +120,33 @@ class Follower:
         finally:
             consumer.close()
 
-    def _read(self, consumer: Consumer, to_end: set[int]) -> None:
+    def _read(self, consumer: Consumer, unread: set[int]) -> None:
+        """Hand on records until the place is lost; ``unread`` are the partitions whose end was not reached yet."""
         live = False
-        heard = time.monotonic()
-        while not self._stop.is_set() and time.monotonic() - heard < self._silence:
-            messages = consumer.consume(_AT_ONCE, _POLL)
-            for message in messages:
+        last_record_at = time.monotonic()
+        while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
+            for message in consumer.consume(_BATCH, _POLL):
                 error = message.error()
                 if error is None:
-                    heard = time.monotonic()
+                    last_record_at = time.monotonic()
                     self._connection.works()
                     self._reader.record(message.key(), message.value(), live)
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    to_end.discard(message.partition() or 0)
-                elif not self._goes_on(message):
+                    unread.discard(message.partition() or 0)
+                elif self._place_lost(message):
                     return
-            if not to_end and not live:
+            if not unread and not live:
                 live = True
                 self._reader.caught_up()
 
-    def _goes_on(self, message: Message) -> bool:
+    def _place_lost(self, message: Message) -> bool:
         error: Any = message.error()
         self._connection.fails(error.str())
-        return error.code() not in _REBUILD
+        return error.code() in _PLACE_LOST
 
 
 def _partitions(consumer: Consumer, topic: str) -> list[int]:
-    found = consumer.list_topics(topic, timeout=2.0).topics[topic]
-    if found.error is not None:
-        raise KafkaException(found.error)
-    return list(found.partitions)
+    metadata = consumer.list_topics(topic, timeout=2.0).topics[topic]
+    if metadata.error is not None:
+        raise KafkaException(metadata.error)
+    return list(metadata.partitions)

@@ -56,22 +56,20 @@ class ArrivalClock:
 
 
 class PipelineRecord(Protocol):
-    """A record of which the pipeline publishes a new version again and again, such as ``ClusterRecord``."""
+    """A record that the pipeline publishes again and again, such as ``ClusterRecord``.
+
+    ``run`` is when that pipeline was launched, ``sequence`` counts the run's records, and ``computed_at`` is a time
+    of the pipeline's machine.
+    """
 
     @property
-    def run(self) -> int:
-        """When the pipeline that wrote the record was launched, in ms since the epoch."""
-        ...
+    def run(self) -> int: ...  # noqa: D102
 
     @property
-    def sequence(self) -> int:
-        """The record's number within the run."""
-        ...
+    def sequence(self) -> int: ...  # noqa: D102
 
     @property
-    def computed_at(self) -> datetime:
-        """The time of the pipeline's machine."""
-        ...
+    def computed_at(self) -> datetime: ...  # noqa: D102
 
 
 P = TypeVar("P", bound=PipelineRecord)

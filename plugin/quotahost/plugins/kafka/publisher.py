@@ -1,4 +1,8 @@
-"""Writes this broker's records to a compacted topic, and does not give up."""
+"""Writes this broker's records to a compacted topic, and goes on trying while the cluster can't be reached.
+
+The tasks ``publish-volumes`` and ``publish-usage`` hand it one record at a time. They decide when to publish, and
+again after a failure; this module connects, creates the topic if it is absent, and reports what became of a record.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +17,22 @@ from quotahost.plugins.kafka.client import Connection, client_config
 from quotahost.plugins.kafka.topics import ensure_compacted
 
 RETRY: Final = 1.0  # seconds
-_GATHERS: Final = 5.0  # seconds in which the brokers of a new cluster register
+_REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
 _PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "linger.ms": 0,
-    "message.timeout.ms": 5000,  # the next record says more than a late one
+    "message.timeout.ms": 5000,  # by then the next record, which is newer, may be written instead
     "topic.metadata.refresh.interval.ms": 5000,
     "queue.buffering.max.messages": 100,
 }
 
 
 class Publisher:
-    """One record at a time; connects, and makes the topic, when there is something to write.
+    """Publishes one record at a time. It connects and creates the topic with the first one.
 
-    A failure is counted, logged once until it heals, and told by ``lost``: what was to be written is then the
-    caller's to write again, after RETRY.
+    A failure is counted, and logged once for each error until a record is delivered. The caller learns of it by
+    ``lost`` and publishes again after RETRY seconds.
     """
 
     def __init__(
@@ -43,7 +47,7 @@ class Publisher:
 
         Args:
             context: the task's.
-            topic: its name; compacted, made if absent.
+            topic: its name; compacted, created if absent.
             what: is published, in words for the log.
             lost: is called, on the thread that calls ``busy`` or ``send``, when a record was not delivered.
             clock: in seconds, monotonic.
@@ -53,39 +57,39 @@ class Publisher:
         self._connection = Connection(context)
         self._producer: Producer | None = None
         self._started = clock()
-        self._answered: float | None = None
+        self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
-        self._told_error = ""
-        context.broker.count("Publication", "", "Errors", 0)
+        self._logged_error = ""
+        context.metrics.count("Publication", "", "Errors", 0)
 
     def busy(self) -> bool:
-        """Whether a record is still under way; hears first of those that arrived or were lost."""
+        """Whether a record is still on its way; calls ``lost`` first if one was lost since."""
         if self._producer is not None:
             self._producer.poll(0)
         return self._in_flight
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
-        """Write what ``make`` makes; a failure, also in making it, is told by ``lost``, at once or later."""
+        """Write the value that ``make`` returns. If that or the writing fails, ``lost`` is called, now or later."""
         try:
             value = make()
             self._connected().produce(self._topic, key=key, value=value, on_delivery=self._delivered)
             self._in_flight = True
-        except KafkaException as problem:
-            self._failed(problem.args[0])
-        except Exception as problem:  # the cluster doesn't tell its brokers yet, and the like
-            self._failed(problem)
+        except KafkaException as failure:
+            self._failed(failure.args[0])
+        except Exception as failure:  # such as a cluster that doesn't say yet which brokers are registered
+            self._failed(failure)
 
     def close(self) -> None:
-        """Give what is under way a last moment."""
+        """Wait up to a second for the record that is on its way."""
         if self._producer is not None:
             self._producer.flush(_FLUSH)
 
     def _connected(self) -> Producer:
         if self._producer is None:
             brokers, now = len(self._context.broker.registered()), self._clock()
-            self._answered = now if self._answered is None else self._answered
+            self._answered_at = now if self._answered_at is None else self._answered_at
             patient = self._starting()
-            gathering = patient and now - self._answered < _GATHERS
+            gathering = patient and now - self._answered_at < _REGISTERING
             config = client_config(self._context)
             ensure_compacted(config, self._topic, brokers, patient, gathering)
             self._producer = Producer(config | _PRODUCER)
@@ -98,21 +102,19 @@ class Publisher:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         self._in_flight = False
         if error is None:
-            self._told_error = ""
+            self._logged_error = ""
             self._connection.works()
         else:
             self._failed(error)
 
-    def _failed(self, problem: Any) -> None:
-        """Look the topic up again before the next try: it may be gone."""
-        self._producer = None
+    def _failed(self, error: Any) -> None:
+        self._producer = None  # the topic may be gone: the next try looks it up again
         self._lost()
         if not self._connection.ever and self._starting():
-            return
-        self._context.broker.count("Publication", "", "Errors")
-        self._connection.fails(problem)
-        if str(problem) != self._told_error:
-            self._told_error = str(problem)
-            self._context.log.warning(
-                "this broker's %s can't be published; it tries again: %s", self._what, problem
-            )
+            return  # the broker's own listener may not be open yet
+        self._context.metrics.count("Publication", "", "Errors")
+        self._connection.fails(error)
+        if str(error) != self._logged_error:
+            self._logged_error = str(error)
+            text = "this broker's %s can't be published; it tries again: %s"
+            self._context.log.warning(text, self._what, error)

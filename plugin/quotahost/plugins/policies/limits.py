@@ -1,15 +1,58 @@
-"""The policy ``limits``: the fuller a volume is between its soft and hard limit, the smaller the factor."""
+"""The policy ``limits``: the fuller a volume is between its soft and its hard limit, the smaller the factor.
+
+This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first (``bounds``),
+because limits of different types can be compared only so. The host takes the smallest factor of all volumes and
+hands it to the quota table. The policy ``forecast`` builds on this one.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from quotahost.api import Context
 from quotahost.model import Limit, Volume
-from quotahost.plugins.policies.bounds import Bounds, bounds
 from quotahost.text import printable
 
-MAX_CONTRADICTIONS: Final = 1024
+MAX_CONTRADICTIONS: Final = 1024  # volumes to remember: the names come from other brokers
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which consumptions, in bytes, a volume's factor falls from 1 to 0; ``soft <= hard``.
+
+    Attributes:
+        soft: the factor is 1 up to here.
+        hard: the factor is 0 from here on.
+        contradict: the hard limit is reached before the soft one; both attributes are the hard limit then.
+    """
+
+    soft: int
+    hard: int
+    contradict: bool = False
+
+    def ramp(self, consumed: int) -> float:
+        """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
+        if consumed >= self.hard:
+            return 0.0
+        if consumed <= self.soft:
+            return 1.0
+        return (self.hard - consumed) / (self.hard - self.soft)
+
+
+def bounds(volume: Volume, soft: Limit | None, hard: Limit | None) -> Bounds | None:
+    """These limits as bytes of this volume; None without limits.
+
+    A soft limit alone has nothing to fall towards, so the capacity is its hard limit. A hard limit alone is a switch.
+    A limit beyond the capacity could never be reached, so the capacity takes its place.
+    """
+    if soft is None and hard is None:
+        return None
+    at_soft, at_hard = (
+        volume.capacity if limit is None else min(limit.consumed_at(volume.capacity), volume.capacity)
+        for limit in (soft or hard, hard)
+    )
+    return Bounds(min(at_soft, at_hard), at_hard, contradict=at_hard < at_soft)
 
 
 class Limits:
@@ -17,7 +60,7 @@ class Limits:
 
     The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
     either the factor is 1. Where the hard limit of a volume is reached before its soft one, the hard one alone
-    holds, and this is logged once until it heals.
+    holds, and a warning says so once until it heals.
 
     Attributes:
         contradictions: broker and name of the volumes whose limits contradict each other now.
@@ -30,50 +73,27 @@ class Limits:
         self._context = context
         self.contradictions: set[tuple[str, str]] = set()
 
-    @property
-    def soft_limit(self) -> Limit | None:
-        """This broker's own soft limit (proposal 035, getSoftLimit)."""
-        limit: Limit | None = self._context.settings.storage_soft
-        return limit
-
-    @property
-    def hard_limit(self) -> Limit | None:
-        """This broker's own hard limit (proposal 035, getHardLimit)."""
-        limit: Limit | None = self._context.settings.storage_hard
-        return limit
-
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
-        own = self.bounds(volume)
-        return 1.0 if own is None else own.ramp(volume.consumed)
+        found = self._bounds(volume)
+        return 1.0 if found is None else found.ramp(volume.consumed)
 
-    def breaches_hard_limit(self, volume: Volume) -> bool:
-        """Whether the factor is 0: the hard limit is reached, or the volume full where it has a soft one only."""
-        own = self.bounds(volume)
-        return own is not None and volume.consumed >= own.hard
-
-    def breaches_soft_limit(self, volume: Volume) -> bool:
-        """Whether the volume is beyond its soft limit, so that its factor is below 1."""
-        own = self.bounds(volume)
-        return own is not None and (volume.consumed > own.soft or volume.consumed >= own.hard)
-
-    def bounds(self, volume: Volume) -> Bounds | None:
-        """The limits that hold for a volume, in bytes of it; None without limits."""
-        soft, hard = volume.soft or self.soft_limit, volume.hard or self.hard_limit
+    def _bounds(self, volume: Volume) -> Bounds | None:
+        """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
+        own = self._context.settings
+        soft, hard = volume.soft or own.storage_soft, volume.hard or own.storage_hard
         found = bounds(volume, soft, hard)
-        if found is not None and found.contradict:
+        if soft and hard and found and found.contradict:
             self._contradict(volume, soft, hard)
         else:
             self.contradictions.discard((volume.broker, volume.name))
         return found
 
-    def _contradict(self, volume: Volume, soft: Limit | None, hard: Limit | None) -> None:
+    def _contradict(self, volume: Volume, soft: Limit, hard: Limit) -> None:
         where = (volume.broker, volume.name)
         if where in self.contradictions or len(self.contradictions) >= MAX_CONTRADICTIONS:
             return
         self.contradictions.add(where)
-        assert soft is not None
-        assert hard is not None
         self._context.log.warning(
             "broker %s, volume %s: the hard limit %s is reached at %s bytes, before the soft limit %s at %s; "
             "until one is changed, the hard limit alone holds",

@@ -1,20 +1,22 @@
 """The supplier ``cluster-quota``: one quota for a client in the whole cluster, wherever it writes and reads.
 
-KIP-13 left cluster-wide quotas out for want of shared usage. Here the task ``publish-usage`` of every broker shares it,
-the pipeline divides each quota by demand, and this supplier reads the share of its broker. Without fresh shares each
-broker gives an equal part, so the sum never exceeds the quota.
+KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
+every broker publishes it, the pipeline divides each quota by demand, and this supplier reads the share of its broker
+(``quotahost.plugins.cluster_quota.share_book``). Without fresh shares each broker gives an equal part, so the sum
+never exceeds the quota.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from quotahost.api import Context
+from quotahost.background import LoggedOnce, Periodic
 from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
-from quotahost.plugins.cluster_quota.demand import quota_window
 from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.plugins.cluster_quota.share_book import Bounds, ShareBook
 from quotahost.plugins.kafka.follower import Follower
@@ -22,18 +24,18 @@ from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import decode
+from quotahost.throttling.quota_window import quota_window
 
-_EVERY: Final = 0.5  # seconds
-_REST: Final = 9  # a look may take a tenth of the time
+_EVERY: Final = 0.5  # seconds between looks
+_REST: Final = 9  # times the length of a look, the pause after it: a look may take a tenth of the time
 _MOST: Final = 2000  # clients to ask the broker about
 _TYPES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)
-_CLOSE_WITHIN: Final = 0.5
 
 
 class ClusterQuota:
-    """Gives each client (user and client-id) this broker's share of its quota; other clients and types go on.
+    """Gives each client (user and client-id) this broker's share of its quota; the next supplier has all others.
 
-    On a node that is a controller only nobody produces or fetches: nothing is followed there.
+    Nobody produces to or fetches from a node that is only a controller, so nothing is followed there.
     """
 
     Section = ClusterQuotaSettings
@@ -53,19 +55,21 @@ class ClusterQuota:
         self._own = str(context.node_id).encode()
         self._cluster = ""
         self._registered = self._alive = 0
-        self._stop, self._wake = threading.Event(), threading.Event()
-        self._told_fresh: bool | None = None
-        self._told_failure = False
-        self._threads: tuple[Any, ...] = ()
+        self._pause = _EVERY
+        self._was_fresh: bool | None = None  # None before the first fresh shares
+        self._failure = LoggedOnce(context.log, logging.ERROR)
+        self._looks: Periodic | None = None
         if "broker" in (context.broker.properties().get("process.roles") or "broker"):
             self._begin()
 
     def _begin(self) -> None:
-        context, host = self._context, self._context.settings
-        self._follower = Follower(context, host.shares_topic, self, silence=3 * host.validity.total_seconds())
+        context, settings = self._context, self._context.settings
+        silence = 3 * settings.validity.total_seconds()
+        self._follower = Follower(context, settings.shares_topic, self, silence)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
-        self._thread = context.start_thread(f"{context.name}-steps", self._run)
-        self._threads = (self._follower, self._registered_brokers)
+        self._looks = Periodic(
+            f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread
+        )
 
     # ---- the host thread ----
 
@@ -84,23 +88,26 @@ class ClusterQuota:
             return Quota(self._book.rate(key, quota), Scope.CLIENT)
 
     def cluster_changed(self, cluster: Cluster) -> None:
-        """The brokers that are alive, known before the registered ones are."""
+        """The brokers that are alive, which are known before the registered ones."""
         self._cluster, self._alive = cluster.cluster_id, len(cluster.brokers)
         self._count_brokers()
 
     def reconfigure(self, settings: ClusterQuotaSettings) -> None:
         """Take other rates; the host asks again for all clients."""
         self._rates = ClusterRates(settings)
-        self._wake.set()
+        self._wake()
 
     def close(self) -> None:
         """End the threads and the client."""
-        self._stop.set()
-        self._wake.set()
-        for each in self._threads:
-            each.close()
-        if self._threads:
-            self._thread.join(_CLOSE_WITHIN)
+        if self._looks:
+            self._follower.close()
+            self._registered_brokers.close()
+            self._looks.close()
+
+    def _wake(self) -> None:
+        """Have the looking thread look at once."""
+        if self._looks:
+            self._looks.wake()
 
     # ---- the follower's thread ----
 
@@ -113,7 +120,7 @@ class ClusterQuota:
                 self._book.remove()
         else:
             self._take(key, value, live)
-        self._wake.set()
+        self._wake()
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
@@ -122,11 +129,11 @@ class ClusterQuota:
         try:
             shares = decode(key, value)
         except Refused as problem:
-            self._context.broker.count("Refused", problem.reason, "Records")
+            self._context.metrics.count("Refused", problem.reason, "Records")
             self._context.log.debug("refused a record: %s", problem)
             return
         if shares.cluster and self._cluster and shares.cluster != self._cluster:
-            self._context.broker.count("Refused", "cluster", "Records")
+            self._context.metrics.count("Refused", "cluster", "Records")
             return
         with self._lock:
             self._book.take(shares, live, self._context.settings.validity.total_seconds())
@@ -143,31 +150,21 @@ class ClusterQuota:
             changed = self._book.brokers != before
         if changed:
             self._context.answers_changed()
-            self._wake.set()
+            self._wake()
 
-    # ---- the thread of its own ----
-
-    def _run(self) -> None:
-        pause = _EVERY
-        while not self._stop.is_set():
-            self._wake.wait(pause)
-            self._wake.clear()
-            started = time.monotonic()
-            self._try_to_look()
-            pause = max(_EVERY, _REST * (time.monotonic() - started))
+    # ---- the looking thread ----
 
     def _try_to_look(self) -> None:
-        """A failure is told once until it heals."""
+        started = time.monotonic()
         try:
             self.look()
-            self._told_failure = False
+            self._failure.healed()
         except Exception:
-            if not self._told_failure:
-                self._context.log.exception("working out the shares failed; what was given last stays")
-            self._told_failure = True
+            self._failure.report("working out the shares failed; what was given last stays", exc_info=True)
+        self._pause = max(_EVERY, _REST * (time.monotonic() - started))
 
     def look(self) -> None:
-        """Work out what each client is given now, and announce what is another rate."""
+        """Work out the rate of each client, and announce those that changed."""
         bounds = self._bounds()
         used = self._used(bounds)
         with self._lock:
@@ -179,32 +176,32 @@ class ClusterQuota:
         self._show(fresh, age, brokers, shared)
 
     def _used(self, bounds: Bounds) -> list[ClientUsage]:
-        """Only where it matters: without shares nothing changes."""
+        """What clients use; nothing where no shares are or were in force, since nothing can change there."""
         with self._lock:
             needless = not self._book.shared and not self._book.fresh(bounds.validity)
         return [] if needless else self._context.broker.usage(_MOST)
 
     def _bounds(self) -> Bounds:
-        host, window = self._context.settings, self._window
-        step = window / (window + host.max_mute.total_seconds())
-        return Bounds(host.validity.total_seconds(), host.floor_bytes, step)
+        settings, window = self._context.settings, self._window
+        step = window / (window + settings.max_mute.total_seconds())
+        return Bounds(settings.validity.total_seconds(), settings.floor_bytes, step)
 
     def _show(self, fresh: bool, age: float | None, brokers: int, shared: int) -> None:
-        broker = self._context.broker
+        metrics = self._context.metrics
         if age is not None:
-            broker.gauge("Shares", "", "Age", age)
-        broker.gauge("Shares", "", "Stale", 0 if fresh else 1)
-        broker.gauge("Shares", "", "Clients", shared)
-        broker.gauge("Shares", "", "Brokers", brokers)
-        self._tell(fresh, brokers)
+            metrics.gauge("Shares", "", "Age", age)
+        metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
+        metrics.gauge("Shares", "", "Clients", shared)
+        metrics.gauge("Shares", "", "Brokers", brokers)
+        self._log_change(fresh, brokers)
 
-    def _tell(self, fresh: bool, brokers: int) -> None:
-        """When they come and go; not that there are none yet."""
-        log, before = self._context.log, self._told_fresh
+    def _log_change(self, fresh: bool, brokers: int) -> None:
+        """Log when shares come and go, but not that there are none yet."""
+        log, before = self._context.log, self._was_fresh
         if before is None and fresh:
             log.info("the shares of the cluster-wide quotas are there")
         elif before and not fresh:
             log.warning("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)
         elif before is False and fresh:
             log.warning("the shares are there again")
-        self._told_fresh = fresh if before is not None or fresh else None
+        self._was_fresh = fresh if before is not None or fresh else None

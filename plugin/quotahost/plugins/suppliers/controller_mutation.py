@@ -1,29 +1,20 @@
 """The supplier ``controller-mutation``: how fast each user or client-id may create and delete partitions (KIP-599).
 
 A rate is in partition mutations a second: partitions of topics created or deleted, and partitions added. Kafka
-measures it on the controller, by a token bucket whose burst is the rate x ``controller.quota.window.num`` x
-``controller.quota.window.size.seconds``. That this is a token bucket, and no rate, is Kafka's choice; no supplier has
-any part in it.
+measures it on the controller, by a token bucket (``quotahost.throttling.TokenBucket``) whose burst is the rate x
+``controller.quota.window.num`` x ``controller.quota.window.size.seconds``. A supplier chooses only the rate.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
+from quotahost.plugins.suppliers.static import SCOPES
 from quotahost.settings.rate_lists import Rates
 from quotahost.settings.types import Sharing
 from quotahost.units import MutationsLimit
-
-_SCOPES: Final = {
-    "client": Scope.CLIENT,
-    "user": Scope.USER,
-    "client-id": Scope.CLIENT_ID,
-    "broker": Scope.BROKER,
-}
 
 
 class ControllerMutationSettings(BaseModel):
@@ -59,4 +50,4 @@ class ControllerMutation:
         self._users = {name: Quota(rate, Scope.USER) for name, rate in settings.users.items()}
         self._client_ids = {name: Quota(rate, Scope.CLIENT_ID) for name, rate in settings.client_ids.items()}
         is_set = "default" in settings.model_fields_set
-        self._default = Quota(settings.default, _SCOPES[settings.scope]) if is_set else None
+        self._default = Quota(settings.default, SCOPES[settings.scope]) if is_set else None

@@ -1,4 +1,8 @@
-"""The supplier ``static``: the rates of the broker's own properties, the same for everybody."""
+"""The supplier ``static``: the rates of the broker's own properties, the same for everybody.
+
+The broker reads ``static.*`` with its own settings, so this supplier has no section. It stands last in most lists of
+suppliers: an answer that it gives goes into the quota table, and a client for whom it has none is unlimited.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from typing import Final
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
 
-_SCOPES: Final = {
+#: What ``static.scope`` and ``plugin.controller-mutation.scope`` name.
+SCOPES: Final = {
     "client": Scope.CLIENT,
     "user": Scope.USER,
     "client-id": Scope.CLIENT_ID,
@@ -19,14 +24,12 @@ class Static:
     """Gives every client the rates of the properties ``static.*``.
 
     These are ``static.produce``, ``.fetch``, ``.request`` and ``.controller-mutation``, in the units
-    of QuotaType. Who shares a rate is ``static.scope``: each ``client`` (user and client-id),
-    ``user`` or ``client-id`` has one of its own; ``broker`` is one total for all clients, the way
-    of Strimzi's kafka-quotas-plugin.
-
-    Excluded principals never get here: the host exempts them for every supplier.
+    of QuotaType. The property ``static.scope`` names who shares a rate: each ``client`` (user and client-id),
+    ``user`` or ``client-id`` has one of its own; ``broker`` is one total for all clients, as in
+    Strimzi's kafka-quotas-plugin. The host exempts excluded principals before it asks any supplier.
 
     Raises:
-        ValueError: a rate is not finite and above 0, or the scope is none of the four.
+        ValueError: a rate is not finite and above 0.
     """
 
     def __init__(self, context: Context) -> None:
@@ -43,13 +46,11 @@ class Static:
     def _read(self) -> None:
         self._seen = self._context.settings
         static = self._seen.static
-        if static.scope not in _SCOPES:
-            raise ValueError(f"static.scope {static.scope!r} must be one of: {', '.join(_SCOPES)}")
         rates: dict[QuotaType, float | None] = {
             QuotaType.PRODUCE: static.produce,
             QuotaType.FETCH: static.fetch,
             QuotaType.REQUEST: static.request,
             QuotaType.CONTROLLER_MUTATION: static.controller_mutation,
         }
-        scope = _SCOPES[static.scope]
+        scope = SCOPES[static.scope]
         self._quotas = {kind: Quota(rate, scope) for kind, rate in rates.items() if rate is not None}

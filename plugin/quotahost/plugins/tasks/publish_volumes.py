@@ -1,4 +1,9 @@
-"""The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers."""
+"""The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers.
+
+It reads the look of the host's disk monitor (``context.disks``) every ``volumes.period`` and publishes a
+``quotahost.records.snapshot.Snapshot``. The factor source ``snapshots`` of every broker reads the topic, or the
+pipeline does for ``cluster-volumes``. This is the data source of proposal 035.
+"""
 
 from __future__ import annotations
 
@@ -8,79 +13,61 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from quotahost.api import Context
+from quotahost.background import LoggedOnce
 from quotahost.model import Volume
-from quotahost.plugins.disks.monitor import DiskWatch
-from quotahost.plugins.kafka.publisher import RETRY, Publisher
+from quotahost.plugins.tasks.news import NewsPublisher
 from quotahost.records.snapshot import Snapshot, encode
 
-_NEWS: Final = 1000  # a change of consumption by this part of the capacity is published at once
-# Factor sources with a watch of their own.
-_LOOK_THEMSELVES: Final = ("local", "snapshots", "cluster-volumes")
+_NEWS: Final = 1000  # a change of consumption by this part of the capacity is news
 
 
 class PublishVolumes:
-    """Publishes at the start, at least every ``snapshots.period``, and at once what is news.
+    """Publishes at the start, at least every ``snapshots.period``, and at once when there is news.
 
     News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
-    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). Of disks that answer no
-    more nothing is published after half of ``validity``, so that the others miss this broker.
+    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). If the disks stop
+    answering for half of ``validity``, publishing stops, so that the other brokers treat this one as stale.
     """
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self.period: timedelta = context.settings.volumes_period
-        self._watch = DiskWatch(context, clock, tells=context.settings.factor_source not in _LOOK_THEMSELVES)
-        self._publisher = Publisher(context, context.settings.snapshots_topic, "volumes", self._lost, clock)
-        self._due = clock()
-        self._published: Snapshot | None = None
-        self._told_silence = False
+        self._disks = context.disks
+        topic = context.settings.snapshots_topic
+        self._news: NewsPublisher[Snapshot] = NewsPublisher(context, topic, "volumes", is_news, clock)
+        self._silence = LoggedOnce(context.log)
 
     def run(self) -> None:
-        """Look, and publish if it is time or news."""
-        self.period = self._context.settings.volumes_period
-        busy = self._publisher.busy()
-        snapshot = self._look()
-        if snapshot is None or busy:
-            return
-        due = self._clock() >= self._due
-        if not due and (self._published is None or not is_news(self._published, snapshot)):
-            return
-        self._publish(snapshot)
+        """Publish the newest look if it is time or news."""
+        settings = self._context.settings
+        self.period = settings.volumes_period
+        self._news.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
     def close(self) -> None:
-        """Give what is under way a last moment."""
-        self._publisher.close()
-        self._watch.close()
+        """Wait a moment for the record that is on its way."""
+        self._news.close()
 
-    def _look(self) -> Snapshot | None:
-        """The newest look at the disks; None where it is too old to be published as news of now."""
-        host = self._context.settings
-        age, disks = self._watch.read()
-        silent = age > max(host.validity / 2, host.snapshots_period + host.volumes_period).total_seconds()
-        if silent and not self._told_silence:
-            self._context.log.warning("the disks don't answer; nothing is published until they do")
-        self._told_silence = silent
-        if disks is None or silent:
+    def _snapshot(self) -> Snapshot | None:
+        """The newest look at the disks; None where it is too old to be published with the present time."""
+        settings = self._context.settings
+        age, disks = self._disks.latest()
+        longest = max(settings.validity / 2, settings.snapshots_period + settings.volumes_period)
+        if age > longest.total_seconds():
+            self._silence.report("the disks don't answer; nothing is published until they do")
+            return None
+        self._silence.healed()
+        if disks is None:
             return None
         return Snapshot(
             str(self._context.node_id),
             datetime.now(UTC),
             disks.volumes,
-            host.storage_soft,
-            host.storage_hard,
+            settings.storage_soft,
+            settings.storage_hard,
             disks.offline,
-            self._watch.cluster,
+            self._disks.cluster_id,
         )
-
-    def _publish(self, snapshot: Snapshot) -> None:
-        self._published = snapshot
-        self._due = self._clock() + self._context.settings.snapshots_period.total_seconds()
-        self._publisher.send(snapshot.broker.encode(), lambda: encode(snapshot))
-
-    def _lost(self) -> None:
-        self._due = self._clock() + RETRY
-        self._published = None
 
 
 def is_news(before: Snapshot, now: Snapshot) -> bool:
@@ -94,12 +81,9 @@ def is_news(before: Snapshot, now: Snapshot) -> bool:
 
 
 def _moved(before: Volume, now: Volume) -> bool:
-    if before.capacity != now.capacity or (before.soft, before.hard) != (now.soft, now.hard):
+    if (before.capacity, before.soft, before.hard) != (now.capacity, now.soft, now.hard):
         return True
     change = abs(now.consumed - before.consumed)
-    return (change > 0 and change * _NEWS >= now.capacity) or any(
-        (before.consumed >= limit.consumed_at(now.capacity))
-        != (now.consumed >= limit.consumed_at(now.capacity))
-        for limit in (now.soft, now.hard)
-        if limit is not None
-    )
+    limits = [limit.consumed_at(now.capacity) for limit in (now.soft, now.hard) if limit]
+    crossed = any((before.consumed >= limit) != (now.consumed >= limit) for limit in limits)
+    return crossed or (change > 0 and change * _NEWS >= now.capacity)

@@ -1,4 +1,5 @@
-"""The properties of Strimzi's quota plugin, translated into quotahost's own at the edge.
+"""The properties of Strimzi's quotas plugin, translated into quotahost's own at the edge.
 
-Only ``quotahost.settings`` and the doctor use it: past the translation nobody knows Strimzi's names.
+Private. Only ``settings.broker`` translates; the host and ``doctor`` show the notes, ``tools/tables.py`` the table.
+Past the translation nobody knows Strimzi's names.
 """

@@ -1,4 +1,4 @@
-"""The names of Strimzi's quotas plugin: the README's table of them, and how their values are read.
+"""The properties of Strimzi's quotas plugin: one table, from which the translation and the document's table follow.
 
 As ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's ConfigDef: INT, LONG, DOUBLE
 as Java parses them). Names in here are without ``client.quota.callback.``.
@@ -10,113 +10,65 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
+from quotahost.model import State
 from quotahost.settings.declaration import PREFIX
-from quotahost.units.parse import parse_duration
+from quotahost.settings.types import choose
+from quotahost.units.parse import parse_duration, parse_share, parse_size
 
 ADMIN: Final = "static.kafka.admin."
-CLIENT_ID_PREFIX: Final = "static.kafka.clientIdPrefix"
-AVAILABLE_BYTES: Final = "static.storage.per.volume.limit.min.available.bytes"
-AVAILABLE_RATIO: Final = "static.storage.per.volume.limit.min.available.ratio"
-CHECK_INTERVAL: Final = "static.storage.check-interval"
-FALLBACK: Final = "static.throttle.factor.fallback"
-VALIDITY: Final = "static.throttle.factor.validity.duration"
-SHARED: Final = {
-    "static.produce": "the produce rate of the supplier static",
-    "static.fetch": "the fetch rate of the supplier static",
-    "static.request": "the request rate of the supplier static, in percent",
-    "static.excluded.principal.name.list": "the list of principals that nothing throttles",
-}
-DEFAULTS: Final = {CHECK_INTERVAL: "60", FALLBACK: "1.0", VALIDITY: "PT5M"}
-
+SAME: Final = "the same"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
 _LEAST_RATIO: Final = 1e-8  # for 0: on no volume more than a file system can't hand out anyway
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the README's table: their name and default, ours, and what it means here."""
+class StrimziProperty:
+    """One property of Strimzi's plugin.
+
+    Attributes:
+        name: as Strimzi has it; one that ends in ``*`` stands for a family.
+        default: as Strimzi has it.
+        ours: the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used.
+        doc: what it means here, for the document.
+        read: from Strimzi's text to ours; raises a ValueError with a remedy.
+        parse: from our text to its value, by which two texts are compared.
+        means: what a property of both plugins is, for a note.
+    """
 
     name: str
     default: str
     ours: str
     doc: str
+    read: Callable[[str], str] = str
+    parse: Callable[[str], Any] = str
+    means: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether only Strimzi's plugin has this name, so that it must be replaced."""
+        return self.ours != SAME
 
 
-LINES: Final = (
-    Line(
-        "static.produce", "unlimited", "the same", "One total for all clients of a broker (`static.scope`)."
-    ),
-    Line("static.fetch", "unlimited", "the same", "The same for fetches."),
-    Line(
-        "static.request", "unlimited", "the same", "The same for requests, in percent of one thread's time."
-    ),
-    Line(
-        "static.excluded.principal.name.list",
-        "none",
-        "the same",
-        "Excluded whichever supplier answers, client quotas too.",
-    ),
-    Line(
-        AVAILABLE_BYTES,
-        "none",
-        "static.storage.hard.min-free-bytes",
-        "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.",
-    ),
-    Line(
-        AVAILABLE_RATIO,
-        "none",
-        "static.storage.hard.min-free-percent",
-        "The same. Both together are an error.",
-    ),
-    Line(
-        CHECK_INTERVAL,
-        DEFAULTS[CHECK_INTERVAL],
-        "plugin.log-dirs.interval",
-        "Whole seconds; 0 or less is no `factor.source`. 1 means 1, where theirs protects nothing.",
-    ),
-    Line(
-        FALLBACK,
-        DEFAULTS[FALLBACK],
-        "fallback.action",
-        "1 is OPEN, 0 is PAUSE, anything between is PAUSE, the safer, with a warning.",
-    ),
-    Line(
-        VALIDITY, DEFAULTS[VALIDITY], "validity", "ISO 8601, above zero. It is the lease of the host as well."
-    ),
-    Line(
-        f"{ADMIN}*",
-        "",
-        "the same",
-        "The Java client's names, handed to plugins that need a Kafka client, in librdkafka's names, keystores as PEM; "
-        "`kafka.*` wins. `log-dirs` needs none. All values are secrets.",
-    ),
-    Line(CLIENT_ID_PREFIX, "__strimzi", "", "Not used: own clients are named `quotahost-NODE`."),
-)
-OWN: Final = tuple(line.name for line in LINES if line.name not in SHARED and not line.name.endswith("*"))
-LIVE: Final = tuple(name for name in OWN if name != CLIENT_ID_PREFIX)
+def share(text: str) -> float:
+    """A number from 0 to 1, as Java parses a double.
+
+    Raises:
+        ValueError: anything else.
+    """
+    match = _DOUBLE.fullmatch(text)
+    value = float(match[1]) if match else -1.0
+    if not 0 <= value <= 1:
+        raise ValueError("must be a number from 0 to 1, such as 0.05")
+    return value
 
 
-def is_theirs(name: str) -> bool:
-    """Whether this name, without the common prefix, is Strimzi's and was not ours."""
-    return name in OWN or (name.startswith(ADMIN) and name != ADMIN)
-
-
-def live_names() -> list[str]:
-    """Full names of theirs whose change takes effect without a restart."""
-    return [PREFIX + name for name in LIVE]
-
-
-def table() -> str:
-    """All of theirs as a Markdown table, names without ``client.quota.callback.``."""
-    lines = ["| Strimzi's property | its default | read as | here |", "|---|---|---|---|"]
-    for line in LINES:
-        ours = line.ours if " " in line.ours or not line.ours else f"`{line.ours}`"
-        default = f"`{line.default}`" if line.default else ""
-        lines.append(f"| `{line.name}` | {default} | {ours} | {line.doc} |")
-    return "\n".join(lines) + "\n"
+def _whole(text: str, unit: str, least: int, most: int) -> int:
+    if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+        raise ValueError(f"must be a whole number of {unit} from {least} to {most}, without a unit")
+    return int(text)
 
 
 def _read_bytes(text: str) -> str:
@@ -125,17 +77,17 @@ def _read_bytes(text: str) -> str:
 
 
 def _read_ratio(text: str) -> str:
-    return f"{Decimal(repr(max(_LEAST_RATIO, _share(text)))):f}"
+    return f"{Decimal(repr(max(_LEAST_RATIO, share(text)))):f}"
 
 
 def _read_interval(text: str) -> str:
-    """ "" for off: theirs checks only above 0."""
+    """ "" for off: Strimzi's plugin looks at the disks only if the interval is above 0."""
     seconds = _whole(text, "seconds", -(2**31), 2**31 - 1)
     return f"{seconds}s" if seconds > 0 else ""
 
 
 def _read_fallback(text: str) -> str:
-    return "OPEN" if _share(text) == 1 else "PAUSE"
+    return State.OPEN if share(text) == 1 else State.PAUSE
 
 
 def _read_validity(text: str) -> str:
@@ -145,24 +97,93 @@ def _read_validity(text: str) -> str:
     return text
 
 
-def _whole(text: str, what: str, least: int, most: int) -> int:
-    if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
-        raise ValueError(f"must be a whole number of {what} from {least} to {most}, without a unit")
-    return int(text)
+def _rate(kind: str, doc: str, unit: str = "") -> StrimziProperty:
+    means = f"the {kind} rate of the supplier static{unit}"
+    return StrimziProperty(f"static.{kind}", "unlimited", SAME, doc, means=means)
 
 
-def _share(text: str) -> float:
-    match = _DOUBLE.fullmatch(text)
-    value = float(match[1]) if match else -1.0
-    if not 0 <= value <= 1:
-        raise ValueError("must be a number from 0 to 1, such as 0.05")
-    return value
+AVAILABLE_BYTES: Final = StrimziProperty(
+    "static.storage.per.volume.limit.min.available.bytes",
+    "none",
+    "static.storage.hard.min-free-bytes",
+    "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.",
+    _read_bytes,
+    parse_size,
+)
+AVAILABLE_RATIO: Final = StrimziProperty(
+    "static.storage.per.volume.limit.min.available.ratio",
+    "none",
+    "static.storage.hard.min-free-percent",
+    "The same. Both together are an error.",
+    _read_ratio,
+    parse_share,
+)
+CHECK_INTERVAL: Final = StrimziProperty(
+    "static.storage.check-interval",
+    "60",
+    "plugin.log-dirs.interval",
+    "Whole seconds; 0 or less is no `factor.source`. 1 means 1, where theirs protects nothing.",
+    _read_interval,
+    parse_duration,
+)
+FALLBACK: Final = StrimziProperty(
+    "static.throttle.factor.fallback",
+    "1.0",
+    "fallback.action",
+    "1 is OPEN, 0 is PAUSE, anything between is PAUSE, the safer, with a warning.",
+    _read_fallback,
+    lambda text: choose(text, (State.PAUSE, State.OPEN)),
+)
+VALIDITY: Final = StrimziProperty(
+    "static.throttle.factor.validity.duration",
+    "PT5M",
+    "validity",
+    "ISO 8601, above zero. It is the lease of the host as well.",
+    _read_validity,
+    parse_duration,
+)
+CLIENT_ID_PREFIX: Final = StrimziProperty(
+    "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: own clients are named `quotahost-NODE`."
+)
+PROPERTIES: Final = (
+    _rate("produce", "One total for all clients of a broker (`static.scope`)."),
+    _rate("fetch", "The same for fetches."),
+    _rate("request", "The same for requests, in percent of one thread's time.", ", in percent"),
+    StrimziProperty(
+        "static.excluded.principal.name.list",
+        "none",
+        SAME,
+        "Excluded whichever supplier answers, client quotas too.",
+        means="the list of principals that nothing throttles",
+    ),
+    AVAILABLE_BYTES,
+    AVAILABLE_RATIO,
+    CHECK_INTERVAL,
+    FALLBACK,
+    VALIDITY,
+    StrimziProperty(
+        f"{ADMIN}*",
+        "",
+        SAME,
+        "The Java client's names, handed to plugins that need a Kafka client, in librdkafka's names, keystores as PEM; "
+        "`kafka.*` wins. `log-dirs` needs none. All values are secrets.",
+    ),
+    CLIENT_ID_PREFIX,
+)
+OWN: Final = tuple(each.name for each in PROPERTIES if each.is_own)
+SYNONYMS: Final = (*OWN, f"{ADMIN}bootstrap.servers")  # to suggest for a misspelt name
 
 
-READERS: Final[dict[str, Callable[[str], str]]] = {
-    AVAILABLE_BYTES: _read_bytes,
-    AVAILABLE_RATIO: _read_ratio,
-    CHECK_INTERVAL: _read_interval,
-    FALLBACK: _read_fallback,
-    VALIDITY: _read_validity,
-}
+def live_names() -> list[str]:
+    """Full names of Strimzi's own properties whose change takes effect without a restart."""
+    return [PREFIX + each.name for each in PROPERTIES if each.is_own and each.ours]
+
+
+def table() -> str:
+    """All of Strimzi's properties as a Markdown table, names without ``client.quota.callback.``."""
+    lines = ["| Strimzi's property | its default | read as | here |", "|---|---|---|---|"]
+    for each in PROPERTIES:
+        ours = f"`{each.ours}`" if each.is_own and each.ours else each.ours
+        default = f"`{each.default}`" if each.default else ""
+        lines.append(f"| `{each.name}` | {default} | {ours} | {each.doc} |")
+    return "\n".join(lines) + "\n"

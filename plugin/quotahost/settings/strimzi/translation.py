@@ -1,12 +1,13 @@
 """The properties of Strimzi's quotas plugin read as ours: a broker's file for it needs only another class.
 
-Names, types and defaults are those of ``StaticQuotaConfig`` in io.strimzi:kafka-quotas-plugin 0.3.1. As soon as a
-file has a name of Strimzi's own, what it leaves out has Strimzi's default, unless ours for it is given.
+As soon as a file has a name of Strimzi's own, whatever the file leaves out has Strimzi's default, unless ours for it is
+given. ``settings.broker.read_properties`` translates before anything is parsed; the notes say in the broker's log, and
+in ``doctor``, what each name means here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,41 +18,23 @@ from quotahost.settings.strimzi.names import (
     AVAILABLE_RATIO,
     CHECK_INTERVAL,
     CLIENT_ID_PREFIX,
-    DEFAULTS,
     FALLBACK,
-    READERS,
-    SHARED,
+    OWN,
+    PROPERTIES,
     VALIDITY,
-    is_theirs,
+    StrimziProperty,
+    share,
 )
-from quotahost.settings.types import choose
 from quotahost.text import printable
-from quotahost.units.parse import parse_duration, parse_share, parse_size
 
 _HARD: Final = "static.storage.hard"
 _SOURCE: Final = "factor.source"
-_INTERVAL: Final = "plugin.log-dirs.interval"
-_ACTION: Final = "fallback.action"
 _LOG_DIRS: Final = "log-dirs"
-_OURS: Final = {
-    AVAILABLE_BYTES: f"{_HARD}.min-free-bytes",
-    AVAILABLE_RATIO: f"{_HARD}.min-free-percent",
-    CHECK_INTERVAL: _INTERVAL,
-    FALLBACK: _ACTION,
-    VALIDITY: "validity",
-}
-_PARSERS: Final[dict[str, Callable[[str], object]]] = {
-    _OURS[AVAILABLE_BYTES]: parse_size,
-    _OURS[AVAILABLE_RATIO]: parse_share,
-    _INTERVAL: parse_duration,
-    _ACTION: lambda text: choose(text, ("PAUSE", "OPEN")),
-    _OURS[VALIDITY]: parse_duration,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a property of Strimzi's means here, in a sentence; ``warns`` where it is not, or less than, it was."""
+    """What a property of Strimzi's means here, in a sentence; ``warns`` if that is less than it meant there."""
 
     text: str
     warns: bool = False
@@ -65,7 +48,7 @@ class Translation:
         properties: full names and texts; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours.
         problems: what is wrong with Strimzi's own, by the name and value that the operator wrote.
         notes: what each of them means here; no secrets.
-        origins: the full names of ours that were made of one of theirs, and its full name.
+        origins: from the full name of ours that was made of one of Strimzi's to the full name of that.
     """
 
     properties: dict[str, str]
@@ -75,17 +58,18 @@ class Translation:
 
 
 def translate(properties: Mapping[str, str]) -> Translation:
-    """Read Strimzi's own names among a broker's properties as ours; raises nothing."""
+    """Read Strimzi's own names among a broker's properties as ours.
+
+    It raises nothing: the problems that it finds are reported with those of all other properties.
+    """
     given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
-    if not any(map(is_theirs, given)):
+    own = [name for name in OWN if name in given]
+    if not own and not any(name.startswith(ADMIN) and name != ADMIN for name in given):
         return Translation(dict(properties))
-    kept = {name: text for name, text in properties.items() if not _is_replaced(name)}
-    return _Translator(given, Translation(kept)).run()
-
-
-def _is_replaced(full: str) -> bool:
-    name = full.removeprefix(PREFIX)
-    return full.startswith(PREFIX) and is_theirs(name) and not name.startswith(ADMIN)
+    replaced = {PREFIX + name for name in own}
+    made = Translation({name: text for name, text in properties.items() if name not in replaced})
+    _Translator(given, made).run()
+    return made
 
 
 class _Translator:
@@ -93,164 +77,149 @@ class _Translator:
 
     def __init__(self, given: Mapping[str, str], made: Translation) -> None:
         self._given, self._made = given, made
+        self._texts: dict[str, str] = {}  # Strimzi's in our form, by Strimzi's name; wrong ones are absent
 
-    def run(self) -> Translation:
-        self._shared()
-        is_on = self._switch(self._limit())
+    def run(self) -> None:
+        for theirs in PROPERTIES:
+            if theirs.name in self._given:
+                try:
+                    self._texts[theirs.name] = theirs.read(self._given[theirs.name].strip())
+                except ValueError as error:
+                    self._problem(theirs, str(error))
+        self._note_shared()
+        limit = self._limit()
+        has_source = self._factor_source(limit)
         self._interval()
-        self._fallback(is_on)
-        self._validity(is_on)
-        self._client()
-        return self._made
+        self._fallback(has_source)
+        self._put(VALIDITY)
+        if has_source:
+            self._default(VALIDITY)
+        self._note_client()
 
     # ---- property by property ----
 
-    def _shared(self) -> None:
+    def _note_shared(self) -> None:
         scope = self._given.get("static.scope", "broker").strip()
-        for name, meaning in SHARED.items():
-            if name in self._given:
-                each = (
-                    "" if scope == "broker" or "rate" not in meaning else f", for each {scope} (static.scope)"
-                )
-                self._note(f"{name}={self._told(name)} is {meaning}{each}")
+        for theirs in PROPERTIES:
+            if theirs.means and theirs.name in self._given:
+                is_total = scope == "broker" or "rate" not in theirs.means
+                each = "" if is_total else f", for each {scope} (static.scope)"
+                self._note(f"{self._line(theirs)} is {theirs.means}{each}")
 
-    def _limit(self) -> bool:
-        """Whether one of their two limits is set, right or wrong."""
-        names = [name for name in (AVAILABLE_BYTES, AVAILABLE_RATIO) if name in self._given]
-        if len(names) == 2:
-            self._problem(names[1], f"excludes {PREFIX}{names[0]}, as in Strimzi's plugin; keep one of them")
-            return True
-        for name in names:
-            hard = [_HARD, _OURS[AVAILABLE_BYTES], _OURS[AVAILABLE_RATIO]]
-            hard = [
-                own for own in hard if own != _OURS[name] and self._given.get(own, "none").strip() != "none"
-            ]
-            for own in hard:
-                self._contradicts(name, own)
-            text = self._read(name)
-            if text is not None and not hard:
-                self._put(name, text)
-        return bool(names)
+    def _limit(self) -> StrimziProperty | None:
+        """The limit of Strimzi's that is set, right or wrong."""
+        limits = [limit for limit in (AVAILABLE_BYTES, AVAILABLE_RATIO) if limit.name in self._given]
+        if len(limits) == 2:
+            excluded = f"{PREFIX}{limits[0].name}, as in Strimzi's plugin"
+            self._problem(limits[1], f"excludes {excluded}; keep one of them")
+        elif limits:
+            hard = {_HARD, AVAILABLE_BYTES.ours, AVAILABLE_RATIO.ours} - {limits[0].ours}
+            others = [name for name in sorted(hard) if self._given.get(name, "none").strip() != "none"]
+            for name in others:
+                self._contradicts(limits[0], name)
+            if not others:
+                self._put(limits[0])
+        return limits[0] if limits else None
 
-    def _switch(self, has_limit: bool) -> bool:
-        """Let the factor source be theirs where it isn't named; whether there is one."""
+    def _factor_source(self, limit: StrimziProperty | None) -> bool:
+        """Make the factor source Strimzi's where the file names none; whether there is one."""
         own = self._given.get(_SOURCE)
-        if CHECK_INTERVAL in self._given and self._read(CHECK_INTERVAL, quiet=True) == "":
+        if self._texts.get(CHECK_INTERVAL.name) == "":
             if own is not None and own.strip():
-                self._problem(
-                    CHECK_INTERVAL,
-                    f"turns the protection of disks off, and {PREFIX}{_SOURCE}={printable(own)} on; keep one",
-                )
+                other = f"{PREFIX}{_SOURCE}={printable(own)}"
+                self._problem(CHECK_INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
             else:
                 self._set(CHECK_INTERVAL, _SOURCE, "")
-                self._note(
-                    f"{CHECK_INTERVAL}={self._told(CHECK_INTERVAL)} read as no {_SOURCE}: disks are not protected",
-                    warns=has_limit,
-                )
+                why = f"{self._line(CHECK_INTERVAL)} read as no {_SOURCE}: disks are not protected"
+                self._note(why, warns=limit is not None)
             return False
-        if own is None and has_limit:
-            limit = next(name for name in (AVAILABLE_BYTES, AVAILABLE_RATIO) if name in self._given)
+        if own is None and limit:
             self._set(limit, _SOURCE, _LOG_DIRS)
-            self._note(f"{limit} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there")
+            asks = "asks all brokers for their log dirs, as there"
+            self._note(f"{limit.name} is set: {_SOURCE}={_LOG_DIRS} {asks}")
         return bool(self._source())
 
     def _source(self) -> str:
-        """The factor source by name; ours is ``local`` where a limit of ours is set (settings.py)."""
-        limits = [n for n, text in self._given.items() if n.startswith(("static.storage.soft", _HARD))]
+        """The factor source by name; where a limit of ours is set, its default is ``local``."""
+        limits = [name for name in self._given if name.startswith(("static.storage.soft", _HARD))]
         return self._made.properties.get(PREFIX + _SOURCE, "local" if limits else "").strip()
 
     def _interval(self) -> None:
-        source, text = self._source(), self._read(CHECK_INTERVAL)
-        if source == _LOG_DIRS and CHECK_INTERVAL not in self._given:
+        source, text = self._source(), self._texts.get(CHECK_INTERVAL.name)
+        if source == _LOG_DIRS:
+            self._put(CHECK_INTERVAL)
             self._default(CHECK_INTERVAL)
-        elif source == _LOG_DIRS and text:
-            self._put(CHECK_INTERVAL, text)
         elif text:
             why = f"{_SOURCE} is {source}" if source else f"there is no {_SOURCE}"
-            self._note(f"{CHECK_INTERVAL}={self._told(CHECK_INTERVAL)} is not used: {why}")
+            self._note(f"{self._line(CHECK_INTERVAL)} is not used: {why}")
 
-    def _fallback(self, is_on: bool) -> None:
-        text = self._read(FALLBACK)
-        if text is not None:
-            between = float(self._given[FALLBACK].strip().rstrip("dDfF")) not in (0.0, 1.0)
+    def _fallback(self, has_source: bool) -> None:
+        if FALLBACK.name in self._texts:
+            between = share(self._given[FALLBACK.name].strip()) not in (0, 1)
             why = ": there is no factor in between here, and PAUSE is the safer" if between else ""
-            self._put(FALLBACK, text, why, warns=between)
-        elif FALLBACK not in self._given and is_on:
+            self._put(FALLBACK, why, warns=between)
+        if has_source:
             self._default(FALLBACK, ", which is weaker than PAUSE, quotahost's own", warns=True)
 
-    def _validity(self, is_on: bool) -> None:
-        text = self._read(VALIDITY)
-        if text is not None:
-            self._put(VALIDITY, text)
-        elif VALIDITY not in self._given and is_on:
-            self._default(VALIDITY)
-
-    def _client(self) -> None:
-        if CLIENT_ID_PREFIX in self._given:
-            self._note(f"{CLIENT_ID_PREFIX} is not used: the plugins' own clients are named quotahost-NODE")
+    def _note_client(self) -> None:
+        if CLIENT_ID_PREFIX.name in self._given:
+            why = "the plugins' own clients are named quotahost-NODE"
+            self._note(f"{CLIENT_ID_PREFIX.name} is not used: {why}")
         names = sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN))
         if not names:
             return
-        told = f"{ADMIN}* ({', '.join(map(printable, names))})"
+        family = f"{ADMIN}* ({', '.join(map(printable, names))})"
         if "kafka.bootstrap.servers" in self._given:
-            self._note(f"{told} is not used: kafka.bootstrap.servers is set")
+            self._note(f"{family} is not used: kafka.bootstrap.servers is set")
         else:
-            who = f"{_LOG_DIRS} needs none, it asks as this broker itself"
-            self._note(f"{told} is the Kafka client of plugins that need one; {who}")
+            exception = f"{_LOG_DIRS} needs none, it asks as this broker itself"
+            self._note(f"{family} is the Kafka client of plugins that need one; {exception}")
 
     # ---- how ----
 
-    def _read(self, name: str, quiet: bool = False) -> str | None:
-        """Their text in our form; None if it isn't there or is wrong, which is told unless ``quiet``."""
-        if name not in self._given:
-            return None
-        try:
-            return READERS[name](self._given[name].strip())
-        except ValueError as wrong:
-            if not quiet:
-                self._problem(name, str(wrong))
-            return None
-
-    def _put(self, name: str, text: str, why: str = "", warns: bool = False) -> None:
-        """Theirs as ours; where ours is given too, both must mean the same."""
-        ours = _OURS[name]
-        own = self._given.get(ours)
+    def _put(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
+        """Hand on Strimzi's as ours; where ours is given too, both must mean the same."""
+        text, own = self._texts.get(theirs.name), self._given.get(theirs.ours)
+        if text is None:
+            return
         if own is None:
-            self._set(name, ours, text)
-            self._note(f"{name}={self._told(name)} read as {ours}={text}{why}", warns)
-        elif _differ(ours, own, text):
-            self._contradicts(name, ours)
+            self._set(theirs, theirs.ours, text)
+            self._note(f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
+        elif _differ(theirs, own, text):
+            self._contradicts(theirs, theirs.ours)
         else:
-            self._note(f"{name}={self._told(name)} says what {ours}={printable(own)} says")
+            self._note(f"{self._line(theirs)} means the same as {theirs.ours}={printable(own)}")
 
-    def _default(self, name: str, why: str = "", warns: bool = False) -> None:
-        ours = _OURS[name]
-        if ours not in self._given:
-            text = READERS[name](DEFAULTS[name])
-            self._set(name, ours, text)
-            self._note(f"{name} is not set: its default, {DEFAULTS[name]}, read as {ours}={text}{why}", warns)
+    def _default(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
+        """Set Strimzi's default where the file has neither name."""
+        if theirs.name not in self._given and theirs.ours not in self._given:
+            text = theirs.read(theirs.default)
+            self._set(theirs, theirs.ours, text)
+            origin = f"{theirs.name} is not set: its default, {theirs.default}"
+            self._note(f"{origin}, read as {theirs.ours}={text}{why}", warns)
 
-    def _set(self, name: str, ours: str, text: str) -> None:
+    def _set(self, theirs: StrimziProperty, ours: str, text: str) -> None:
         self._made.properties[PREFIX + ours] = text
-        self._made.origins[PREFIX + ours] = PREFIX + name
+        self._made.origins[PREFIX + ours] = PREFIX + theirs.name
 
-    def _contradicts(self, name: str, ours: str) -> None:
-        own = printable(self._given[ours])
-        self._problem(name, f"contradicts {PREFIX}{ours}={own}; keep one of them")
+    def _contradicts(self, theirs: StrimziProperty, ours: str) -> None:
+        own = f"{PREFIX}{ours}={printable(self._given[ours])}"
+        self._problem(theirs, f"contradicts {own}; keep one of them")
 
-    def _problem(self, name: str, wrong: str) -> None:
-        self._made.problems.append(Problem(PREFIX + name, wrong, self._given[name]))
+    def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
+        self._made.problems.append(Problem(PREFIX + theirs.name, wrong, self._given[theirs.name]))
 
     def _note(self, text: str, warns: bool = False) -> None:
         self._made.notes.append(Note(text, warns))
 
-    def _told(self, name: str) -> str:
-        return printable(self._given[name].strip())
+    def _line(self, theirs: StrimziProperty) -> str:
+        """The property as the operator wrote it."""
+        return f"{theirs.name}={printable(self._given[theirs.name].strip())}"
 
 
-def _differ(ours: str, own: str, text: str) -> bool:
-    """Whether they mean different things; a wrong value of ours is told as such elsewhere."""
+def _differ(theirs: StrimziProperty, own: str, text: str) -> bool:
+    """Whether two texts of ours mean different things; a wrong value of ours is reported as ours, by the reader."""
     try:
-        return _PARSERS[ours](own) != _PARSERS[ours](text)
+        return bool(theirs.parse(own) != theirs.parse(text))
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""The factor source ``fixed``: reports the factor that its property says."""
+"""The factor source ``fixed``: reports the factor of its property."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from quotahost.api import Context, QuotaFactorSource
 from quotahost.model import State
 from quotahost.plugins.factor_sources.fixed import Fixed
 from quotahost.settings.broker import Settings
+from quotahost.testing.broker import FakeBroker
+
+NODE = FakeBroker()
 
 
 def settings(**properties: Any) -> Fixed.Section:
@@ -22,7 +25,9 @@ def settings(**properties: Any) -> Fixed.Section:
 
 
 def fixed(**properties: Any) -> Fixed:
-    context = Context("fixed", settings(**properties), Settings(), 1, logging.getLogger("test"))
+    context = Context(
+        "fixed", settings(**properties), Settings(), 1, logging.getLogger("test"), broker=NODE, metrics=NODE
+    )
     return Fixed(context)
 
 

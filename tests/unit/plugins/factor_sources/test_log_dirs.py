@@ -1,4 +1,4 @@
-"""The brokers asked for their log directories: what counts, and what is unknown."""
+"""The factor source ``log-dirs``: the volumes that the brokers report, and what is unknown of the others."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
     assert source.read() is None
     broker.brokers, broker.directories = {1: False, 2: False}, [DIR_1, DIR_2]
     eventually(source.read)
-    told = source.read()
-    assert told is not None
-    assert told.volumes == (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
-    assert told.unknown == ()
+    known = source.read()
+    assert known is not None
+    assert known.volumes == (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
+    assert known.unknown == ()
 
 
 @pytest.mark.parametrize(
@@ -53,27 +53,27 @@ def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
         (LogDir(2, "/d", None, None, "KAFKA_STORAGE_ERROR"), "broker 2, log dir /d: KAFKA_STORAGE_ERROR"),
         (LogDir(2, "", None, None, "TIMED_OUT"), "broker 2, log dir ?: TIMED_OUT"),
         (LogDir(2, "", None, None, ""), "broker 2, log dir ?: no answer"),
-        (LogDir(2, "/d", None, 5, ""), "broker 2, log dir /d: the broker doesn't tell its capacity"),
-        (None, "broker 2 doesn't tell its log dirs"),
+        (LogDir(2, "/d", None, 5, ""), "broker 2, log dir /d: the broker reports no capacity"),
+        (None, "broker 2 doesn't answer for its log dirs"),
     ],
 )
-def test_what_a_broker_does_not_tell_is_unknown_and_the_rest_counts(
+def test_what_a_broker_does_not_report_is_unknown_and_the_rest_is_reported(
     make: Make, directory: LogDir | None, words: str
 ) -> None:
     directories = [DIR_1, directory] if directory else [DIR_1]
     source = make(FakeBroker(brokers={1: False, 2: False}, directories=directories))
     eventually(source.read)
-    told = source.read()
-    assert told is not None
-    assert told.unknown == (words,)
-    assert [volume.broker for volume in told.volumes] == ["1"]
+    known = source.read()
+    assert known is not None
+    assert known.unknown == (words,)
+    assert [volume.broker for volume in known.volumes] == ["1"]
 
 
-def test_a_stopped_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
+def test_a_fenced_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
     broker = FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1])
     source = make(broker)
     eventually(source.read)
-    assert source.read().unknown == ("broker 2 is stopped",)  # type: ignore[union-attr]  # it is known
+    assert source.read().unknown == ("broker 2 is fenced",)  # type: ignore[union-attr]  # it is known
     broker.brokers = {1: False}
     eventually(lambda: source.read().unknown == ())  # type: ignore[union-attr]  # it is known
 
@@ -89,12 +89,12 @@ def test_a_silent_cluster_is_unknown_after_validity_and_logged_once(
     clock.now += 10
     assert source.read().unknown == ()  # type: ignore[union-attr]  # it is known
     clock.now += 1
-    told = source.read()
-    assert told is not None
-    assert told.unknown == (
-        "the cluster has not told its log dirs for more than validity + interval (10.005 s)",
+    known = source.read()
+    assert known is not None
+    assert known.unknown == (
+        "the cluster has not answered for its log dirs for validity + interval (10.005 s)",
     )
-    assert told.volumes == (Volume("1", "/d", 100, 60),), "what was full counts on"
+    assert known.volumes == (Volume("1", "/d", 100, 60),), "the last volumes still hold"
     assert len(caplog.records) == 1
 
 

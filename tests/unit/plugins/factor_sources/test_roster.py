@@ -1,4 +1,4 @@
-"""What is known of each broker, whatever order, delay or clock its snapshots come with."""
+"""The roster knows each broker right, whatever the order, the delay or the clock of its snapshots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quotahost.model import Volume
 from quotahost.plugins.factor_sources import roster as module
-from quotahost.plugins.factor_sources.roster import Known, Roster
+from quotahost.plugins.factor_sources.roster import KnownBroker, Roster
 from quotahost.records.snapshot import Snapshot
 from tests.fakes.plugin_context import Clock
 
@@ -32,22 +32,22 @@ class World:
         if registered:
             self.register(*registered)
 
-    def register(self, *brokers: str, stopped: str = "") -> None:
-        self.roster.register({broker: broker == stopped for broker in brokers})
+    def register(self, *brokers: str, fenced: str = "") -> None:
+        self.roster.register({broker: broker == fenced for broker in brokers})
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds
         self.wall.now += seconds
 
     def publishes(self, broker: str, consumed: int = 0, ahead: float = 0.0, live: bool = True) -> str:
-        """A snapshot of this moment, by the publisher's clock that is ``ahead`` of the true time."""
+        """A snapshot of this moment, by the clock of a publisher that is ``ahead`` of the true time in seconds."""
         true = WALL + self.clock.now - 1000.0
         return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
 
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, KnownBroker]:
         return {each.broker: each for each in self.roster.known(VALIDITY, GRACE, EXPIRY)}
 
-    def of(self, broker: str) -> Known:
+    def of(self, broker: str) -> KnownBroker:
         return self.known()[broker]
 
     def consumed(self, broker: str) -> int | None:
@@ -55,7 +55,7 @@ class World:
         return None if kept is None else kept.volumes[0].consumed
 
 
-def test_a_snapshot_counts_until_it_is_older_than_validity() -> None:
+def test_a_snapshot_is_fresh_until_it_is_older_than_validity() -> None:
     world = World("1")
     assert world.publishes("1", 7) == ""
     world.passes(VALIDITY)
@@ -64,7 +64,7 @@ def test_a_snapshot_counts_until_it_is_older_than_validity() -> None:
     world.passes(1)
     assert world.of("1").snapshot is None
     assert world.of("1").problem == "broker 1: its newest snapshot is older than validity (60 s)"
-    assert not world.of("1").patient
+    assert not world.of("1").awaited
 
 
 def test_the_sentence_of_a_stale_broker_stays_the_same_as_time_goes_by() -> None:
@@ -78,17 +78,17 @@ def test_the_sentence_of_a_stale_broker_stays_the_same_as_time_goes_by() -> None
 
 def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
     world = World("1")
-    assert world.of("1") == Known("1", None, None, "broker 1: no snapshot", patient=True)
+    assert world.of("1") == KnownBroker("1", None, None, "broker 1: no snapshot", awaited=True)
     world.passes(GRACE + 1)
-    assert not world.of("1").patient
+    assert not world.of("1").awaited
 
 
 def test_a_broker_that_joins_later_is_waited_for_from_then_on() -> None:
     world = World("1")
     world.passes(GRACE + 1)
     world.register("1", "2")
-    assert not world.of("1").patient
-    assert world.of("2").patient
+    assert not world.of("1").awaited
+    assert world.of("2").awaited
 
 
 def test_a_broker_with_a_tombstone_is_missing_while_it_is_registered() -> None:
@@ -97,11 +97,11 @@ def test_a_broker_with_a_tombstone_is_missing_while_it_is_registered() -> None:
     world.passes(GRACE + 1)
     world.roster.remove("1")
     assert world.of("1").problem == "broker 1: no snapshot"
-    assert not world.of("1").patient
+    assert not world.of("1").awaited
     world.roster.remove("nobody")
 
 
-def test_an_unregistered_broker_is_missed_no_more_and_a_stranger_never_counts() -> None:
+def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() -> None:
     world = World("1", "2")
     for broker in ("1", "2", "stranger"):
         world.publishes(broker)
@@ -110,28 +110,28 @@ def test_an_unregistered_broker_is_missed_no_more_and_a_stranger_never_counts() 
     assert set(world.known()) == {"1"}
 
 
-def test_until_the_brokers_are_known_all_that_speak_count() -> None:
+def test_until_the_registered_brokers_are_known_all_with_a_snapshot_are_expected() -> None:
     world = World()
     world.publishes("1")
     assert set(world.known()) == {"1"}
 
 
-def test_a_stopped_broker_is_missed_until_it_has_been_silent_for_expiry() -> None:
+def test_a_fenced_broker_is_expected_until_it_has_been_silent_for_expiry() -> None:
     world = World("1")
     world.publishes("1")
-    world.register("1", stopped="1")
+    world.register("1", fenced="1")
     world.passes(EXPIRY)
     assert world.of("1").problem
     world.passes(1)
     assert world.known() == {}
     world.register("1")
-    assert world.of("1").problem, "one that runs is missed however long it is silent"
+    assert world.of("1").problem, "a broker in service is expected however long it is silent"
 
 
-def test_a_stopped_broker_counts_as_it_was_while_its_snapshot_is_fresh() -> None:
+def test_a_fenced_broker_is_as_it_was_while_its_snapshot_is_fresh() -> None:
     world = World("1")
     world.publishes("1", 7)
-    world.register("1", stopped="1")
+    world.register("1", fenced="1")
     assert world.consumed("1") == 7
 
 
@@ -170,13 +170,15 @@ def test_a_jump_of_this_brokers_clock_makes_nothing_stale_or_healthy(jump: float
     world.wall.now += jump
     for second in range(0, 120, 5):
         world.passes(5)
-        assert world.publishes("1", second) == "", "each of them counts at once"
+        assert world.publishes("1", second) == "", "each of them is taken at once"
         assert world.consumed("1") == second
     assert world.of("2").snapshot is None, "it was silent for longer than validity"
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
-def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapshots_count(jump: float) -> None:
+def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapshots_are_taken(
+    jump: float,
+) -> None:
     world = World("1")
     counted: dict[int, int | None] = {}
     for second in range(0, 360, 5):
@@ -186,7 +188,7 @@ def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapsho
         world.passes(5)
     for second, consumed in counted.items():
         assert consumed is not None
-        assert second - consumed < VALIDITY, "nothing older than validity is taken for the state of now"
+        assert second - consumed < VALIDITY, "nothing older than validity passes for the present state"
     assert [counted[s] for s in (235, 355)] == [235, 355]
 
 
@@ -228,10 +230,10 @@ BROKERS = st.sampled_from(["1", "2", "3"])
 
 @given(st.lists(st.tuples(BROKERS, st.integers(0, 29), st.integers(0, 5)), max_size=30), st.data())
 def test_any_order_of_any_snapshots_ends_with_the_newest_of_each_broker(
-    told: list[tuple[str, int, int]], data: st.DataObject
+    published: list[tuple[str, int, int]], data: st.DataObject
 ) -> None:
-    # One time has one content, as the model couldn't tell which of two is meant.
-    unique = [(broker, second, second * 7) for broker, second, _ in told]
+    # Snapshots of one time have one content: of two, the model couldn't know which is kept.
+    unique = [(broker, second, second * 7) for broker, second, _ in published]
     order = data.draw(st.permutations(unique))
     world = World("1", "2", "3")
     for broker, second, consumed in order:
@@ -244,14 +246,14 @@ def test_any_order_of_any_snapshots_ends_with_the_newest_of_each_broker(
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(-2 * HOUR, 2 * HOUR), st.booleans()), max_size=40))
-def test_whatever_the_clocks_do_a_broker_counts_only_within_validity_of_a_word_from_it(
+def test_whatever_the_clocks_do_a_broker_is_fresh_only_within_validity_of_its_last_snapshot(
     steps: list[tuple[float, float, bool]],
 ) -> None:
-    world, heard = World("1"), -1e9
-    for pause, ahead, speaks in steps:
+    world, last = World("1"), -1e9
+    for pause, ahead, publishes in steps:
         world.passes(pause)
-        if speaks:
+        if publishes:
             world.publishes("1", ahead=ahead)
-            heard = world.clock.now
-        if world.clock.now - heard > VALIDITY:
+            last = world.clock.now
+        if world.clock.now - last > VALIDITY:
             assert world.of("1").snapshot is None

@@ -1,4 +1,4 @@
-"""The source ``snapshots``: records of all brokers and this broker's own disks, as one state of the cluster."""
+"""The factor source ``snapshots`` puts the snapshots of all brokers and this broker's own disks together."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from quotahost.api import DiskState
+from quotahost.disks import monitor as disk_monitor
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks
 from quotahost.plugins.factor_sources import snapshots as module
 from quotahost.plugins.factor_sources.snapshots import Snapshots
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context
+from tests.fakes.plugin_context import Clock, context, monitor
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
@@ -27,23 +27,24 @@ class Topic:
     """Stands for the follower of the topic and for the registered brokers."""
 
     def __init__(self, context: Any, *given: Any) -> None:
-        self.tell: Callable[[Mapping[str, bool]], None] = given[0]
+        self.register: Callable[[Mapping[str, bool]], None] = given[0]
         self.answered = False
 
     def close(self) -> None: ...
 
 
 class World:
-    def __init__(self, disks: Disks) -> None:
+    def __init__(self, disks: DiskState) -> None:
         self.clock, self.wall, self.broker, self.disks = Clock(), Clock(WALL), FakeBroker(), disks
-        given = context(self.broker, validity="60s", startup__grace="30s", volumes__period="1h")
-        self.source = Snapshots(given, self.wall, self.clock)
+        given = {"validity": "60s", "startup__grace": "30s", "volumes__period": "1h"}
+        self.context = context(self.broker, clock=self.clock, **given)
+        self.source = Snapshots(self.context, self.wall, self.clock)
 
     def knows(self, *brokers: str) -> None:
         """The topic is read, and the cluster consists of these."""
         self.source.caught_up()
         registered: Any = self.source._registered_brokers
-        registered.tell(dict.fromkeys(brokers, False))
+        registered.register(dict.fromkeys(brokers, False))
         registered.answered = True
 
     def passes(self, seconds: float) -> None:
@@ -59,28 +60,31 @@ class World:
         self.source.record(key, value, live)
 
     def read(self) -> ClusterVolumes:
-        """Once a second, so that the numbers are shown anew, too."""
+        """A second later, so that the metrics are shown again, too."""
         self.passes(1)
         return self.source.read()
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    own = Disks((OWN,))
+    own = DiskState((OWN,))
     monkeypatch.setattr(module, "Follower", Topic)
     monkeypatch.setattr(module, "RegisteredBrokers", Topic)
-    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: own)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
     made = World(own)
     yield made
     made.source.close()
+    monitor(made.context).close()
 
 
-def test_the_own_disks_count_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
-    told = world.read()
-    assert told.volumes == (OWN,)
-    assert told.waiting == "topic __quotahost_snapshots is not read yet"
+def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
+    world: World,
+) -> None:
+    answer = world.read()
+    assert answer.volumes == (OWN,)
+    assert answer.waiting == "topic __quotahost_snapshots is not read yet"
     world.source.caught_up()
-    assert world.read().waiting == "the cluster has not told its brokers yet"
+    assert world.read().waiting == "the cluster has not listed its brokers yet"
     world.knows("1")
     assert world.read() == ClusterVolumes((OWN,))
 
@@ -89,9 +93,9 @@ def test_the_volumes_of_all_brokers_are_one_state_with_the_limits_published_with
     world.knows("1", "2", "3")
     world.publishes("2", 20, hard=HARD)
     world.publishes("3", 30)
-    told = world.read()
-    assert set(told.volumes) == {OWN, Volume("2", "/d", 100, 20, hard=HARD), Volume("3", "/d", 100, 30)}
-    assert told.unknown == ()
+    answer = world.read()
+    assert set(answer.volumes) == {OWN, Volume("2", "/d", 100, 20, hard=HARD), Volume("3", "/d", 100, 30)}
+    assert answer.unknown == ()
 
 
 def test_it_is_the_same_object_as_long_as_nothing_changes_also_while_a_broker_is_missing(
@@ -100,14 +104,14 @@ def test_it_is_the_same_object_as_long_as_nothing_changes_also_while_a_broker_is
     world.knows("1", "2")
     world.publishes("2")
     world.passes(100)
-    told = world.read()
-    assert told.unknown
-    assert world.read() is told
+    answer = world.read()
+    assert answer.unknown
+    assert world.read() is answer
     world.publishes("2")
-    assert world.read() is not told
+    assert world.read() is not answer
 
 
-def test_the_own_disks_are_looked_at_and_not_read_from_the_topic(world: World) -> None:
+def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: World) -> None:
     world.knows("1")
     world.publishes("1", 99)
     assert world.read().volumes == (OWN,)
@@ -116,26 +120,28 @@ def test_the_own_disks_are_looked_at_and_not_read_from_the_topic(world: World) -
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
 
 
-def test_a_stale_or_missing_broker_is_unknown_once_it_is_missed(world: World) -> None:
+def test_a_stale_broker_is_unknown_at_once_and_a_missing_one_after_startup_grace(world: World) -> None:
     world.knows("1", "2", "3")
     world.publishes("2")
     assert world.read().unknown == (), "3 is waited for"
-    world.source._watch._look()
+    monitor(world.context).look()
     world.passes(35)
     assert world.read().unknown == ("broker 3: no snapshot",)
-    world.source._watch._look()
+    monitor(world.context).look()
     world.passes(30)
     assert world.read().unknown == (
         "broker 2: its newest snapshot is older than validity (60 s)", "broker 3: no snapshot",
     )  # fmt: skip
 
 
-def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_count(world: World) -> None:
+def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(
+    world: World,
+) -> None:
     world.knows("1", "2")
     world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
-    told = world.read()
-    assert Volume("2", "/d", 100, 10) in told.volumes
-    assert told.unknown == (
+    answer = world.read()
+    assert Volume("2", "/d", 100, 10) in answer.volumes
+    assert answer.unknown == (
         "broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'",
     )  # fmt: skip
 
@@ -149,7 +155,7 @@ def test_a_tombstone_removes_what_is_known_of_a_broker(world: World) -> None:
     assert world.read().volumes == (OWN,)
 
 
-def test_records_that_are_no_snapshots_are_counted_by_reason_and_change_nothing(world: World) -> None:
+def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", 20)
     before = world.read()
@@ -162,7 +168,7 @@ def test_records_that_are_no_snapshots_are_counted_by_reason_and_change_nothing(
     assert counted == {"json": 2, "schema": 1, "size": 1, "late": 1}
 
 
-def test_strangers_do_not_count_and_are_no_numbers(world: World) -> None:
+def test_brokers_that_are_not_registered_are_neither_reported_nor_shown(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2")
     for number in range(100):
@@ -193,10 +199,10 @@ def test_a_jump_of_this_brokers_clock_changes_nothing(world: World, jump: float)
     before = world.read()
     world.wall.now += jump
     world.passes(50)
-    world.source._watch._look()
+    monitor(world.context).look()
     assert world.read() is before
     world.passes(20)
-    world.source._watch._look()
+    monitor(world.context).look()
     assert world.read().unknown, "nor does it make a silent broker healthy"
 
 

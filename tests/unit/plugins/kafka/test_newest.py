@@ -1,4 +1,4 @@
-"""Which record of the cluster counts, whatever order, run or clock the records come with."""
+"""The newest record is kept, whatever the order, the run or the clock of the records that are read."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def record(run: int, sequence: int, at: float = WALL) -> ClusterRecord:
 
 
 class World:
+    """A reader with its two clocks."""
+
     def __init__(self) -> None:
         self.clock, self.wall = Clock(), Clock(WALL)
         self.newest: Newest[ClusterRecord] = Newest(self.clock, self.wall)
@@ -54,7 +56,7 @@ def test_before_the_first_record_there_is_none_of_any_age(world: World) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1), st.booleans())
-def test_in_whatever_order_they_come_the_highest_run_and_sequence_counts(
+def test_in_whatever_order_they_come_the_highest_run_and_sequence_is_kept(
     orders: list[tuple[int, int]], live: bool
 ) -> None:
     world = World()
@@ -63,15 +65,15 @@ def test_in_whatever_order_they_come_the_highest_run_and_sequence_counts(
     assert world.kept == max(orders)
 
 
-def test_a_late_record_and_one_told_twice_change_nothing_and_make_nothing_fresh(world: World) -> None:
+def test_a_late_record_and_one_published_twice_change_nothing_and_make_nothing_fresh(world: World) -> None:
     world.arrives(1, 5)
     world.passes(50)
-    assert world.arrives(1, 5) == "", "a replayed batch is no news and no trouble"
+    assert world.arrives(1, 5) == "", "a batch that is published again is neither newer nor wrong"
     assert world.arrives(1, 4) == "late"
     assert (world.kept, world.age) == ((1, 5), 50)
 
 
-def test_what_is_read_again_is_not_counted_again(world: World) -> None:
+def test_a_record_that_is_read_again_is_not_refused(world: World) -> None:
     world.arrives(2, 5)
     assert world.arrives(2, 4, live=False) == ""
     assert world.arrives(1, 9, live=False) == ""
@@ -84,7 +86,9 @@ def test_an_older_run_beside_a_fresh_newer_one_is_a_rival(world: World) -> None:
     assert world.kept == (2, 1)
 
 
-def test_once_the_kept_record_is_too_old_the_next_that_arrives_counts_whatever_its_run(world: World) -> None:
+def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(
+    world: World,
+) -> None:
     world.arrives(2, 1)
     world.passes(VALIDITY)
     assert world.arrives(1, 7) == "rival", "it is not too old yet"
@@ -100,10 +104,10 @@ def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again
     world.arrives(2, 1, live=False)
     assert world.kept == (1, 8)
     world.arrives(2, 2)
-    assert world.kept == (2, 2), "but it does when it publishes again"
+    assert world.kept == (2, 2), "but it does when its pipeline publishes again"
 
 
-def test_what_was_there_at_the_start_is_as_old_as_its_own_time_says(world: World) -> None:
+def test_a_record_that_was_there_at_the_start_is_as_old_as_its_own_time_says(world: World) -> None:
     world.newest.take(record(1, 1, WALL - 50), False, VALIDITY)
     assert world.age == 50
     world.newest.take(record(1, 2, WALL + HOUR), False, VALIDITY)
@@ -120,12 +124,12 @@ def test_a_jump_of_this_brokers_clock_changes_no_age(world: World, jump: float) 
     assert world.age == 0
     world.passes(5)
     assert world.arrives(1, 2, live=False) == ""
-    assert world.age == 5, "read again it is what it was"
+    assert world.age == 5, "read again it is as old as before"
     world.arrives(1, 3, live=False)
-    assert world.age <= 5, "and what follows it is not older"
+    assert world.age <= 5, "and the record after it is not older"
 
 
-def test_after_a_tombstone_the_record_is_stale_and_the_next_counts(world: World) -> None:
+def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
     world.arrives(2, 5)
     world.newest.remove()
     assert (world.kept, world.age) == ((2, 5), math.inf)

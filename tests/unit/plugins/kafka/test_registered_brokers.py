@@ -1,4 +1,4 @@
-"""The registered brokers of the cluster, asked again and again."""
+"""The registered brokers of the cluster, for which it is asked again and again."""
 
 from __future__ import annotations
 
@@ -13,46 +13,45 @@ from tests.fakes.plugin_context import context, eventually
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_EVERY", 0.002)
-    monkeypatch.setattr(module, "_AT_FIRST", 0.002)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PERIOD", 0.002)
 
 
-def test_it_tells_of_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -> None:
+def test_it_hands_on_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -> None:
     broker = FakeBroker()
-    told: list[Mapping[str, bool]] = []
-    registered = RegisteredBrokers(context(broker), told.append)
+    answers: list[Mapping[str, bool]] = []
+    registered = RegisteredBrokers(context(broker), answers.append)
     assert not registered.answered
     broker.brokers = {1: False, 2: True}
     eventually(lambda: registered.answered)
-    assert told[0] == {"1": False, "2": True}
+    assert answers[0] == {"1": False, "2": True}
     broker.brokers = {1: False}
-    eventually(lambda: told[-1] == {"1": False})
+    eventually(lambda: answers[-1] == {"1": False})
     registered.close()
 
 
-def test_when_the_cluster_is_silent_the_last_known_stay_and_it_is_logged_once(
+def test_when_the_cluster_is_silent_the_last_answer_holds_and_a_line_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broker = FakeBroker(brokers={1: False})
-    told: list[Mapping[str, bool]] = []
-    registered = RegisteredBrokers(context(broker), told.append)
-    eventually(lambda: told)
+    answers: list[Mapping[str, bool]] = []
+    registered = RegisteredBrokers(context(broker), answers.append)
+    eventually(lambda: answers)
     broker.brokers = TimeoutError("no answer")
     eventually(lambda: caplog.records)
-    so_far = len(told)
+    so_far = len(answers)
     broker.brokers = {1: False, 2: False}
-    eventually(lambda: len(told) > so_far)
+    eventually(lambda: len(answers) > so_far)
     registered.close()
     assert [r.getMessage() for r in caplog.records] == [
-        "the cluster doesn't tell its brokers; the last known stay: no answer"
+        "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
     ]
     assert registered.answered
 
 
-@pytest.mark.parametrize(("grace", "is_told"), [("1ms", True), ("1h", False)])
+@pytest.mark.parametrize(("grace", "is_logged"), [("1ms", True), ("1h", False)])
 def test_that_it_never_answered_is_logged_after_startup_grace(
-    caplog: pytest.LogCaptureFixture, grace: str, is_told: bool
+    caplog: pytest.LogCaptureFixture, grace: str, is_logged: bool
 ) -> None:
     asked = []
 
@@ -64,4 +63,4 @@ def test_that_it_never_answered_is_logged_after_startup_grace(
     registered = RegisteredBrokers(context(Silent(), startup__grace=grace), lambda brokers: None)
     eventually(lambda: len(asked) > 5)
     registered.close()
-    assert bool(caplog.records) is is_told
+    assert bool(caplog.records) is is_logged

@@ -1,4 +1,4 @@
-"""The compacted topic: made with as many replicas as there are brokers, once they are there."""
+"""A compacted topic is created with as many replicas as there are brokers, once they have registered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The replicas of each topic made, in a cluster with two live brokers and no topic."""
+    """The replicas of each topic that is created, in a cluster with two live brokers and no topic."""
     replicas: list[int] = []
 
     def create(topics: list[Any], **_: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def test_it_has_three_replicas_or_as_many_as_there_are_brokers(
     assert made == [replicas]
 
 
-def test_it_is_not_made_of_too_few_while_more_brokers_may_register(made: list[int]) -> None:
+def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(made: list[int]) -> None:
     with pytest.raises(Gathering):
         ensure_compacted({}, "t", 2, True, gathering=True)
     assert made == []

@@ -19,10 +19,12 @@ from quotahost.model import Limit, LimitType, Volume
 from quotahost.plugins.policies import forecast as module
 from quotahost.plugins.policies.forecast import Forecast
 from quotahost.plugins.policies.limits import Limits
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
 
 MB, GB = 10**6, 10**9
 SOFT, HARD, CAPACITY = 800 * GB, 900 * GB, 1000 * GB
+NODE = FakeBroker()
 HORIZON = 600.0
 POLL = 0.25  # seconds between reads
 LAG = 2  # polls until a measurement is seen: 0.5 s
@@ -45,9 +47,8 @@ class Clock:
 
 
 def forecast(clock: Clock, mode: str = "enforce") -> Forecast:
-    context = Context(
-        "forecast", Forecast.Section(), cast("Any", Host(mode=mode)), 1, logging.getLogger("test.forecast")
-    )
+    host = cast("Any", Host(mode=mode))
+    context = Context("forecast", Forecast.Section(), host, 1, LOG, broker=NODE, metrics=NODE)
     return Forecast(context, clock)
 
 
@@ -101,7 +102,7 @@ def alone(one: Disk, minutes: float) -> Disk:
 
 def by_ramp(one: Disk, minutes: float) -> Disk:
     clock = Clock()
-    context = Context("limits", None, cast("Any", Host()), 1, LOG)
+    context = Context("limits", None, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE)
     run(Limits(context), clock, one, minutes=minutes)
     return one
 
@@ -123,8 +124,8 @@ def test_at_a_constant_demand_the_hard_limit_is_never_reached(demand: float) -> 
 @pytest.mark.parametrize("demand", [300 * MB, GB, 2 * GB])
 def test_the_space_left_is_shared_out_over_the_horizon(demand: float) -> None:
     one = alone(Disk(lambda now: demand), minutes=5)
-    growth = (one.history[-1] - one.history[-5]) / (4 * POLL)
-    assert growth == pytest.approx((HARD - one.consumed) / HORIZON, rel=0.02)
+    fill_rate = (one.history[-1] - one.history[-5]) / (4 * POLL)
+    assert fill_rate == pytest.approx((HARD - one.consumed) / HORIZON, rel=0.02)
 
 
 @pytest.mark.parametrize("demand", [50 * MB, 200 * MB, GB, 5 * GB])
@@ -164,7 +165,7 @@ def test_deletions_in_lumps_move_the_factor_less_than_that_of_the_ramp() -> None
     assert max(ours.history) < HARD
 
 
-def test_a_demand_that_doubles_is_throttled_to_the_same_growth() -> None:
+def test_a_demand_that_doubles_is_throttled_to_the_same_fill_rate() -> None:
     one = alone(Disk(lambda now: GB if now < 300 else 2 * GB), minutes=8)
     before, after = one.factors[int(299 / POLL)], one.factors[-1]
     left = [HARD - one.history[int(299 / POLL)], HARD - one.consumed]
@@ -179,13 +180,13 @@ def test_a_volume_slowed_for_anothers_sake_learns_its_own_demand() -> None:
     assert wide.factors[-1] == pytest.approx((HARD - wide.consumed) / HORIZON / (400 * MB), rel=0.1)
 
 
-def test_in_shadow_mode_the_factor_told_is_the_one_it_would_take() -> None:
+def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
     clock, one = Clock(), Disk(lambda now: 200 * MB)
     run(forecast(clock, mode="shadow"), clock, one, minutes=3, enforced=False)
     assert one.factors[-1] == pytest.approx((HARD - one.consumed) / HORIZON / (200 * MB), rel=0.1)
 
 
-def test_growth_that_no_factor_stops_does_not_hold_the_factor_down_once_it_ends() -> None:
+def test_filling_that_no_factor_stops_does_not_hold_the_factor_down_once_it_ends() -> None:
     clock = Clock()
     policy = forecast(clock)
     for minute in range(300):
@@ -253,7 +254,7 @@ def test_what_is_remembered_is_bounded_and_the_rest_gets_the_ramp(monkeypatch: p
         for name in ("/1", "/2", "/3"):
             policy.quota_factor(disk(consumed, name))
         clock.now += 10
-    assert len(policy._trends) == 2
+    assert len(policy._histories) == 2
     assert policy.quota_factor(disk(870 * GB, "/3")) == 0.3
 
 
@@ -292,7 +293,7 @@ def test_whatever_happens_the_factor_is_in_range_and_guarded_close_to_hard(
             assert factor <= ramp(consumed)
 
 
-def test_it_says_that_it_depends_on_the_time() -> None:
+def test_it_declares_that_it_depends_on_the_time() -> None:
     assert (Forecast.depends_on_time, Limits.depends_on_time) == (True, False)
 
 

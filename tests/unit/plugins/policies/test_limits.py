@@ -19,9 +19,12 @@ from quotahost.model import Limit, LimitType, Volume
 from quotahost.plugins.policies import limits as module
 from quotahost.plugins.policies.forecast import Forecast
 from quotahost.plugins.policies.limits import Limits
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
 
 CONSUMED, FREE, PERCENT = LimitType
+NODE = FakeBroker()
+LOG = logging.getLogger("test.limits")
 QUICK = settings(deadline=None)
 
 
@@ -34,7 +37,8 @@ class Host:
 
 
 def policy(soft: Limit | None = None, hard: Limit | None = None) -> Limits:
-    return Limits(Context("limits", None, cast("Any", Host(soft, hard)), 1, logging.getLogger("test.limits")))
+    host = cast("Any", Host(soft, hard))
+    return Limits(Context("limits", None, host, 1, LOG, broker=NODE, metrics=NODE))
 
 
 def used(consumed: int, capacity: int = 20, **limits: Any) -> Volume:
@@ -83,7 +87,9 @@ def test_the_factor_falls_in_proportion_between_soft_and_hard(
     ids=["no limits", "only hard", "only soft", "both in one place", "hard beyond the capacity",
          "soft beyond the capacity", "more free than there is"],
 )  # fmt: skip
-def test_missing_and_odd_limits(soft: Limit | None, hard: Limit | None, factors: list[float]) -> None:
+def test_limits_missing_or_beyond_the_volume(
+    soft: Limit | None, hard: Limit | None, factors: list[float]
+) -> None:
     judge = policy(soft, hard)
     assert [judge.quota_factor(used(consumed)) for consumed in (0, 10, 14, 15, 20)] == factors
 
@@ -98,8 +104,6 @@ def test_whatever_the_limits_the_factor_is_in_range_and_falls(
     judge = policy(soft, hard)
     factor, later = (judge.quota_factor(used(c, capacity)) for c in (consumed, consumed + more))
     assert 0.0 <= later <= factor <= 1.0
-    assert judge.breaches_hard_limit(used(consumed, capacity)) == (factor == 0.0)
-    assert factor == 1.0 or judge.breaches_soft_limit(used(consumed, capacity))
 
 
 @QUICK
@@ -139,22 +143,15 @@ def test_limits_published_with_a_volume_come_before_this_brokers() -> None:
     published = used(12, soft=Limit(CONSUMED, 10), hard=Limit(CONSUMED, 15))
     assert judge.quota_factor(published) == 0.6
     assert judge.quota_factor(replace(published, hard=None)) == 0.0
-    assert (judge.soft_limit, judge.hard_limit) == (Limit(CONSUMED, 1), Limit(CONSUMED, 2))
 
 
 def test_this_brokers_limits_may_change_while_it_runs() -> None:
-    context = Context("limits", None, cast("Any", Host()), 1, logging.getLogger("test.limits"))
+    context = Context("limits", None, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE)
     judge = Limits(context)
     factors = [judge.quota_factor(used(12))]
     context.settings = cast("Any", Host(Limit(CONSUMED, 10), Limit(CONSUMED, 15)))
     factors.append(judge.quota_factor(used(12)))
     assert factors == [1.0, 0.6]
-
-
-def test_breaches_are_told_as_the_proposal_names_them() -> None:
-    judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
-    assert [judge.breaches_soft_limit(used(c)) for c in (10, 11, 15)] == [False, True, True]
-    assert [judge.breaches_hard_limit(used(c)) for c in (10, 14, 15)] == [False, False, True]
 
 
 # ---- limits that contradict each other -------------------------------------------------------------

@@ -28,7 +28,9 @@ from quotahost.model import (
 )
 from quotahost.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.settings.broker import Settings
+from quotahost.testing.broker import FakeBroker
 
+NODE = FakeBroker()
 Name: TypeAlias = str | Default | None
 Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
 Answer: TypeAlias = tuple[tuple[str, str], float | None]  # (tags, limit)
@@ -55,7 +57,9 @@ class Broker:
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
         log = logging.getLogger("test.client-quotas")
-        self.supplier = ClientQuotas(Context("client-quotas", None, Settings(), 1, log, self._note))
+        self.supplier = ClientQuotas(
+            Context("client-quotas", None, Settings(), 1, log, self._note, broker=NODE, metrics=NODE)
+        )
 
     def _note(self, principal: str | None = None, client_id: str | None = None) -> None:
         self.announced.append((principal, client_id))

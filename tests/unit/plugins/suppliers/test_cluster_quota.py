@@ -1,4 +1,4 @@
-"""The supplier ``cluster-quota``: whose quota it gives, and what it announces of shares and brokers."""
+"""The supplier ``cluster-quota``: the quota that it gives, and the changes of shares and brokers that it announces."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
+from quotahost.throttling.sampled_rate import SampledRate
 from tests.fakes.plugin_context import eventually
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
@@ -49,6 +50,7 @@ class World:
             Role.SUPPLIER, ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker
         )
         self.plugin: ClusterQuota = self.host.plugin
+        self.sequence = 0
 
     def rate(self, user: str, client_id: str = "", kind: QuotaType = PRODUCE) -> float | None:
         quota = self.host.quota(user, client_id, kind)
@@ -59,7 +61,8 @@ class World:
     def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
         told = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
         at = datetime.now(UTC)
-        value = encode(Shares(key.decode(), 1, int(at.timestamp() * 1000), at, told, cluster))
+        self.sequence += 1
+        value = encode(Shares(key.decode(), 1, self.sequence, at, told, cluster))
         self.plugin.record(key, value, True)
 
 
@@ -68,9 +71,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "Follower", Idle)
     made = World()
     eventually(lambda: made.broker.number("Shares", "Brokers") == 3)
-    made.plugin._stop.set()  # it looks only when the test does
-    made.plugin._wake.set()
-    made.plugin._thread.join()
+    assert made.plugin._looks
+    made.plugin._looks.close()  # it looks only when the test does
     yield made
     made.host.close()
 
@@ -213,3 +215,20 @@ def test_an_unset_default_is_no_answer_and_an_unlimited_one_is() -> None:
     with pytest.raises(KeyError):
         ClusterRates(ClusterQuotaSettings()).find(key)
     assert ClusterRates(ClusterQuotaSettings.model_validate({"fetch.default": "unlimited"})).find(key) is None
+
+
+def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: World) -> None:
+    kafka, start = SampledRate(samples=11, window_ms=1000), 1_700_000_000_000
+    for second in range(12):
+        kafka.record(1.5e6, start + second * 1000)
+        kafka.record(1.5e6, start + second * 1000 + 999)
+    now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
+    world.host.reconfigure(RATES | {"max.mute": "5s"})
+    world.shares(3.5e6)
+    world.plugin.look()
+    world.broker.usages = [ClientUsage("alice", "app", PRODUCE, kafka.measure(now), 3.5e6, 0.0, 0.0)]
+    world.shares(1e6)
+    world.plugin.look()
+    rate = world.rate("alice", "app")
+    assert rate is not None
+    assert 4.9e3 < kafka.throttle_ms(rate, now) <= 5e3

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from quotahost.model import ClientUsage, QuotaType
-from quotahost.plugins.cluster_quota.demand import Demands, key_of, quota_window
+from quotahost.plugins.cluster_quota.demand import Demands, key_of
 
-WINDOW = 11.0
+WINDOW = 12.0
 
 
 class World:
@@ -60,10 +60,10 @@ def test_who_waits_as_kafka_told_it_to_is_not_silent_until_that_and_a_second_hav
     world: World,
 ) -> None:
     world.look(0)
-    assert world.look(2e6) is None  # (2 - 1) / 1 x 11 s
-    for waited in range(1, 12):
+    assert world.look(2e6) is None  # (2 - 1) / 1 x 12 s
+    for waited in range(1, 13):
         assert world.look(1e5, idle=float(waited), after=1.0) is None
-    assert world.look(1e5, idle=12.1, after=1.1) == 0
+    assert world.look(1e5, idle=13.1, after=1.1) == 0
 
 
 def test_a_limit_that_is_lowered_while_it_is_silent_makes_it_no_less_silent(world: World) -> None:
@@ -96,8 +96,3 @@ def test_who_is_seen_no_more_is_forgotten(world: World) -> None:
     world.look(2e6)
     world.demands.look([], world.now)
     assert world.look(1e5, idle=5) == 0
-
-
-def test_the_window_is_the_brokers() -> None:
-    assert quota_window({}) == 11
-    assert quota_window({"quota.window.num": "3", "quota.window.size.seconds": "2"}) == 6

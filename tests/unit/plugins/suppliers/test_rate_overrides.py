@@ -14,9 +14,11 @@ from quotahost.plugins.suppliers.controller_mutation import ControllerMutation
 from quotahost.plugins.suppliers.overrides import Overrides
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_supplier
 
 PRODUCE, FETCH, MUTATION = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.CONTROLLER_MUTATION
+NODE = FakeBroker()
 ENTRIES = {"overrides": Overrides, "controller-mutation": ControllerMutation}
 KIP_13 = {
     "plugin.overrides.quota.producer.default": "2M",
@@ -38,7 +40,7 @@ def settings(given: dict[str, str], supplier: str) -> Settings:
 
 def built(given: dict[str, str], supplier: str) -> Any:
     return discovery.construct(
-        Role.SUPPLIER, supplier, ENTRIES[supplier], settings(given, supplier), 1
+        Role.SUPPLIER, supplier, ENTRIES[supplier], settings(given, supplier), 1, NODE, NODE
     ).plugin
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError
 
+from quotahost.api import DiskState
+from quotahost.disks import monitor as disk_monitor
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks
 from quotahost.plugins.kafka import publisher as module
 from quotahost.plugins.tasks.publish_volumes import PublishVolumes, is_news
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 SMALL = Volume("1", "/d", 1_000_000, 100_000)
 AT_HALF = Limit(LimitType.CONSUMED_BYTES, 500_000)
@@ -29,13 +29,13 @@ DOWN = KafkaError(KafkaError._MSG_TIMED_OUT)
 class World:
     def __init__(self, kafka: FakeKafka[Snapshot]) -> None:
         self.kafka, self.clock, self.broker = kafka, Clock(), FakeBroker(brokers={1: False, 2: False})
-        given = {"snapshots__period": "5s", "volumes__period": "1h", "startup__grace": "30s"}
-        self.context = context(self.broker, "publish-volumes", **given)
-        self.disks = Disks((SMALL,))
+        self.disks = DiskState((SMALL,))
         self.hangs = False
         self.task: PublishVolumes
 
     def start(self) -> None:
+        given = {"snapshots__period": "5s", "volumes__period": "1h", "startup__grace": "30s"}
+        self.context = context(self.broker, "publish-volumes", clock=self.clock, **given)
         self.task = PublishVolumes(self.context, self.clock)
         self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
         self.context.settings = settings(
@@ -46,11 +46,11 @@ class World:
         """How many records are sent within this time; runs each 250 ms."""
         before = len(self.kafka.sent)
         if consumed is not None:
-            self.disks = Disks((replace(SMALL, consumed=consumed),))
+            self.disks = DiskState((replace(SMALL, consumed=consumed),))
         for _ in range(round(seconds / 0.25)):
             self.clock.now += 0.25
             if not self.hangs:
-                self.task._watch._look()
+                monitor(self.context).look()
             self.task.run()
         return len(self.kafka.sent) - before
 
@@ -65,10 +65,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "ensure_compacted", kafka.ensure)
     monkeypatch.setattr(module, "Producer", kafka.producer)
     made = World(kafka)
-    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: made.disks)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
     made.start()
     yield made
     made.task.close()
+    monitor(made.context).close()
 
 
 def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
@@ -118,13 +119,14 @@ def test_nothing_is_sent_while_a_record_is_under_way_and_what_is_news_follows(wo
 
 def test_offline_log_dirs_are_published_at_once(world: World) -> None:
     world.run()
-    world.disks = Disks((SMALL,), ("/e: Input/output error",))
+    world.disks = DiskState((SMALL,), ("/e: Input/output error",))
     assert world.run() == 1
     assert world.kafka.sent[-1].offline == ("/e: Input/output error",)
 
 
 def test_the_cluster_is_told_as_soon_as_a_log_directory_tells_it(world: World, tmp_path: Path) -> None:
     world.broker.node = {"log.dirs": f"{tmp_path / 'offline'},{tmp_path}"}
+    monitor(world.context).close()
     world.start()
     assert world.run() == 1
     assert world.kafka.sent[-1].cluster == ""

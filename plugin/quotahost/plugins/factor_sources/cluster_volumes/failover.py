@@ -1,99 +1,97 @@
-"""Whose turn it is to answer: the cluster's records, or the second factor source while none come."""
+"""Which of the two answers: the pipeline's record, or the standby source while no record comes.
+
+``ClusterVolumesSource`` asks at each read. The age of the newest record decides, and whether that record is complete:
+a pipeline that is down can't say so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from enum import Enum
 
 from quotahost.api import Context
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What has been heard of the records.
+class Answerer(Enum):
+    """Who answers now."""
 
-    Attributes:
-        age: of the newest record in seconds, None if there is none.
-        answered: the topic has been read, or there is none.
-        patient: the newest record leaves out brokers that are not missed yet.
-    """
+    RECORD = "the record"
+    RECORD_FOR_NOW = "the record, but it is late, so the standby source is built meanwhile"
+    STANDBY = "the standby source"
+    NOBODY = "the record is older than validity, and no standby source is configured"
 
-    age: float | None
-    answered: bool
-    patient: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Whether the records are overdue, whether the second source answers, and whether it must be there for that."""
-
-    overdue: bool
-    by_second: bool
-    second_wanted: bool
+    @property
+    def needs_standby(self) -> bool:
+        """Whether the standby source has to be built and read."""
+        return self in (Answerer.RECORD_FOR_NOW, Answerer.STANDBY)
 
 
-class Turns:
-    """Goes to the second source when records are overdue, and back; says so, counts it and shows who answers.
-
-    Back only to a record that leaves nobody out: a pipeline that has just started may not have heard of all brokers.
-    """
+class Failover:
+    """Switches to the standby source when records are overdue, and back; logs, counts and shows each switch."""
 
     def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """``clock`` monotonic, in seconds."""
         self._context, self._clock, self._started = context, clock, clock()
-        self._second: str | None = None
-        self._by_second = False
+        self._standby: str | None = None
+        self._by_standby = False
         self._count(context.name, 0)
         self._show()
 
-    def now(self, heard: Heard, second: str | None) -> Turn:
-        """Whose turn it is; ``second`` is the second source's name, None if there is to be none."""
+    def decide(self, age: float, topic_read: bool, complete: bool, standby: str | None) -> Answerer:
+        """Who answers now.
+
+        Args:
+            age: of the newest record in seconds, infinite if there is none.
+            topic_read: whether all that was in the topic at the start has been read, or the topic doesn't exist.
+            complete: whether the newest record knows all brokers; only such a record switches back.
+            standby: the standby source's name, None if there is to be none.
+        """
         validity = self._context.settings.validity.total_seconds()
-        overdue = self._silent(heard, validity)
-        fresh = heard.age is not None and heard.age <= validity
-        back = fresh and not heard.patient
-        by_second = second is not None and (overdue or (self._by_second and not back))
-        if second != self._second:
-            self._rename(second)
-        if by_second != self._by_second:
-            self._switch(by_second, heard)
-        wanted = second is not None and (by_second or self._silent(heard, validity / 2))
-        return Turn(overdue, by_second, wanted)
+        overdue = self._silent(age, topic_read, validity)
+        back = age <= validity and complete
+        by_standby = standby is not None and (overdue or (self._by_standby and not back))
+        if standby != self._standby:
+            self._rename(standby)
+        if by_standby != self._by_standby:
+            self._switch(by_standby)
+        if by_standby:
+            return Answerer.STANDBY
+        if overdue:
+            return Answerer.NOBODY
+        late = standby is not None and self._silent(age, topic_read, validity / 2)
+        return Answerer.RECORD_FOR_NOW if late else Answerer.RECORD
 
-    def _silent(self, heard: Heard, seconds: float) -> bool:
-        """Whether no record has come for so long, or none is there; while the topic is read, time is given."""
-        if heard.age is not None and heard.age <= seconds:
-            return False
-        return heard.answered or self._clock() - self._started > seconds
+    def _silent(self, age: float, topic_read: bool, seconds: float) -> bool:
+        """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
+        return age > seconds and (topic_read or self._clock() - self._started > seconds)
 
-    def _switch(self, by_second: bool, heard: Heard) -> None:
-        self._by_second = by_second
-        log, topic = self._context.log, self._context.settings.cluster_volumes_topic
-        if by_second:
-            silence = f"for validity ({self._context.settings.validity.total_seconds():g} s)"
-            since = "ever" if heard.age is None else silence
-            log.warning(
-                "no record of this cluster in %s %s: factor source %s answers", topic, since, self._second
-            )
+    def _switch(self, by_standby: bool) -> None:
+        self._by_standby = by_standby
+        log, settings = self._context.log, self._context.settings
+        if by_standby:
+            silence = f"within validity ({settings.validity.total_seconds():g} s)"
+            text = "no record of this cluster in %s %s: factor source %s answers"
+            log.warning(text, settings.cluster_volumes_topic, silence, self._standby)
         else:
             log.info("factor source %s answers again", self._context.name)
-        self._count((self._second if by_second else None) or self._context.name, 1)
+        self._count((self._standby if by_standby else None) or self._context.name, 1)
         self._show()
 
-    def _rename(self, second: str | None) -> None:
-        if self._second is not None:
-            self._context.broker.forget("FactorSource", self._second)
-        self._second = second
-        if second is not None:
-            self._context.broker.count("FactorSource", second, "Failures", 0)
-            self._count(second, 0)
+    def _rename(self, standby: str | None) -> None:
+        metrics = self._context.metrics
+        if self._standby is not None:
+            metrics.forget("FactorSource", self._standby)
+        self._standby = standby
+        if standby is not None:
+            metrics.count("FactorSource", standby, "Failures", 0)
+            self._count(standby, 0)
         self._show()
 
     def _show(self) -> None:
-        gauge = self._context.broker.gauge
-        gauge("FactorSource", self._context.name, "Answers", float(not self._by_second))
-        if self._second is not None:
-            gauge("FactorSource", self._second, "Answers", float(self._by_second))
+        gauge = self._context.metrics.gauge
+        gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
+        if self._standby is not None:
+            gauge("FactorSource", self._standby, "Answers", float(self._by_standby))
 
     def _count(self, name: str, by: int) -> None:
-        self._context.broker.count("FactorSource", name, "Switches", by)
+        self._context.metrics.count("FactorSource", name, "Switches", by)

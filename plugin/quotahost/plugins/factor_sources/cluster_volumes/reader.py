@@ -1,4 +1,8 @@
-"""Follows the topic of the clusters' volumes and keeps the newest record of this broker's own cluster."""
+"""Follows the topic of the clusters' volumes and keeps the newest record of this broker's own cluster.
+
+The pipeline writes one record for each cluster, with the cluster's id as its key. The follower calls this module on
+its own thread; ``ClusterVolumesSource`` asks on the host thread for the newest record and its age.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,17 @@ from quotahost.plugins.kafka.newest import Newest
 from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.codec import Refused
 
-_SILENCE: Final = 30.0  # seconds without any record after which the topic is read anew; one is due every few
+_SILENCE: Final = (
+    30.0  # seconds without any record after which the topic is read again; one is due every few seconds
+)
+_MOST_LOGGED: Final = 100
 
 
-class ClusterReader:
-    """Reads the whole topic at the start, and follows it; records of other clusters are passed over.
+class RecordReader:
+    """Reads the whole topic at the start and then follows it; records of other clusters are passed over.
 
     Attributes:
-        answered: whether all that was there has been read, or there is no such topic.
+        topic_read: whether all that was in the topic has been read, or the topic doesn't exist.
     """
 
     def __init__(
@@ -29,28 +36,26 @@ class ClusterReader:
         self._newest: Newest[ClusterRecord] = Newest(clock, wall)
         self._key = b""
         self._follower: Follower | None = None
-        self._told: set[str] = set()
-        self.answered = False
+        self._logged: set[str] = set()
+        self.topic_read = False
 
-    def follow(self, cluster: str) -> None:
-        """Begin to read once the cluster's id is known."""
-        if self._follower is None and cluster:
-            self._key = cluster.encode()
-            topic = self._context.settings.cluster_volumes_topic
-            self._follower = Follower(self._context, topic, self, _SILENCE, self.absent)
+    def follow(self, cluster_id: str) -> None:
+        """Begin to read, as soon as the cluster's id is known."""
+        if self._follower is None and cluster_id:
+            self._key = cluster_id.encode()
+            self._follower = Follower(self._context, self._topic, self, _SILENCE, self.absent)
 
     def known(self) -> tuple[ClusterRecord | None, float]:
-        """The newest record and its age in seconds."""
+        """The newest record and its age in seconds; see ``Newest.known``."""
         return self._newest.known()
 
     def waits_for(self) -> str:
-        """What it still waits for, "" for nothing."""
+        """What the reader still waits for, "" for nothing."""
         if self._follower is None:
-            return "the log directories have not told the cluster's id yet"
-        topic = self._context.settings.cluster_volumes_topic
-        if not self.answered:
-            return f"topic {topic} is not read yet"
-        return "" if self._newest.known()[0] else f"topic {topic} holds no record of this cluster yet"
+            return "the cluster's id is not read from the log directories yet"
+        if not self.topic_read:
+            return f"topic {self._topic} is not read yet"
+        return "" if self._newest.known()[0] else f"topic {self._topic} holds no record of this cluster yet"
 
     def close(self) -> None:
         """End the thread and the client."""
@@ -67,53 +72,51 @@ class ClusterReader:
             self._newest.remove()
             return
         try:
-            problem = self._take(decode(key, value), live)
+            reason = self._take(decode(key, value), live)
         except Refused as refused:
-            problem = refused.reason
-            self._once(
-                problem,
-                "a record of %s was refused: %s",
-                self._context.settings.cluster_volumes_topic,
-                refused,
-            )
-        if problem:
-            self._context.broker.count("Refused", problem, "Records")
+            reason = refused.reason
+            self._log_once(reason, "a record of %s was refused: %s", self._topic, refused)
+        if reason:
+            self._context.metrics.count("Refused", reason, "Records")
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
-        if not self.answered:
-            self._context.log.info("topic %s is read", self._context.settings.cluster_volumes_topic)
-        self.answered = True
+        if not self.topic_read:
+            self._context.log.info("topic %s is read", self._topic)
+        self.topic_read = True
 
     def absent(self) -> None:
-        """There is no such topic (yet)."""
-        self.answered = True
+        """The topic doesn't exist (yet)."""
+        self.topic_read = True
+
+    @property
+    def _topic(self) -> str:
+        topic: str = self._context.settings.cluster_volumes_topic
+        return topic
 
     def _take(self, record: ClusterRecord, live: bool) -> str:
+        """Keep the record if it is newer; "" or the reason why it is refused."""
         validity = self._context.settings.validity.total_seconds()
         if _behind(record) > validity:
-            self._once(
-                "behind",
-                "the pipeline is behind: its records tell of a time before validity (%g s)",
-                validity,
-            )
+            text = "the pipeline is behind: the newest snapshot in its records is older than validity (%g s)"
+            self._log_once("behind", text, validity)
             return "behind" if live else ""
-        problem = self._newest.take(record, live, validity)
-        if problem == "rival":
-            what = "two pipelines run for this cluster: records of run %d are passed over, those of a newer run count"
-            self._once(f"run {record.run}", what, record.run)
-        return problem
+        reason = self._newest.take(record, live, validity)
+        if reason == "rival":
+            text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
+            self._log_once(f"run {record.run}", text, record.run)
+        return reason
 
-    def _once(self, what: str, text: str, *values: object) -> None:
-        if what not in self._told and len(self._told) < 100:
-            self._told.add(what)
+    def _log_once(self, what: str, text: str, *values: object) -> None:
+        if what not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(what)
             self._context.log.warning(text, *values)
 
 
 def _behind(record: ClusterRecord) -> float:
-    """How old in seconds the newest snapshot was that it is made of.
+    """The age in seconds of the newest snapshot in the record when the record was made.
 
-    A pipeline that has lost its place reads all snapshots again, and tells meanwhile how the disks once were.
+    A pipeline that has lost its place reads all snapshots again, and meanwhile publishes how the disks once were.
     """
     if not record.reporting or record.newest_snapshot_at is None:
         return 0.0

@@ -1,33 +1,93 @@
-"""The factor source that answers in the place of another one, built while it may be needed."""
+"""The standby factor source: built when it may be needed, read while it is, and closed when it isn't.
+
+Any factor source can stand by. Building and closing one may block on the network, so each happens on a thread of its
+own and the host thread never waits for it. A failure of the standby must not become a failure of ``cluster-volumes``:
+the record may still hold. So a failure is counted and logged, and reported as an unknown state.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from quotahost.api import Broker, Context
+from quotahost.api import Context
 from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Factor
-from quotahost.plugins.factor_sources.cluster_volumes.standby_metrics import SecondBroker
-
-# TODO(merge) The second factor source from its building to its close, both on a thread of their own.
-
+from quotahost.plugins.factor_sources.cluster_volumes.standby_metrics import Counted, StandbyMetrics
 
 _RETRY: Final = 5.0  # seconds between tries to build it
+_CLOSE_WITHIN: Final = 2.0  # seconds
 
 
-class Second:
-    """``factor.source.second``: asked for, it is there some moments later; its failure is news, not an exception."""
+class StandbyInstance:
+    """One standby source from its building to its close, both on a thread of its own.
+
+    Attributes:
+        name: its entry point name.
+        metrics: through which it shows its numbers.
+        loaded: the plugin and its context, None until it is built.
+        error: why it can't be built.
+        ready: whether it has answered at least once without waiting for anything.
+    """
+
+    def __init__(self, context: Context[object], name: str, counted: Counted) -> None:
+        """Build it; ``context`` is that of ``cluster-volumes``."""
+        self._context, self.name = context, name
+        self._properties = context.settings.plugin.get(name, {})
+        self.metrics = StandbyMetrics(context.metrics, counted)
+        self.loaded: LoadedPlugin | None = None
+        self.error: BaseException | None = None
+        self.ready = False
+        self._end = threading.Event()
+        self.thread = context.start_thread(f"{context.name}-standby", self._run)
+
+    def is_for(self, name: str | None) -> bool:
+        """Whether it was built for this name and the ``plugin.NAME.*`` that are in force."""
+        return name == self.name and self._properties == self._context.settings.plugin.get(self.name, {})
+
+    def end(self) -> None:
+        """Let it close itself, and withdraw its numbers at once."""
+        self.metrics.withdraw()
+        self._end.set()
+
+    def read(self) -> ClusterVolumes | Factor:
+        """What the source answers. Raises what the source raises, or why it could not be built."""
+        if self.error:
+            raise self.error
+        if self.loaded is None:
+            return _being_built(self.name)
+        self.loaded.context.settings = self._context.settings
+        answer = self.loaded.plugin.read()
+        if answer is None:
+            return ClusterVolumes((), waiting=f"factor source {self.name} doesn't know")
+        if not isinstance(answer, ClusterVolumes | Factor):
+            raise TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {answer!r}")
+        self.ready = self.ready or isinstance(answer, Factor) or not answer.waiting
+        return answer
+
+    def _run(self) -> None:
+        try:
+            self.loaded = self._context.factor_source(self.name, self.metrics)
+        except BaseException as error:  # SystemExit of a plugin is a failure like any other
+            self.error = error
+            return
+        self._end.wait()
+        if callable(close := getattr(self.loaded.plugin, "close", None)):
+            close()
+
+
+class Standby:
+    """Keeps an instance of ``factor.source.second`` while it is needed."""
 
     def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
         """Nothing is built yet. ``clock`` monotonic, in seconds."""
         self._context, self._clock = context, clock
-        self._broker = SecondBroker(context.broker)
-        self._life: SecondLife | None = None
-        self._ending: list[SecondLife] = []
+        self._counted: Counted = {}
+        self._instance: StandbyInstance | None = None
+        self._closing: list[StandbyInstance] = []
         self._try_at = clock()
-        self._told: set[type[BaseException]] = set()
+        self._logged: set[type[BaseException]] = set()
 
     @property
     def name(self) -> str | None:
@@ -38,127 +98,64 @@ class Second:
     @property
     def ready(self) -> bool:
         """Whether it has answered without waiting for anything since it was built."""
-        return self._life is not None and self._life.ready
+        return self._instance is not None and self._instance.ready
 
-    def want(self, wanted: bool) -> None:
-        """Build it, if it isn't there; or close it. Neither is waited for."""
-        life, name = self._life, self.name
-        if not wanted:
-            self._told.clear()
-        if life and (not wanted or life.name != name or life.own != self._own(name)):
-            self._end(life)
-        if wanted and name and self._life is None and self._clock() >= self._try_at:
-            self._life = SecondLife(self._context, name, self._broker.life())
+    def keep(self, needed: bool) -> None:
+        """Build the source if it is needed and isn't there, else close it; build it anew if its properties changed."""
+        instance, name = self._instance, self.name
+        if not needed:
+            self._logged.clear()
+        if instance and not (needed and instance.is_for(name)):
+            self._end(instance)
+        if needed and name and self._instance is None and self._clock() >= self._try_at:
+            self._instance = StandbyInstance(self._context, name, self._counted)
 
     def read(self, answers: bool) -> ClusterVolumes | Factor:
-        """What it answers; that it is waited for, or that it fails. ``answers``: what it says is what holds."""
-        self._broker.answers = answers
-        life = self._life
-        if life is None:
-            return ClusterVolumes((), (self._fails(self.name),)) if self._told else _waits(self.name)
+        """What the source answers; an unknown state if it fails, a waiting one while it is being built.
+
+        Args:
+            answers: whether the answer decides now, and not the record.
+        """
+        instance = self._instance
+        if instance is None:
+            return self._unknown() if self._logged else _being_built(self.name)
+        instance.metrics.answers = answers
         try:
-            told = self._ask(life)
-        except BaseException as error:  # a plugin's SystemExit is its failure
-            self._failed(life, error)
-            return ClusterVolumes((), (self._fails(life.name),))
-        if self._told and life.built:
-            self._context.log.warning("factor source %s works again", life.name)
-            self._told.clear()
-        return told
+            answer = instance.read()
+        except BaseException as error:  # SystemExit of a plugin is a failure like any other
+            self._failed(instance, error)
+            return self._unknown()
+        if self._logged and instance.loaded:
+            self._context.log.warning("factor source %s works again", instance.name)
+            self._logged.clear()
+        return answer
 
     def close(self) -> None:
-        """Close it and wait for that."""
-        if self._life:
-            self._end(self._life)
-        for life in self._ending:
-            life.join()
+        """Close the source and wait for that for up to two seconds; one that hangs is left behind."""
+        if self._instance:
+            self._end(self._instance)
+        for instance in self._closing:
+            instance.thread.join(_CLOSE_WITHIN)
 
-    def _own(self, name: str | None) -> Any:
-        return self._context.settings.plugin.get(name or "", {})
-
-    def _ask(self, life: SecondLife) -> ClusterVolumes | Factor:
-        if life.error:
-            raise life.error
-        if life.built is None:
-            return _waits(life.name)
-        life.built.context.settings = self._context.settings
-        told = life.built.plugin.read()
-        if told is None:
-            return ClusterVolumes((), waiting=f"factor source {life.name} doesn't know")
-        if not isinstance(told, ClusterVolumes | Factor):
-            raise TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {told!r}")
-        life.ready = life.ready or isinstance(told, Factor) or not told.waiting
-        return told
-
-    def _failed(self, life: SecondLife, error: BaseException) -> None:
-        """Count it, and say it once for each kind until it works; what can't be built is tried again later."""
-        self._context.broker.count("FactorSource", life.name, "Failures")
-        if type(error) not in self._told:
-            self._told.add(type(error))
-            text = "%s; when it should answer, fallback.action holds"
-            self._context.log.error(text, self._fails(life.name), exc_info=error)
-        if life.error:
-            self._end(life)
+    def _failed(self, instance: StandbyInstance, error: BaseException) -> None:
+        """Count the failure and log it once for each kind; a source that can't be built is tried again later."""
+        self._context.metrics.count("FactorSource", instance.name, "Failures")
+        if type(error) not in self._logged:
+            self._logged.add(type(error))
+            text = "the standby factor source %s fails; when it should answer, fallback.action holds"
+            self._context.log.error(text, instance.name, exc_info=error)
+        if instance.error:
+            self._end(instance)
             self._try_at = self._clock() + _RETRY
 
-    def _end(self, life: SecondLife) -> None:
-        self._broker.withdraw()
-        life.end()
-        self._life = None
-        self._ending = [each for each in [*self._ending, life] if each.running]
+    def _end(self, instance: StandbyInstance) -> None:
+        instance.end()
+        self._instance = None
+        self._closing = [each for each in [*self._closing, instance] if each.thread.is_alive()]
 
-    @staticmethod
-    def _fails(name: str | None) -> str:
-        return f"factor source {name}, the second, fails"
+    def _unknown(self) -> ClusterVolumes:
+        return ClusterVolumes((), (f"the standby factor source {self.name} fails",))
 
 
-def _waits(name: str | None) -> ClusterVolumes:
+def _being_built(name: str | None) -> ClusterVolumes:
     return ClusterVolumes((), waiting=f"factor source {name} is being built")
-
-
-_CLOSE_WITHIN: Final = 2.0  # seconds
-
-
-class SecondLife:
-    """Builds the source at once, without holding whoever asks for it.
-
-    Attributes:
-        name: its entry point name.
-        own: its ``plugin.NAME.*``, by which it was built.
-        built: the source, once it is there.
-        error: why it can't be built.
-        ready: whether it has answered without waiting.
-    """
-
-    def __init__(self, context: Context[object], name: str, broker: Broker) -> None:
-        """``context`` is the first source's."""
-        self._context, self.name, self._broker = context, name, broker
-        self.own = context.settings.plugin.get(name or "", {})
-        self.built: LoadedPlugin | None = None
-        self.error: BaseException | None = None
-        self.ready = False
-        self._stop = threading.Event()
-        self._thread = context.start_thread(f"{context.name}-standby", self._run)
-
-    def end(self) -> None:
-        """Let it close itself."""
-        self._stop.set()
-
-    @property
-    def running(self) -> bool:
-        """Whether its thread has not ended yet."""
-        return self._thread.is_alive()
-
-    def join(self) -> None:
-        """Wait two seconds at most until it has; one that hangs is left behind."""
-        self._thread.join(_CLOSE_WITHIN)
-
-    def _run(self) -> None:
-        try:
-            self.built = self._context.factor_source(self.name, self._broker)
-        except BaseException as error:  # sys.exit in a plugin is its failure
-            self.error = error
-            return
-        self._stop.wait()
-        if callable(close := getattr(self.built.plugin, "close", None)):
-            close()

@@ -1,108 +1,70 @@
-"""The broker as the second factor source sees it: what it shows there is shown once."""
+"""The metrics as an instance of the standby source sees them, so that no number is shown or counted twice.
+
+``cluster-volumes`` and its standby source run in one broker and may show the same numbers. And a standby source that
+is built again reads its topic again, with the same refused records. So this module stands between the instance and
+the broker's metrics; :class:`quotahost.plugins.factor_sources.cluster_volumes.standby.StandbyInstance` makes one each.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quotahost.api import Broker
-from quotahost.model import ClientUsage, LogDir
+from quotahost.api import Metrics
 
-_SHOWN_ALREADY: Final = {"Volume", "LogDirs"}  # this broker's disks, which the first source looks at, too
-_OF_WHO_ANSWERS: Final = {"Brokers"}
+#: Counters by type, name and attribute, and the largest value to which any instance has counted them.
+Counted = dict[tuple[str, str, str], float]
+
+_OF_THE_ANSWERER: Final = {"Brokers"}  # cluster-volumes shows these numbers, too, while the record answers
 
 
-class SecondBroker:
-    """Hands everything on but numbers that the first source shows itself, and those that were counted before.
+class StandbyMetrics:
+    """``quotahost.api.Metrics`` for one instance; after ``withdraw`` it passes nothing on.
 
-    A second source that is built again reads the same records again. So of a counter only that is added which goes
-    beyond what any of its lives has counted.
+    Attributes:
+        answers: whether the standby source answers now, so that its numbers of the cluster are the ones to show.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        """``broker`` is the first source's."""
-        self._broker = broker
+    def __init__(self, metrics: Metrics, counted: Counted) -> None:
+        """``metrics`` are the broker's; ``counted`` outlives the instance."""
+        self._metrics, self._most = metrics, counted
         self._lock = threading.Lock()
-        self._counted: dict[tuple[str, str, str], float] = {}
-        self._most: dict[tuple[str, str, str], float] = {}
+        self._counted: Counted = {}
         self._shown: set[tuple[str, str]] = set()
-        self._life = 0
+        self._withdrawn = False
         self.answers = False
 
-    def life(self) -> Broker:
-        """The broker for a source that is built now; what earlier ones show is withdrawn."""
-        self.withdraw()
-        return _Life(self, self._broker, self._life)
-
-    def withdraw(self) -> None:
-        """Forget what the last life shows, and let it show nothing more."""
-        with self._lock:
-            self._life += 1
-            self._counted.clear()
-            for type, name in self._shown:
-                self._broker.forget(type, name)
-            self._shown.clear()
-
-    def gauge(self, life: int, type: str, name: str, attribute: str, value: float) -> None:
-        """A number of that life."""
-        with self._lock:
-            if life != self._life or type in _SHOWN_ALREADY or (type in _OF_WHO_ANSWERS and not self.answers):
-                return
-            if type not in _OF_WHO_ANSWERS:
-                self._shown.add((type, name))
-            self._broker.gauge(type, name, attribute, value)
-
-    def count(self, life: int, key: tuple[str, str, str], by: float) -> None:
-        """That life has counted."""
-        with self._lock:
-            if life != self._life:
-                return
-            self._counted[key] = now = self._counted.get(key, 0.0) + by
-            before, self._most[key] = self._most.get(key, 0.0), max(now, self._most.get(key, 0.0))
-            if now > before or not by:
-                self._broker.count(*key, now - before if by else 0.0)
-
-    def forget(self, life: int, type: str, name: str) -> None:
-        """That life shows these numbers no more."""
-        with self._lock:
-            if life == self._life and (type, name) in self._shown:
-                self._shown.discard((type, name))
-                self._broker.forget(type, name)
-
-
-class _Life:
-    """A ``quotahost.api.Broker`` for one source from its building to its close."""
-
-    def __init__(self, shown: SecondBroker, broker: Broker, life: int) -> None:
-        self._shown, self._broker, self._life = shown, broker, life
-
-    def usage(self, most: int) -> list[ClientUsage]:
-        return self._broker.usage(most)
-
-    def properties(self) -> Mapping[str, str]:
-        return self._broker.properties()
-
-    def client_config(self) -> dict[str, str]:
-        return self._broker.client_config()
-
-    def registered(self) -> dict[int, bool]:
-        return self._broker.registered()
-
-    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        return self._broker.log_dirs(brokers)
-
-    def offline_log_dirs(self) -> tuple[str, ...]:
-        return self._broker.offline_log_dirs()
-
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self._shown.gauge(self._life, type, name, attribute, value)
+        """See ``quotahost.api.Metrics``."""
+        with self._lock:
+            if self._withdrawn or (type in _OF_THE_ANSWERER and not self.answers):
+                return
+            if type not in _OF_THE_ANSWERER:
+                self._shown.add((type, name))
+            self._metrics.gauge(type, name, attribute, value)
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self._shown.count(self._life, (type, name, attribute), by)
+        """See ``quotahost.api.Metrics``; adds only what goes beyond the count of any earlier instance."""
+        key = type, name, attribute
+        with self._lock:
+            if self._withdrawn:
+                return
+            self._counted[key] = now = self._counted.get(key, 0.0) + by
+            most = self._most.get(key, 0.0)
+            self._most[key] = max(now, most)
+            if now > most or not by:
+                self._metrics.count(*key, now - most if by else 0.0)
 
     def forget(self, type: str, name: str) -> None:
-        self._shown.forget(self._life, type, name)
+        """See ``quotahost.api.Metrics``."""
+        with self._lock:
+            if not self._withdrawn and (type, name) in self._shown:
+                self._shown.discard((type, name))
+                self._metrics.forget(type, name)
 
-    def thread_ends(self) -> None:
-        self._broker.thread_ends()
+    def withdraw(self) -> None:
+        """Forget what the instance shows; it ends, but a thread of it may still show numbers."""
+        with self._lock:
+            self._withdrawn = True
+            for type, name in self._shown:
+                self._metrics.forget(type, name)

@@ -1,134 +1,158 @@
-"""From a cluster's record to its volumes and what is unknown of them, as one of its brokers sees it."""
+"""What one broker makes of its cluster's record: the volumes that matter to it, and what is unknown.
+
+The record is the same for all brokers. This module adds what this broker knows better: which brokers are registered,
+which disks are its own, and for how long something has been unknown. ``ClusterVolumesSource`` asks at each read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.text import printable
 
+_Brokers = Mapping[str, bool]
+"""Brokers by id, and whether each is fenced."""
+
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a record tells: volumes, what is unknown, and how many of the other brokers are stale and missing.
+class ClusterView:
+    """The cluster without this broker's own disks.
 
-    ``patient`` while something is unknown that isn't missed yet.
+    Attributes:
+        volumes: of the other brokers.
+        unknown: a sentence for each thing that is unknown.
+        complete: False while something is missing for which the broker still waits, and which isn't unknown yet.
+        stale: number of the other brokers whose newest snapshot is older than ``validity``.
+        missing: number of the other brokers of which there is no snapshot.
     """
 
-    volumes: tuple[Volume, ...]
-    unknown: tuple[str, ...]
-    patient: bool
-    stale: int
-    missing: int
+    volumes: tuple[Volume, ...] = ()
+    unknown: tuple[str, ...] = ()
+    complete: bool = True
+    stale: int = 0
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Lack:
-    """Something unknown: the sentence, whether it is waited for at first, whether its broker is stopped.
+class _Gap:
+    """Something that the record doesn't know.
 
-    ``key`` is by what it is known again, "" for the sentence; ``number`` is how many brokers it is about.
+    Attributes:
+        text: says what, for an operator.
+        awaited: whether it is waited for, for ``startup.grace``, before it is unknown.
+        fenced: whether its broker is fenced; after ``snapshots.expiry`` such a gap is ignored.
+        key: identifies the gap from record to record if ``text``, which may contain a number, doesn't.
+        brokers: the number of brokers that it is about.
     """
 
     text: str
     awaited: bool = False
-    stopped: bool = False
+    fenced: bool = False
     key: str = ""
-    number: int = 1
+    brokers: int = 1
 
     @property
     def id(self) -> str:
-        """By what it is known again."""
+        """Identifies the gap from record to record."""
         return self.key or self.text
 
 
 class ClusterState:
-    """Applies to records what this broker knows: its own id, who is registered, how long something has been unknown.
+    """Holds which brokers are registered, since when each gap has been there, and the last complete view.
 
-    This broker's own part is left to whoever looks at its disks. Unregistered brokers don't count, and one that is
-    stopped and was silent for ``snapshots.expiry`` counts no more. What a list of the record was too short for counts
-    as unknown.
+    Brokers that aren't registered are ignored. If the record truncates a list, the omitted entries are unknown.
     """
 
     def __init__(self, own: str, clock: Callable[[], float]) -> None:
         """``own`` is this broker's id; ``clock`` monotonic, in seconds."""
         self._own, self._clock = own, clock
-        self._registered: Mapping[str, bool] | None = None
+        self._registered: _Brokers | None = None
         self._since: dict[str, float] = {}
+        self._complete = ClusterView()
 
-    def register(self, brokers: Mapping[str, bool]) -> None:
-        """The brokers of the cluster, and whether each is fenced (stopped), are these now; any thread may call."""
+    def register(self, brokers: _Brokers) -> None:
+        """These are the registered brokers now, and whether each is fenced. Any thread may call."""
         self._registered = dict(brokers)
 
-    def of(self, record: ClusterRecord, grace: float, expiry: float) -> Told:
-        """What it tells now; ``startup.grace`` and ``snapshots.expiry`` in seconds."""
+    def view(self, record: ClusterRecord | None, grace: float, expiry: float) -> ClusterView:
+        """What the record says now; ``startup.grace`` and ``snapshots.expiry`` in seconds."""
+        if record is None:
+            return ClusterView()
         registered, now = self._registered, self._clock()
-        parts = (_stale(record, self._counts), _missing(record, self._counts), _offline(record, self._counts))
-        stale, missing, *rest = map(list, (*parts, _strangers(record, registered)))
-        everything = [*stale, *missing, *(lack for part in rest for lack in part)]
-        self._since = {lack.id: self._since.get(lack.id, now) for lack in everything}
-
-        def holds(lack: _Lack) -> bool:
-            return not (lack.stopped and now - self._since[lack.id] > expiry)
-
-        def is_awaited(lack: _Lack) -> bool:
-            return lack.awaited and now - self._since[lack.id] <= grace
-
-        lacks = [lack for lack in everything if holds(lack)]
-        return Told(
-            tuple(self._volumes(record)),
-            tuple(lack.text for lack in lacks if not is_awaited(lack)),
-            any(map(is_awaited, lacks)),
-            sum(lack.number for lack in stale if holds(lack)),
-            sum(lack.number for lack in missing if holds(lack)),
+        expected = _named(record) if registered is None else registered
+        others = {broker: fenced for broker, fenced in expected.items() if broker != self._own}
+        stale, missing = list(_stale(record, others)), list(_missing(record, others))
+        gaps = [*stale, *missing, *_offline(record, others), *_strangers(record, registered)]
+        self._since = {gap.id: self._since.get(gap.id, now) for gap in gaps}
+        expired = {gap.id for gap in gaps if gap.fenced and now - self._since[gap.id] > expiry}
+        awaited = {gap.id for gap in gaps if gap.awaited and now - self._since[gap.id] <= grace} - expired
+        view = ClusterView(
+            tuple(_volumes(record, others)),
+            tuple(gap.text for gap in gaps if gap.id not in expired | awaited),
+            not awaited,
+            sum(gap.brokers for gap in stale if gap.id not in expired),
+            sum(gap.brokers for gap in missing if gap.id not in expired),
         )
+        return self._completed(view)
 
-    def _counts(self, broker: str) -> bool | None:
-        """None for a broker that doesn't count here; else whether it is stopped."""
-        if broker == self._own:
-            return None
-        return False if self._registered is None else self._registered.get(broker)
-
-    def _volumes(self, record: ClusterRecord) -> Iterator[Volume]:
-        listed = record.volumes
-        whole = len({(volume.broker, volume.name) for volume in listed}) >= record.volume_count
-        for volume in listed:
-            # One that doesn't count itself may have taken the place of others that are not fuller: it stands for them.
-            if not whole or self._counts(volume.broker) is not None:
-                yield volume
+    def _completed(self, view: ClusterView) -> ClusterView:
+        """While brokers are left out of which a snapshot is still awaited, their last volumes hold."""
+        if view.complete:
+            self._complete = view
+            return view
+        listed = {(volume.broker, volume.name) for volume in view.volumes}
+        last = (v for v in self._complete.volumes if (v.broker, v.name) not in listed)
+        return replace(view, volumes=(*view.volumes, *last))
 
 
-_Counts = Callable[[str], bool | None]
+def _named(record: ClusterRecord) -> _Brokers:
+    """All brokers that the record names, which are expected until it is known which are registered."""
+    of_volumes = (volume.broker for volume in record.volumes)
+    of_dirs = (each.broker for each in record.offline_dirs)
+    return dict.fromkeys((*of_volumes, *of_dirs, *record.stale_brokers, *record.missing_brokers), False)
 
 
-def _stale(record: ClusterRecord, counts: _Counts) -> Iterator[_Lack]:
+def _volumes(record: ClusterRecord, others: _Brokers) -> Iterator[Volume]:
+    listed = record.volumes
+    whole = len({(volume.broker, volume.name) for volume in listed}) >= record.volume_count
+    for volume in listed:
+        # In a truncated list a volume of this broker or a stranger stays: it may have taken the place of others that
+        # are not fuller, and so it stands for them.
+        if not whole or volume.broker in others:
+            yield volume
+
+
+def _stale(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for broker in record.stale_brokers:
-        if (stopped := counts(broker)) is not None:
-            yield _Lack(f"broker {printable(broker)}: its newest snapshot is stale", stopped=stopped)
+        if broker in others:
+            yield _Gap(f"broker {printable(broker)}: its newest snapshot is stale", fenced=others[broker])
     if (more := record.stale - len(record.stale_brokers)) > 0:
-        yield _Lack(f"{more} more brokers with stale snapshots", number=more)
+        yield _Gap(f"{more} more brokers with stale snapshots", brokers=more)
 
 
-def _missing(record: ClusterRecord, counts: _Counts) -> Iterator[_Lack]:
+def _missing(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for broker in record.missing_brokers:
-        if (stopped := counts(broker)) is not None:
-            yield _Lack(f"broker {printable(broker)}: no snapshot", awaited=True, stopped=stopped)
+        if broker in others:
+            yield _Gap(f"broker {printable(broker)}: no snapshot", awaited=True, fenced=others[broker])
     if (more := record.missing - len(record.missing_brokers)) > 0:
-        yield _Lack(f"{more} more brokers without a snapshot", awaited=True, key="missing", number=more)
+        yield _Gap(f"{more} more brokers without a snapshot", awaited=True, key="missing", brokers=more)
 
 
-def _offline(record: ClusterRecord, counts: _Counts) -> Iterator[_Lack]:
+def _offline(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for each in record.offline_dirs:
-        if counts(each.broker) is not None:
-            yield _Lack(f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}")
+        if each.broker in others:
+            yield _Gap(f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}")
     if (more := record.offline - len(record.offline_dirs)) > 0:
-        yield _Lack(f"{more} more log dirs that are offline")
+        yield _Gap(f"{more} more log dirs that are offline")
 
 
-def _strangers(record: ClusterRecord, registered: Mapping[str, bool] | None) -> Iterator[_Lack]:
-    running = sum(1 for fenced in (registered or {}).values() if not fenced)
+def _strangers(record: ClusterRecord, registered: _Brokers | None) -> Iterator[_Gap]:
+    """Brokers that are in service, and of which the pipeline doesn't know."""
+    in_service = sum(1 for fenced in (registered or {}).values() if not fenced)
     known = record.reporting + record.stale + record.missing
-    if running > known:
-        text = f"{running} brokers run, but the pipeline knows only {known}"
-        yield _Lack(text, awaited=True, key="strangers")
+    if in_service > known:
+        text = f"{in_service} brokers run, but the pipeline knows only {known}"
+        yield _Gap(text, awaited=True, key="strangers")

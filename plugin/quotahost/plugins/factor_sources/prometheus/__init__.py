@@ -1,4 +1,5 @@
-"""The factor source ``prometheus``: two PromQL queries, asked on a thread of their own, become volumes.
+"""The factor source ``prometheus``: the volumes of the cluster as a Prometheus server knows them.
 
-``source`` is the plugin; ``http`` and ``promql`` ask the server, ``volumes`` turns its answers into volumes.
+``source`` is the plugin, ``settings`` its properties. It asks two PromQL queries (``promql``, over ``http``) and turns
+the two answers into volumes (``volumes``). Private to ``quotahost.plugins``.
 """

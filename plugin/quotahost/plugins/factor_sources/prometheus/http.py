@@ -1,4 +1,9 @@
-"""HTTP requests whose whole duration and answer are bounded, and that another thread can end."""
+"""HTTP requests whose whole duration and size are bounded, and which another thread can end.
+
+The timeout of a socket, and so that of every HTTP library, bounds each single wait: a server that sends a byte now
+and then holds its client for ever. Here a timer bounds the whole, redirects included, by shutting the socket down.
+``promql`` asks its queries through this module.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +17,22 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from quotahost.errors import QuotahostError
+
 MAX_BYTES: Final = 16 * 1024 * 1024
 
 
-class Aborted(Exception):
-    """The time was over, or :meth:`Exchange.abort` was called."""
+class Aborted(QuotahostError):
+    """The time was over, or :meth:`HttpClient.abort` was called."""
 
 
-class TooLarge(OSError):
-    """The answer is larger than is read."""
+class TooLarge(QuotahostError, OSError):
+    """The answer is larger than 16 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer in full."""
+    """A complete answer."""
 
     status: int
     reason: str
@@ -34,67 +41,68 @@ class Response:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Opens its socket by way of the exchange, so that this can end it."""
+    """Lets the client open the socket, so that the client can shut it down."""
 
-    def __init__(self, exchange: Exchange, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, client: HttpClient, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         super().__init__(host, port)
-        self._exchange, self._tls = exchange, tls
+        self._client, self._tls = client, tls
 
     def connect(self) -> None:
-        self.sock = self._exchange.open(self.host, self.port)
+        self.sock = self._client.open(self.host, self.port)
         if self._tls is not None:
             self.sock = self._tls.wrap_socket(self.sock, server_hostname=self.host)
 
 
-class Exchange:
-    """One request at a time. A socket's timeout bounds each wait alone, so a timer bounds them all."""
+class HttpClient:
+    """Makes one request at a time."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
+        """``tls`` holds the certificates to trust for https."""
         self._tls = tls
         self._lock = threading.Lock()
-        self._ended = self._for_good = False
+        self._aborted = self._for_good = False
         self._handle: socket.socket | None = None
         self._timeout = 0.0
 
     @contextmanager
     def limited(self, timeout: float) -> Iterator[None]:
-        """All inside must be done within so many seconds.
+        """Abort what is done inside unless it ends within ``timeout`` seconds.
 
         Raises:
-            Aborted: it wasn't, or was aborted; whatever else it ended in.
+            Aborted: it was aborted, whatever exception it ended with.
         """
         self._timeout = timeout
         with self._lock:
-            self._ended = self._for_good
+            self._aborted = self._for_good
         timer = threading.Timer(timeout, self.abort)
         timer.daemon = True
         timer.start()
         try:
             yield
         except Exception:
-            if not self._ended:
+            if not self._aborted:
                 raise
         finally:
             timer.cancel()
             timer.join()
             self._forget()
-        if self._ended:
+        if self._aborted:
             raise Aborted
 
     def abort(self, for_good: bool = False) -> None:
-        """End what is under way, and if ``for_good`` all that comes."""
+        """End the request under way, and if ``for_good`` all later ones. Any thread may call."""
         with self._lock:
-            self._ended, self._for_good = True, self._for_good or for_good
+            self._aborted, self._for_good = True, self._for_good or for_good
             if self._handle is not None:
                 with suppress(OSError):
                     self._handle.shutdown(socket.SHUT_RDWR)
 
     def open(self, host: str, port: int) -> socket.socket:
-        """A connected socket that :meth:`abort` ends."""
+        """A connected socket that :meth:`abort` shuts down."""
         connected = socket.create_connection((host, port), self._timeout)
         self._forget()
         with self._lock:
-            if self._ended:
+            if self._aborted:
                 connected.close()
                 raise Aborted
             # A duplicate, since TLS takes the socket itself away; shutting down either ends both.
@@ -105,8 +113,8 @@ class Exchange:
         """POST a form.
 
         Raises:
-            OSError, http.client.HTTPException, ValueError: no answer, or none of HTTP's.
-            TooLarge: it is larger than 16 MiB.
+            OSError, http.client.HTTPException, ValueError: there is no answer, or it is not HTTP.
+            TooLarge: the answer is larger than 16 MiB.
         """
         parts = urlsplit(url)
         secure = parts.scheme == "https"
@@ -117,8 +125,10 @@ class Exchange:
         try:
             connection.request("POST", target, body, {**form, **headers})
             with connection.getresponse() as answer:
-                location = answer.headers.get("Location", "")
-                return Response(answer.status, answer.reason, location, _body(answer))
+                content = answer.read(MAX_BYTES + 1)
+                if len(content) > MAX_BYTES:
+                    raise TooLarge(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
+                return Response(answer.status, answer.reason, answer.headers.get("Location", ""), content)
         finally:
             connection.close()
 
@@ -127,10 +137,3 @@ class Exchange:
             if self._handle is not None:
                 self._handle.close()
                 self._handle = None
-
-
-def _body(answer: http.client.HTTPResponse) -> bytes:
-    body = answer.read(MAX_BYTES + 1)
-    if len(body) > MAX_BYTES:
-        raise TooLarge(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
-    return body

@@ -1,6 +1,8 @@
-"""PromQL instant queries over HTTP: bounded in time and size, and abortable from another thread.
+"""PromQL instant queries by Prometheus' HTTP API (``/api/v1/query``), bounded in time and size.
 
-The source of the rules is Prometheus' HTTP API, ``/api/v1/query``.
+The answer is read by hand and not by a schema, because each way in which a query or its answer can be wrong has a
+sentence of its own that says what to change. Credentials go to the configured server only, and into no message.
+``source`` asks; ``volumes`` turns two answers into volumes.
 """
 
 from __future__ import annotations
@@ -14,21 +16,22 @@ from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from quotahost.plugins.factor_sources.prometheus.http import Aborted, Exchange, Response
+from quotahost.errors import QuotahostError
+from quotahost.plugins.factor_sources.prometheus.http import Aborted, HttpClient, Response
 from quotahost.text import redact
 
 MAX_SERIES: Final = 100_000
 MAX_REDIRECTS: Final = 5
-_MAX_TEXT: Final = 200  # characters of a server's own words that are told
+_MAX_TEXT: Final = 200  # characters that are quoted of a server's own words
 
 
-class QueryFailed(Exception):
-    """The query has no usable answer. The message says why, in one line and without secrets."""
+class QueryFailed(QuotahostError):
+    """The query has no usable answer; the message says why, in one line and without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One element of an instant vector; the value is NaN where the server gave no number."""
+    """One element of an instant vector; its value is NaN where the server gave no number."""
 
     labels: Mapping[str, str]
     value: float
@@ -36,7 +39,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An instant vector, and what the server warned of."""
+    """An instant vector, and the server's warnings."""
 
     series: tuple[Series, ...]
     warnings: tuple[str, ...]
@@ -44,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A bearer token, or a name and a password; none by default."""
+    """A bearer token, or a user name and a password; nothing by default."""
 
     token: str = ""
     username: str = ""
@@ -55,7 +58,7 @@ class Credentials:
         return f"Bearer {self.token}" if self.token else f"Basic {self._basic()}" if self.username else ""
 
     def hide(self, text: str) -> str:
-        """The text without any of them."""
+        """The text with all credentials replaced by ``***``."""
         return redact(text, [self.token, self.password, self._basic() if self.username else ""])
 
     def _basic(self) -> str:
@@ -63,61 +66,65 @@ class Credentials:
 
 
 class PromQL:
-    """Asks one Prometheus server. One query at a time; :meth:`abort` comes from any thread.
+    """Asks one Prometheus server, one query at a time.
 
-    No proxy of the process' environment is used: where credentials go is in the properties alone.
+    It uses no proxy of the process' environment: the properties alone decide where credentials go.
     """
 
     def __init__(
         self, url: str, timeout: float, credentials: Credentials | None = None, ca: str | None = None
     ) -> None:
-        """``timeout`` in seconds, for a query with all its redirects; ``ca`` a PEM file.
+        """Connect to nothing yet.
+
+        Args:
+            url: the server's base URL.
+            timeout: in seconds, for a query with all its redirects.
+            credentials: to send with each query.
+            ca: a PEM file with the certificates to trust instead of the system's.
 
         Raises:
-            OSError: the file can't be read, or holds no certificate.
+            OSError: the file can't be read, or contains no certificate.
         """
         self._url, self._timeout = url.rstrip("/") + "/api/v1/query", timeout
         self._credentials = credentials or Credentials()
-        # The system's certificates take long to load, so they are loaded once.
-        self._tls = ssl.create_default_context(cafile=ca)
-        self._exchange = Exchange(self._tls)
+        # Once for all queries: the system's certificates take long to load.
+        self._http = HttpClient(ssl.create_default_context(cafile=ca))
 
     def query(self, expression: str) -> Answer:
         """The answer to an instant query, evaluated at the server's present time.
 
         Raises:
-            QueryFailed: there is no usable one.
+            QueryFailed: there is no usable answer.
         """
+        body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
         try:
-            answer = _answer(self._exchange_until(expression))
+            with self._http.limited(self._timeout):
+                response = self._post(body)
+            answer = _answer(response)
         except QueryFailed as error:
-            raise self._told(str(error)) from None
+            raise self._failed(str(error)) from None
         except (Aborted, TimeoutError):
-            raise self._told(f"no whole answer within {self._timeout:g} s") from None
+            raise self._failed(f"no whole answer within {self._timeout:g} s") from None
         except (OSError, HTTPException, ValueError) as error:
-            raise self._told(f"{type(error).__name__}: {error}") from None
+            raise self._failed(f"{type(error).__name__}: {error}") from None
         return replace(answer, warnings=tuple(map(self._clean, answer.warnings)))
 
     def abort(self) -> None:
-        """End the query under way, if any, and all later ones."""
-        self._exchange.abort(for_good=True)
+        """End the query under way, if any, and all later ones. Any thread may call."""
+        self._http.abort(for_good=True)
 
     def _clean(self, text: str) -> str:
-        """Without secrets first, since half of one that is cut off would not be found."""
+        # Secrets are hidden before the text is cut off: half a secret would not be found.
         return shorten(self._credentials.hide(text))
 
-    def _told(self, text: str) -> QueryFailed:
+    def _failed(self, text: str) -> QueryFailed:
         return QueryFailed(self._clean(text))
 
-    def _exchange_until(self, expression: str) -> Response:
-        body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
-        with self._exchange.limited(self._timeout):
-            return self._follow(body)
-
-    def _follow(self, body: str) -> Response:
+    def _post(self, body: str) -> Response:
+        """The first response that is no redirect."""
         url = self._url
         for _ in range(MAX_REDIRECTS + 1):
-            response = self._exchange.post(url, body, self._headers(url))
+            response = self._http.post(url, body, self._headers(url))
             if response.status not in (301, 302, 303, 307, 308):
                 return response
             url = urljoin(url, response.location)
@@ -145,21 +152,21 @@ def _origin(url: str) -> tuple[str, str | None, int]:
 
 
 def _answer(response: Response) -> Answer:
-    """What the API's JSON says; errors come as JSON, too, with another status."""
     try:
-        told = json.loads(response.body)
+        reply = json.loads(response.body)
     except (ValueError, RecursionError):
-        told = None
-    if isinstance(told, dict) and told.get("status") == "error":
-        raise QueryFailed(f"the server says {told.get('errorType')}: {told.get('error')}")
+        reply = None
+    # The API reports errors as JSON, too, with another HTTP status.
+    if isinstance(reply, dict) and reply.get("status") == "error":
+        raise QueryFailed(f"the server says {reply.get('errorType')}: {reply.get('error')}")
     if response.status != 200:
         raise QueryFailed(f"HTTP status {response.status} {response.reason}".rstrip())
-    if not isinstance(told, dict) or told.get("status") != "success":
+    if not isinstance(reply, dict) or reply.get("status") != "success":
         raise QueryFailed("the answer is not the JSON of a Prometheus server")
-    warnings = told.get("warnings") or ()
+    warnings = reply.get("warnings") or ()
     if not isinstance(warnings, list | tuple):
         raise QueryFailed("the answer has warnings that are no list")
-    return Answer(_vector(told.get("data")), tuple(map(str, warnings)))
+    return Answer(_vector(reply.get("data")), tuple(map(str, warnings)))
 
 
 def _vector(data: Any) -> tuple[Series, ...]:
@@ -174,13 +181,13 @@ def _vector(data: Any) -> tuple[Series, ...]:
     return tuple(map(_series, result))
 
 
-def _series(told: Any) -> Series:
-    labels = told.get("metric") if isinstance(told, dict) else None
+def _series(element: Any) -> Series:
+    labels = element.get("metric") if isinstance(element, dict) else None
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise QueryFailed("the answer has a series without labels")
     try:
-        _, text = told["value"]
+        _, text = element["value"]
         value = float(text)
-    except (KeyError, TypeError, ValueError):  # such as a histogram
+    except (KeyError, TypeError, ValueError):  # a histogram has no single value
         value = float("nan")
     return Series(labels, value)

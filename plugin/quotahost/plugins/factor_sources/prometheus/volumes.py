@@ -1,4 +1,8 @@
-"""Two instant vectors to volumes; whatever does not fit together is said to be unknown."""
+"""Turns the answers of two PromQL queries into volumes; whatever doesn't fit together is unknown.
+
+A series that only one query has, or a value that is no number of bytes, may be a full disk. So each gets a sentence in
+``ClusterVolumes.unknown``, for which ``fallback.action`` holds. ``source`` calls this module after both queries.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,26 @@ from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.prometheus.promql import Answer, shorten
 
 MAX_SENTENCES: Final = 20
-_MAX_BYTES: Final = 2.0**63  # as Java's long, in which Kafka reports volumes
+_MAX_BYTES: Final = 2.0**63  # Kafka reports the sizes of volumes as Java's long
 
 Place = tuple[str, str]
-"""Broker and volume, as the labels name them."""
+"""A broker and a volume, by the values of their labels."""
 
 
 class Volumes:
-    """Pairs the series of both queries by broker and volume."""
+    """Pairs the series of two queries by broker and volume."""
 
     def __init__(self, broker_label: str, volume_label: str, expected: Iterable[str] = ()) -> None:
-        """``expected`` are values of the broker label that must be there."""
+        """Labels that name broker and volume; ``expected`` are brokers without which the state is unknown."""
         self._labels, self._expected = (broker_label, volume_label), tuple(expected)
 
     def of(self, capacity: Answer, used: Answer, *, available: bool) -> ClusterVolumes:
-        """All volumes that are sound, and a sentence for each thing that is not.
+        """The volumes that both queries describe, and a sentence for each problem.
 
         Args:
-            capacity: bytes in all.
-            used: bytes available, or consumed.
-            available: which of these it is.
+            capacity: the size of each volume in bytes.
+            used: bytes available on each volume, or bytes consumed.
+            available: whether ``used`` are the bytes available.
         """
         word = "available" if available else "consumed"
         problems: list[str] = []
@@ -49,7 +53,7 @@ class Volumes:
         return ClusterVolumes(tuple(volumes), _bounded(problems))
 
     def _by_place(self, query: str, answer: Answer, problems: list[str]) -> dict[Place, int | None]:
-        """Bytes by place; None where they are not known, for which there is a sentence then."""
+        """Bytes by place, None where they are unknown; each such place gets a sentence in ``problems``."""
         problems += [f"the {query} query came with a warning: {warning}" for warning in answer.warnings]
         found: dict[Place, int | None] = {}
         count: Counter[Place] = Counter()
@@ -87,8 +91,8 @@ def _named(place: Place) -> str:
 
 
 def _bounded(sentences: list[str]) -> tuple[str, ...]:
-    """At most 20, the last of which then says how many more there were."""
-    told = list(dict.fromkeys(sentences))
-    if len(told) > MAX_SENTENCES:
-        told[MAX_SENTENCES - 1 :] = [f"and {len(told) - MAX_SENTENCES + 1} more"]
-    return tuple(told)
+    """The first 20 sentences; if there are more, the last one says how many."""
+    distinct = list(dict.fromkeys(sentences))
+    if len(distinct) > MAX_SENTENCES:
+        distinct[MAX_SENTENCES - 1 :] = [f"and {len(distinct) - MAX_SENTENCES + 1} more"]
+    return tuple(distinct)

@@ -1,4 +1,4 @@
-"""The source with a world around it."""
+"""Fixtures: the factor source ``cluster-volumes`` with a world around it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks
-from quotahost.plugins.factor_sources.cluster_volumes import reader as clusterreader
-from quotahost.plugins.factor_sources.cluster_volumes import source as module
+from quotahost.api import DiskState
+from quotahost.disks import monitor as disk_monitor
+from quotahost.plugins.factor_sources.cluster_volumes import reader, source
+from tests.fakes.plugin_context import monitor
 from tests.unit.plugins.factor_sources.cluster_volumes.world import FULL, OWN, Topic, World
 
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
-    monkeypatch.setattr(clusterreader, "Follower", Topic)
-    monkeypatch.setattr(module, "RegisteredBrokers", Topic)
-    monkeypatch.setattr(diskwatch, "read_disks", lambda *_: Disks((OWN,)))
-    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "c-1")
+    monkeypatch.setattr(reader, "Follower", Topic)
+    monkeypatch.setattr(source, "RegisteredBrokers", Topic)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made: list[World] = []
 
     def new(**more: str) -> World:
@@ -29,6 +29,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
     for each in made:
         each.may_build.set()
         each.source.close()
+        monitor(each.context).close()
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def world(make: Callable[..., World]) -> World:
 
 @pytest.fixture
 def begun(world: World) -> World:
-    """A full volume has been told a moment ago."""
+    """A record with a full volume came a moment ago."""
     world.started()
     world.publishes(FULL)
     assert world.read().volumes == (OWN, FULL)

@@ -1,4 +1,4 @@
-"""What records of the cluster tell counts, and nothing else that stands in the topic."""
+"""Records of this broker's cluster decide what ``cluster-volumes`` reports; anything else in the topic is refused."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
+from quotahost.disks import monitor as disk_monitor
 from quotahost.model import ClusterVolumes
-from quotahost.plugins.disks import monitor as diskwatch
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from tests.fakes.plugin_context import monitor
 from tests.unit.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, OWN, World
 
 
-def test_the_own_disks_count_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
+def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
+    world: World,
+) -> None:
     assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
     world.publishes(FULL, live=False)
     world.source._reader.caught_up()
-    assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not told its brokers yet")
+    assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")
     world.knows("1", "2")
     assert world.read() == ClusterVolumes((OWN, FULL))
     assert not world.built
@@ -27,15 +30,15 @@ def test_the_own_disks_count_from_the_first_read_on_while_the_rest_is_waited_for
 def test_nothing_is_read_before_the_cluster_is_known(
     make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "")
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
     world = make()
-    assert world.read().waiting == "the log directories have not told the cluster's id yet"
-    monkeypatch.setattr(diskwatch, "cluster_id", lambda *_: "c-1")
-    world.source._watch._look()
+    assert world.read().waiting == "the cluster's id is not read from the log directories yet"
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+    monitor(world.context).look()
     assert world.read().waiting == "topic __quotahost_cluster_volumes is not read yet"
 
 
-def test_records_of_other_clusters_and_what_is_no_record_change_nothing(begun: World) -> None:
+def test_records_of_other_clusters_and_records_that_are_refused_change_nothing(begun: World) -> None:
     before = begun.read()
     take = begun.source._reader.record
     take(b"c-2", encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), True)
@@ -49,7 +52,7 @@ def test_records_of_other_clusters_and_what_is_no_record_change_nothing(begun: W
     assert counted == {"json": 1, "schema": 1, "version": 1}
 
 
-def test_a_refused_record_is_told_once_for_each_reason(
+def test_a_refused_record_is_logged_once_for_each_reason(
     begun: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
@@ -58,16 +61,18 @@ def test_a_refused_record_is_told_once_for_each_reason(
     assert "version: Input should be less than or equal to 1, not 2" in line
 
 
-def test_two_runs_at_once_are_counted_and_said_once(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_a_second_pipeline_are_counted_each_and_logged_once(
+    begun: World, caplog: pytest.LogCaptureFixture
+) -> None:
     begun.publishes(FULL, run=2)
     for _ in range(3):
         begun.publishes(EMPTY, run=1)
     assert FULL in begun.read().volumes
     assert begun.broker.number("Refused", "Records", "rival") == 3
-    assert caplog.text.count("two pipelines run for this cluster: records of run 1 are passed over") == 1
+    assert caplog.text.count("two pipelines run for this cluster: records of run 1 are refused") == 1
 
 
-def test_what_a_pipeline_tells_that_reads_old_snapshots_again_does_not_count(
+def test_records_of_a_pipeline_that_reads_old_snapshots_again_are_refused(
     begun: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=begun.wall.now)
@@ -75,7 +80,12 @@ def test_what_a_pipeline_tells_that_reads_old_snapshots_again_does_not_count(
         begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=61))
     assert FULL in begun.read().volumes
     assert begun.broker.number("Refused", "Records", "behind") == 3
-    assert caplog.text.count("the pipeline is behind: its records tell of a time before validity (60 s)") == 1
+    assert (
+        caplog.text.count(
+            "the pipeline is behind: the newest snapshot in its records is older than validity (60 s)"
+        )
+        == 1
+    )
     stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
     begun.publishes(run=2, newest_snapshot_at=now - timedelta(seconds=61), **stale)
     assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), (
@@ -101,14 +111,14 @@ def test_it_is_the_same_object_as_long_as_nothing_changes(begun: World) -> None:
     assert begun.read() is not before
 
 
-def test_what_is_unknown_in_the_cluster_is_told(begun: World) -> None:
+def test_what_the_record_does_not_know_is_unknown(begun: World) -> None:
     begun.publishes(reporting=1, stale=1, stale_brokers=("2",))
     assert begun.read() == ClusterVolumes((OWN,), ("broker 2: its newest snapshot is stale",))
 
 
-def test_a_record_of_a_pipeline_that_has_not_heard_of_all_brokers_lets_nothing_through(begun: World) -> None:
+def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World) -> None:
     begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
-    assert begun.read() == ClusterVolumes((OWN, FULL)), "what was known of it counts on"
+    assert begun.read() == ClusterVolumes((OWN, FULL)), "its last volumes still hold"
     begun.publishes(EMPTY, run=2)
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
     begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))

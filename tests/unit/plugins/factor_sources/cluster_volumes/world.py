@@ -1,20 +1,19 @@
-"""A broker with the factor source ``cluster-volumes``: its clock, its topic, its second source."""
+"""A broker with the factor source ``cluster-volumes``: its clocks, its topic and its standby source."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quotahost.api import Broker, Context, Role
+from quotahost.api import Context, Metrics, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, eventually
+from tests.fakes.plugin_context import Clock, context, eventually, monitor
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
@@ -29,18 +28,18 @@ class Topic:
     """Stands for the follower of the topic and for the registered brokers."""
 
     def __init__(self, context: Any, *given: Any) -> None:
-        self.topic = self.tell = given[0]
+        self.topic = self.register = given[0]
         self.answered = False
 
     def close(self) -> None: ...
 
 
 @dataclass
-class SecondSource:
-    """What the second source answers or raises; its builder can be held or fail."""
+class StandbySource:
+    """A standby source that answers, or raises, what the test sets."""
 
     context: Context
-    broker: Broker
+    metrics: Metrics
     answer: Any = READS
     closed: bool = False
 
@@ -54,28 +53,30 @@ class SecondSource:
 
 
 class World:
+    """Broker 1 of the cluster ``c-1``; tests set its clocks, publish records and read the source."""
+
     def __init__(self, **more: str) -> None:
         self.clock, self.wall, self.broker = Clock(), Clock(WALL), FakeBroker()
-        self.built: list[SecondSource] = []
+        self.built: list[StandbySource] = []
         self.may_build = threading.Event()
         self.may_build.set()
-        self.trouble: BaseException | None = None
-        self.context = context(self.broker, "cluster-volumes", **(GIVEN | more))
+        self.failure: BaseException | None = None
+        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
         self.context.factor_source = self.build
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
         self.sequence = 0
 
-    def build(self, name: str, broker: Broker) -> LoadedPlugin:
+    def build(self, name: str, metrics: Metrics) -> LoadedPlugin:
         assert self.may_build.wait(10)
-        if self.trouble:
-            raise self.trouble
+        if self.failure:
+            raise self.failure
         own = context(name=name)
-        self.built.append(SecondSource(own, broker))
+        self.built.append(StandbySource(own, metrics))
         return LoadedPlugin(Role.FACTOR_SOURCE, self.built[-1], own)
 
     @property
-    def second(self) -> SecondSource:
-        """The second source, once it is built."""
+    def standby(self) -> StandbySource:
+        """The standby source, once it is built."""
         wanted = len(self.built) if self.built and not self.built[-1].closed else len(self.built) + 1
         eventually(lambda: len(self.built) == wanted)
         return self.built[-1]
@@ -87,8 +88,7 @@ class World:
 
     def knows(self, *brokers: str) -> None:
         registered: Any = self.source._registered_brokers
-        tell: Callable[[Mapping[str, bool]], None] = registered.tell
-        tell(dict.fromkeys(brokers, False))
+        registered.register(dict.fromkeys(brokers, False))
         registered.answered = True
 
     def publishes(
@@ -96,22 +96,19 @@ class World:
     ) -> None:
         self.sequence += 1
         when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now + at)
-        told: dict[str, Any] = {
-            "reporting": 2,
-            "volume_count": len(volumes),
-            "fullest": tuple(map(Filling, volumes)),
-        } | fields
-        record = ClusterRecord("c-1", run, self.sequence, when, **told)
+        fullest = tuple(map(Filling, volumes))
+        content: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": fullest}
+        record = ClusterRecord("c-1", run, self.sequence, when, **(content | fields))
         self.source._reader.record(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:
-        """In steps in which it is read, while this broker's own disks answer."""
+        """Time passes; each second this broker's disks answer and the source is read."""
         end = self.clock.now + seconds
         while self.clock.now < end:
             step = min(1.0, end - self.clock.now)
             self.clock.now += step
             self.wall.now += step
-            self.source._watch._look()
+            monitor(self.context).look()
             self.source.read()
 
     def read(self) -> Any:

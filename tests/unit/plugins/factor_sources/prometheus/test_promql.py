@@ -1,4 +1,4 @@
-"""PromQL queries over HTTP: what a server may do wrong, and what never leaves the credentials' place."""
+"""PromQL queries over HTTP: faults of the server end in one sentence, and credentials go nowhere else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.system.waiting import eventually
 from quotahost.plugins.factor_sources.prometheus import promql
 from quotahost.plugins.factor_sources.prometheus.http import MAX_BYTES
 from quotahost.plugins.factor_sources.prometheus.promql import Credentials, PromQL, QueryFailed
-from tests.fakes.prometheus import Asked, FakePrometheus, Reply, of_json, success
+from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
 
 SECRET = "s3cret-t0ken"
 LONG = 30.0  # seconds; no test waits for it
@@ -79,7 +79,7 @@ def test_a_histogram_has_no_number(server: FakePrometheus) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "sentence"),
     [
         (of_json({"status": "error", "errorType": "bad_data", "error": "1:3: parse error"}, 400),
          "the server says bad_data: 1:3: parse error"),
@@ -104,13 +104,15 @@ def test_a_histogram_has_no_number(server: FakePrometheus) -> None:
         (Reply(302, b""), "redirected more than 5 times"),
     ],
 )  # fmt: skip
-def test_what_is_no_answer_is_a_failure_in_words(server: FakePrometheus, reply: Reply, told: str) -> None:
-    def answer(asked: Asked, handler: BaseHTTPRequestHandler) -> Reply:
+def test_what_is_no_answer_is_a_failure_with_a_sentence(
+    server: FakePrometheus, reply: Reply, sentence: str
+) -> None:
+    def answer(asked: Request, handler: BaseHTTPRequestHandler) -> Reply:
         handler.close_connection = True
         return reply
 
     server.answer = answer
-    assert told in failure(PromQL(server.url, LONG))
+    assert sentence in failure(PromQL(server.url, LONG))
 
 
 def test_a_server_that_is_not_there_is_a_failure() -> None:
@@ -122,13 +124,13 @@ def test_a_server_that_is_not_there_is_a_failure() -> None:
 def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> None:
     written = 0
 
-    def endless(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    def endless(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         nonlocal written
         handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
         while True:  # until the client hangs up
             written += handler.wfile.write(b" " * 65536)
 
-    def quiet(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    def quiet(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         try:
             endless(asked, handler)
         except OSError:
@@ -150,7 +152,7 @@ def test_too_many_series_are_a_failure(server: FakePrometheus, monkeypatch: pyte
     assert "3 series; at most 2" in failure(PromQL(server.url, LONG))
 
 
-def silent(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
     handler.connection.recv(1)  # until the client hangs up
     handler.close_connection = True
 
@@ -158,7 +160,7 @@ def silent(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
 def dripping(start: bytes) -> object:
     """Sends a byte now and then, so that no single wait of the client is long."""
 
-    def answer(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    def answer(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
         try:
             handler.wfile.write(start)
@@ -173,7 +175,7 @@ def dripping(start: bytes) -> object:
 @pytest.mark.parametrize(
     "start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"]
 )
-def test_a_slow_server_has_timeout_in_all_and_not_for_each_byte(
+def test_a_slow_server_has_the_timeout_in_all_and_not_for_each_byte(
     server: FakePrometheus, start: bytes | None
 ) -> None:
     server._server.ended = server.ended  # type: ignore[attr-defined]
@@ -244,8 +246,8 @@ def test_a_redirect_with_a_name_and_password_in_it_sends_neither(
     target = other.url.replace("http://", "http://evil:pass@")
     server.replies["up"] = Reply(302, b"", {"Location": target})
     other.replies["up"] = Reply(403, b"")
-    told = failure(PromQL(server.url, LONG, Credentials(token=SECRET)))
-    assert "evil" not in told
+    sentence = failure(PromQL(server.url, LONG, Credentials(token=SECRET)))
+    assert "evil" not in sentence
     assert other.asked[0].authorization is None
 
 
@@ -253,7 +255,7 @@ def test_a_redirect_with_a_name_and_password_in_it_sends_neither(
 @pytest.mark.parametrize(
     "credentials", [Credentials(token=SECRET), Credentials(username="me", password=SECRET)]
 )
-def test_a_server_that_repeats_the_credentials_does_not_make_them_known(
+def test_credentials_that_a_server_repeats_are_hidden(
     server: FakePrometheus, credentials: Credentials, padding: int
 ) -> None:
     echo = "." * padding + f"{SECRET} {credentials.header()}"
@@ -262,12 +264,12 @@ def test_a_server_that_repeats_the_credentials_does_not_make_them_known(
     client = PromQL(server.url, LONG, credentials)
 
     server.replies["up"] = error
-    told = [failure(client)]
+    texts = [failure(client)]
     server.replies["up"] = warning
-    told += client.query("up").warnings
+    texts += client.query("up").warnings
 
     secrets = [SECRET, credentials.header().split()[1]]
-    assert not [part for text in told for secret in secrets for part in (secret[:8],) if part in text]
+    assert not [part for text in texts for secret in secrets for part in (secret[:8],) if part in text]
 
 
 # ---- TLS -----------------------------------------------------------------------------------------
@@ -293,7 +295,9 @@ def secure(certificate: Path) -> Iterator[FakePrometheus]:
     fake.close()
 
 
-def test_ca_location_makes_a_server_of_ones_own_trusted(secure: FakePrometheus, certificate: Path) -> None:
+def test_a_server_with_a_certificate_of_ca_location_is_trusted(
+    secure: FakePrometheus, certificate: Path
+) -> None:
     secure.replies["up"] = success({("a", "/"): 1})
     assert len(PromQL(secure.url, LONG, ca=str(certificate)).query("up").series) == 1
 

@@ -17,10 +17,13 @@ from quotahost.plugins.factor_sources.prometheus.source import Prometheus
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.plugin_section import read_section
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
-from tests.fakes.prometheus import Asked, FakePrometheus, Reply, success
+from tests.fakes.plugin_context import Clock
+from tests.fakes.prometheus import FakePrometheus, Reply, Request, success
 
+NODE = FakeBroker()
 SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
 FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
 KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
@@ -30,17 +33,9 @@ HOST = Settings.from_properties({})
 @pytest.fixture
 def server() -> Iterator[FakePrometheus]:
     fake = FakePrometheus()
-    fake.tell(SIZE, FREE)
+    fake.serve(SIZE, FREE)
     yield fake
     fake.close()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -53,13 +48,15 @@ Make = Callable[..., Prometheus]
 
 @pytest.fixture
 def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
-    """Makes sources of the server, with properties on top of the least that is needed."""
+    """Makes sources that ask the server, with more properties than the required ones."""
     made = []
 
     def make(**more: str) -> Prometheus:
         section = {key.replace("_", "-"): text for key, text in more.items()}
         own = section_of({"interval": "100ms", **section}, server.url)
-        context = Context("prometheus", own, HOST, 1, logging.getLogger("test.prometheus"))
+        context = Context(
+            "prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE
+        )
         made.append(Prometheus(context, clock))
         return made[-1]
 
@@ -79,7 +76,7 @@ def answered(plugin: Prometheus) -> ClusterVolumes:
 
 
 def asks_more(server: FakePrometheus, times: int = 4) -> None:
-    """Waits until the source has begun so many more queries, and so has ended the first of them."""
+    """Wait until the source has begun so many more queries, so that the first of them has ended."""
     before = len(server.asked)
     eventually(lambda: len(server.asked) >= before + times, what="more queries")
 
@@ -103,28 +100,28 @@ def test_consumed_may_be_asked_for_instead_of_available(source: Make, server: Fa
 
 
 def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
-    told = answered(source(broker_label="mountpoint", volume_label="instance"))
-    assert Volume("/data", "kafka-1", 100, 75) in told.volumes
+    known = answered(source(broker_label="mountpoint", volume_label="instance"))
+    assert Volume("/data", "kafka-1", 100, 75) in known.volumes
 
 
 def test_it_asks_again_and_again(source: Make, server: FakePrometheus) -> None:
     plugin = source()
     answered(plugin)
-    server.tell({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 1})
+    server.serve({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 1})
     eventually(lambda: plugin.read() == ClusterVolumes((Volume("kafka-1", "/data", 100, 99),)))
 
 
 def test_an_expected_broker_that_is_gone_makes_the_state_unknown(source: Make) -> None:
-    told = answered(source(expected="kafka-1, kafka-3"))
-    assert told.unknown == ("expected broker 'kafka-3' has no volume",)
+    known = answered(source(expected="kafka-1, kafka-3"))
+    assert known.unknown == ("expected broker 'kafka-3' has no volume",)
 
 
 def test_a_series_that_only_one_query_has_makes_the_state_unknown(
     source: Make, server: FakePrometheus
 ) -> None:
-    server.tell(SIZE, {("kafka-1", "/data"): 25})
-    told = answered(source())
-    assert told.unknown == ("broker 'kafka-2', volume '/data' has capacity, but no available",)
+    server.serve(SIZE, {("kafka-1", "/data"): 25})
+    known = answered(source())
+    assert known.unknown == ("broker 'kafka-2', volume '/data' has capacity, but no available",)
 
 
 def test_with_a_server_that_never_answered_nothing_is_known(source: Make, server: FakePrometheus) -> None:
@@ -138,7 +135,7 @@ def test_with_a_server_that_never_answered_nothing_is_known(source: Make, server
 # ---- when the server goes silent -----------------------------------------------------------------
 
 
-def test_the_last_volumes_hold_for_validity_and_are_then_said_to_be_old(
+def test_the_last_volumes_hold_for_validity_and_are_then_unknown(
     source: Make, server: FakePrometheus, clock: Clock
 ) -> None:
     plugin = source()
@@ -149,11 +146,11 @@ def test_the_last_volumes_hold_for_validity_and_are_then_said_to_be_old(
     clock.now += 60
     assert plugin.read() == KNOWN
     clock.now += 1
-    told = plugin.read()
+    known = plugin.read()
 
-    assert told is not None
-    assert told.volumes == KNOWN.volumes
-    assert told.unknown == (
+    assert known is not None
+    assert known.volumes == KNOWN.volumes
+    assert known.unknown == (
         "prometheus 127.0.0.1 has not answered for more than validity (60 s): the server says bad_data: unknown query",
     )
 
@@ -176,14 +173,14 @@ def test_once_the_server_answers_again_the_state_is_known_again(
     asks_more(server)
     clock.now += 100
     assert plugin.read() != KNOWN
-    server.tell(SIZE, FREE)
+    server.serve(SIZE, FREE)
     eventually(lambda: plugin.read() == KNOWN)
 
 
 def hangs(server: FakePrometheus) -> None:
     """It answers only when the test ends."""
 
-    def answer(asked: Asked, handler: Any) -> Reply:
+    def answer(asked: Request, handler: Any) -> Reply:
         server.ended.wait()
         return success({})
 
@@ -218,7 +215,7 @@ def test_a_failure_is_logged_once_until_it_heals(
     )
     assert lines(caplog) == [failed]
 
-    server.tell(SIZE, FREE)
+    server.serve(SIZE, FREE)
     answered(plugin)
     healed = "prometheus 127.0.0.1 knows all volumes again"
     eventually(lambda: lines(caplog) == [failed, healed])
@@ -229,14 +226,14 @@ def test_a_failure_is_logged_once_until_it_heals(
 def test_what_is_unknown_is_logged_once(
     source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.tell(SIZE, {("kafka-1", "/data"): 25})
+    server.serve(SIZE, {("kafka-1", "/data"): 25})
     answered(source())
     asks_more(server, 6)
     assert len(lines(caplog)) == 1
     assert "broker 'kafka-2', volume '/data' has capacity, but no available" in lines(caplog)[0]
 
 
-def test_no_secret_is_logged_or_told(
+def test_no_secret_is_logged_or_reported(
     source: Make, server: FakePrometheus, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = source(username="scraper", password="hunter2-hunter2")
@@ -265,7 +262,7 @@ def test_close_ends_the_thread_though_the_server_hangs(source: Make, server: Fak
     assert not threads()
 
 
-def test_one_that_is_built_and_never_read_asks_nobody(source: Make, server: FakePrometheus) -> None:
+def test_a_source_that_is_built_and_never_read_asks_nobody(source: Make, server: FakePrometheus) -> None:
     plugin = source()
     assert not threads()
     plugin.close()
@@ -305,7 +302,7 @@ def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> No
 
 
 @pytest.mark.parametrize(
-    ("section", "told"),
+    ("section", "sentence"),
     [
         ({"url": ""}, "plugin.prometheus.url: is required"),
         ({"url": "prometheus:9090"}, "write one such as http://prometheus:9090"),
@@ -332,10 +329,10 @@ def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> No
         ({"intervall": "1s"}, "did you mean client.quota.callback.plugin.prometheus.interval?"),
     ],
 )  # fmt: skip
-def test_wrong_properties_are_refused_in_words(section: dict[str, str], told: str) -> None:
+def test_wrong_properties_are_refused_with_a_sentence(section: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingsError) as error:
         section_of(section)
-    assert told in str(error.value)
+    assert sentence in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +345,7 @@ def test_wrong_properties_are_refused_in_words(section: dict[str, str], told: st
         {"bearer-token": "hunter2ä"},
     ],
 )
-def test_what_is_wrong_with_a_secret_is_told_without_it(section: dict[str, str]) -> None:
+def test_an_error_about_a_secret_does_not_show_it(section: dict[str, str]) -> None:
     with pytest.raises(SettingsError) as error:
         section_of(section)
     assert "hunter2" not in str(error.value)
@@ -369,4 +366,4 @@ def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> No
 def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
     own = section_of({"ca-location": str(tmp_path / "no.pem")}, "https://prometheus")
     with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
-        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test")))
+        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test"), broker=NODE, metrics=NODE))

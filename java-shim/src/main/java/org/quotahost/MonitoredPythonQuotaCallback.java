@@ -9,8 +9,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The callback that also shows its numbers among the broker's own metrics (KIP-877), and so to every metrics
- * reporter. A class of its own, since Monitorable doesn't exist before Kafka 4.1 and the callback must load there.
+ * PythonQuotaCallback for Kafka 4.1 and newer, which also shows its numbers among the broker's own metrics (KIP-877),
+ * and so to every metrics reporter.
+ *
+ * <p>It is a class of its own, since Monitorable does not exist before Kafka 4.1, and PythonQuotaCallback must load
+ * there.
  */
 public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements Monitorable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");
@@ -19,15 +22,16 @@ public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements
     public void withPluginMetrics(PluginMetrics metrics) {
         try {
             if (host() != null) add(metrics);
-        } catch (RuntimeException e) { // with it Kafka would not start
-            LOG.warn("The callback's numbers are not among the broker's own metrics: {}", e.toString());
+        } catch (RuntimeException e) { // an exception here would stop the broker's start
+            LOG.warn("The callback's numbers cannot be shown among the broker's own metrics: {}", e.toString());
         }
     }
 
     private void add(PluginMetrics metrics) {
-        for (Gauges.Gauge gauge : host().gaugesForCallback().all()) {
+        for (Gauges.Gauge gauge : host().gauges().all()) {
             LinkedHashMap<String, String> tags = new LinkedHashMap<>();
-            tags.put("bean", gauge.type()); // "type" is a key of Kafka's own in JMX, and a second one stops the broker
+            // Not "type": Kafka itself has a key of that name in JMX, and a second one would stop the broker.
+            tags.put("bean", gauge.type());
             if (!gauge.name().isEmpty()) tags.put("plugin", gauge.name());
             metrics.addMetric(metrics.metricName(gauge.attribute(), "quotahost", tags),
                     (Gauge<Double>) (config, now) -> gauge.value().getAsDouble());

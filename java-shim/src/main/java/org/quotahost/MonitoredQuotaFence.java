@@ -4,9 +4,10 @@ import org.apache.kafka.common.metrics.Monitorable;
 import org.apache.kafka.common.metrics.PluginMetrics;
 
 /**
- * The fence that also hands the broker's metrics to the inner authorizer (KIP-877), so that Kafka's own of
- * StandardAuthorizer go on. A class of its own, since Monitorable doesn't exist before Kafka 4.1 and the fence must
- * load there.
+ * QuotaFence for Kafka 4.1 and newer, which also hands the broker's metrics to the inner authorizer (KIP-877), so that
+ * the metrics of Kafka's StandardAuthorizer stay as they were.
+ *
+ * <p>It is a class of its own, since Monitorable does not exist before Kafka 4.1, and QuotaFence must load there.
  */
 public final class MonitoredQuotaFence extends QuotaFence implements Monitorable {
     @Override
@@ -14,7 +15,7 @@ public final class MonitoredQuotaFence extends QuotaFence implements Monitorable
         if (inner() instanceof Monitorable monitorable) monitorable.withPluginMetrics(metrics);
     }
 
-    /** Kafka gives them right after configure(). */
+    /** Nothing to give: Kafka calls withPluginMetrics() right after configure(). */
     @Override
     void giveMetrics() {}
 }

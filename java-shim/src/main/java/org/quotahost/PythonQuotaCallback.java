@@ -20,15 +20,19 @@ import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
 
 /**
- * What Kafka loads: answers from the QuotaTable and tells the Inbox what it doesn't know.
+ * The quota callback that Kafka loads by client.quota.callback.class.
  *
- * <p>configure() stops the broker with one ConfigException if anything is wrong; nothing is thrown after it.
- * AutoCloseable, because since 4.1 Kafka closes only callbacks that are (Plugin.close). On 4.1 and newer
- * MonitoredPythonQuotaCallback is the same with Kafka's own metrics besides.
+ * <p>It answers request threads from the quota table, which posts the clients that it does not know to the inbox, and
+ * hands Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.
+ *
+ * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that no method throws on a
+ * request thread. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close). On
+ * these MonitoredPythonQuotaCallback shows its numbers among Kafka's own as well.
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
-    private final AtomicIntegerArray read = new AtomicIntegerArray(ClientQuotaType.values().length);
-    /** Answers before configure(): everyone is a newcomer without a limit. */
+    /** By quota type, the table's generation when Kafka was last asked to read all limits again. */
+    private final AtomicIntegerArray reset = new AtomicIntegerArray(ClientQuotaType.values().length);
+    /** Until configure() has run, a table in which every client is a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
     private volatile PythonHost host;
 
@@ -36,7 +40,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     public void configure(Map<String, ?> configs) {
         try {
             host = PythonHost.acquire(HostConfig.of(configs));
-            table = host.tableForCallback();
+            table = host.table();
         } catch (StartException e) {
             throw new ConfigException(e.getMessage());
         } catch (Throwable e) {
@@ -68,8 +72,8 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     public boolean quotaResetRequired(ClientQuotaType type) {
         int at = type.ordinal();
         int now = table.generation(at);
-        int last = read.get(at);
-        return now != last && read.compareAndSet(at, last, now);
+        int last = reset.get(at);
+        return now != last && reset.compareAndSet(at, last, now); // one of the threads that see it is enough
     }
 
     // ---- metadata threads ------------------------------------------------------------------------------------
@@ -84,13 +88,13 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         clientQuota(type, entity, null);
     }
 
-    /** Deprecated by Kafka 4.4; without it no supplier hears of the cluster, and nothing else changes. */
+    /** Deprecated by Kafka 4.4; when it goes, suppliers get no more cluster events, and nothing else changes. */
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host;
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
-            now.inboxForCallback().cluster(id == null ? "" : id, brokers);
+            now.inbox().cluster(id == null ? "" : id, brokers);
         }
         return false;
     }
@@ -115,7 +119,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public void reconfigure(Map<String, ?> configs) {
         PythonHost now = host;
-        if (now != null) now.changed(HostConfig.of(configs));
+        if (now != null) now.apply(HostConfig.of(configs));
     }
 
     @Override
@@ -125,12 +129,13 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         if (last != null) PythonHost.release(last);
     }
 
+    /** Null before configure() and after close(). */
     PythonHost host() {
         return host;
     }
 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
         PythonHost now = host;
-        if (now != null) now.inboxForCallback().clientQuota(ClientQuotas.Key.of(type, entity), rate);
+        if (now != null) now.inbox().clientQuota(ClientQuotas.Key.of(type, entity), rate);
     }
 }

@@ -15,22 +15,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What Kafka loads as authorizer.class.name: another authorizer, and the fence in front of it. While the state is
- * PAUSE, produce requests of all but the exempt are turned back before anything is appended. Quotas can't do that, as
- * Kafka throttles after the append; but if authorize() throws, KafkaApis answers with that error instead. Topic quotas
- * (TopicQuotas) turn requests to single topics back in the same way.
+ * The authorizer that Kafka loads by authorizer.class.name: another authorizer, with the fence in front of it.
  *
- * <p>The inner authorizer is asked first, so that who lacks a right hears so. It is named by
- * client.quota.callback.fence.authorizer (InnerAuthorizer); without it it is Kafka's StandardAuthorizer.
+ * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before
+ * anything is appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws,
+ * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
+ * the same way.
  *
- * <p>A producer with acks=0 expects no answer: Kafka closes its connection instead (RequestHandlerHelper), and what it
- * sent is lost, as with any other error.
+ * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. InnerAuthorizer makes
+ * it.
  *
- * <p>On Kafka 4.1 and newer the inner authorizer's metrics show only with MonitoredQuotaFence.
+ * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
+ * the records that it sent are lost, as with any other error.
+ *
+ * <p>On Kafka 4.1 and newer the inner authorizer's metrics are visible only with MonitoredQuotaFence.
  */
 public class QuotaFence extends ForwardingAuthorizer {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
 
+    /** Whether the fence counts it as installed: only on a broker, since a controller gets no produce request. */
     private boolean installed;
 
     @Override
@@ -40,16 +43,16 @@ public class QuotaFence extends ForwardingAuthorizer {
         giveMetrics();
         installed = Objects.toString(configs.get("process.roles"), "").contains("broker");
         if (installed) Fence.install();
-        LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)", getClass().getSimpleName(),
-                InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
+        LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
+                getClass().getSimpleName(), InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
     }
 
     @Override
     public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
         List<AuthorizationResult> results = super.authorize(context, actions);
-        if (Fence.holds()) {
-            RuntimeException refusal = Fence.refusal(context, actions, results);
-            if (refusal != null) throw refusal;
+        if (Fence.active()) {
+            RuntimeException error = Fence.error(context, actions, results);
+            if (error != null) throw error;
         }
         return results;
     }
@@ -61,7 +64,7 @@ public class QuotaFence extends ForwardingAuthorizer {
         super.close();
     }
 
-    /** From 4.1 on StandardAuthorizer can't work without metrics, and Kafka gives them only to a Monitorable. */
+    /** From Kafka 4.1 on StandardAuthorizer cannot work without metrics, and Kafka gives them only to a Monitorable. */
     void giveMetrics() {
         try {
             UnseenMetrics.giveTo(inner());

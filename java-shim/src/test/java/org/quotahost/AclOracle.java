@@ -1,5 +1,6 @@
 package org.quotahost;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -21,7 +22,7 @@ import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.quotahost.fence.FenceFixture;
 
-/** A fence and Kafka's own StandardAuthorizer beside it, given the same properties and ACLs. */
+/** A fence, and Kafka's own StandardAuthorizer to compare it with: both get the same properties and ACLs. */
 final class AclOracle implements AutoCloseable {
     private final Metrics metrics = new Metrics();
     final StandardAuthorizer kafkas = new StandardAuthorizer();
@@ -33,7 +34,7 @@ final class AclOracle implements AutoCloseable {
         Plugin.wrapInstance(kafkas, metrics, "authorizer.class.name", "role", "broker");
     }
 
-    /** The first half as a snapshot, the rest one by one, as a broker learns them; some are removed again. */
+    /** Loads ACLs as a broker gets them: the first half as a snapshot, the rest one by one; some are removed again. */
     void load(List<AclBinding> all, Collection<Integer> removed) {
         Map<Uuid, StandardAcl> snapshot = new HashMap<>();
         List<Uuid> ids = new ArrayList<>();
@@ -60,7 +61,7 @@ final class AclOracle implements AutoCloseable {
     }
 
     @Override
-    public void close() throws Exception {
+    public void close() throws IOException {
         fence.close();
         kafkas.close();
         metrics.close();

@@ -17,8 +17,8 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 /**
  * Which package may use which, what Kafka loads, and what request threads must not do.
  *
- * <p>ArchUnit reads the compiled classes. A constant that the compiler copies into its users leaves no trace there, so a
- * package that uses nothing but another one's constant is not seen.
+ * <p>ArchUnit reads the compiled classes. A constant that the compiler copies into its users leaves no trace there,
+ * so a package that uses nothing but another one's constant is not seen.
  */
 @AnalyzeClasses(packages = "org.quotahost", importOptions = ImportOption.DoNotIncludeTests.class)
 class ArchitectureTest {

@@ -35,14 +35,14 @@ class PythonQuotaCallbackTest {
 
     @ParameterizedTest
     @EnumSource(ClientQuotaType.class)
-    void evenNonsenseIsAnsweredWithoutAThrow(ClientQuotaType type) {
+    void nonsenseIsAnsweredWithoutAnException(ClientQuotaType type) {
         assertEquals(NEWCOMERS, callback.quotaMetricTags(type, null, "app"));
         assertNull(callback.quotaLimit(type, null));
         assertNull(callback.quotaLimit(type, Map.of("other", "tag")));
     }
 
     @Test
-    void whatKafkaTellsMeanwhileDoesNoHarm() {
+    void eventsOfKafkaWithoutAHostDoNoHarm() {
         callback.updateQuota(ClientQuotaType.PRODUCE, List::of, 1_000);
         callback.removeQuota(ClientQuotaType.PRODUCE, List::of);
         callback.reconfigure(Map.of("client.quota.callback.mode", "shadow"));
@@ -59,15 +59,25 @@ class PythonQuotaCallbackTest {
         callback.close();
 
         itAnswersEveryQuestionOfARequest(ClientQuotaType.PRODUCE);
-        whatKafkaTellsMeanwhileDoesNoHarm();
+        eventsOfKafkaWithoutAHostDoNoHarm();
+    }
+
+    @Test
+    void aClientWithoutNamesIsANewcomerEvenAfterTheCallbackWasClosed() {
+        callback.close();
+
+        Map<String, String> tags = callback.quotaMetricTags(ClientQuotaType.PRODUCE, KafkaPrincipal.ANONYMOUS, null);
+
+        assertEquals(NEWCOMERS, tags);
+        assertNull(callback.quotaLimit(ClientQuotaType.PRODUCE, tags));
     }
 
     @Test
     void aFailedStartIsOneConfigExceptionNamingThePropertyEachTime() {
         Map<String, String> configs = Map.of("client.quota.callback.python.executable", "/no/such/python");
         for (int start = 0; start < 2; start++) {
-            String said = assertThrows(ConfigException.class, () -> callback.configure(configs)).getMessage();
-            assertTrue(said.startsWith("client.quota.callback.python.executable=/no/such/python"), said);
+            String message = assertThrows(ConfigException.class, () -> callback.configure(configs)).getMessage();
+            assertTrue(message.startsWith("client.quota.callback.python.executable=/no/such/python"), message);
         }
 
         itAnswersEveryQuestionOfARequest(ClientQuotaType.FETCH);

@@ -33,7 +33,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
-/** Behind the default, ACLs hold as with Kafka's own StandardAuthorizer beside it. */
+/** With the default inner authorizer, ACLs have the effect that they have with Kafka's own StandardAuthorizer. */
 class QuotaFenceAclsTest {
     private static final String[] USERS = {"alice", "bob", "root"};
     private static final String[] NAMES = {"t", "topic", "other"};
@@ -53,7 +53,7 @@ class QuotaFenceAclsTest {
     }
 
     @Property(tries = 100)
-    void aClosedFenceTurnsBackExactlyTheProduceRequestsOfWhichSomethingWouldBeWritten(
+    void aClosedFenceTurnsBackExactlyTheProduceRequestsThatWouldWriteSomething(
             @ForAll("bindings") List<AclBinding> acls) throws Exception {
         try (AclOracle oracle = new AclOracle(Map.of())) {
             oracle.load(acls, List.of());

@@ -35,14 +35,14 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.util.LogCapture;
 
-/** What stands behind the fence, by client.quota.callback.fence.authorizer. */
+/** Which authorizer stands behind the fence, by client.quota.callback.fence.authorizer. */
 class QuotaFenceTest {
     private static final AuthorizableRequestContext REQUEST = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
     private static final int TIMES = 100_000;
 
     private List<AuthorizationResult> last;
 
-    /** An authorizer that keeps its ACLs itself and notes what it is asked. */
+    /** An authorizer that keeps its ACLs itself. */
     public static class Plain extends RecordingAuthorizer implements Reconfigurable {
         @Override
         public Set<String> reconfigurableConfigs() {
@@ -60,14 +60,14 @@ class QuotaFenceTest {
         }
     }
 
-    /** No constructor that the fence could call. */
+    /** An authorizer without a constructor that the fence could call. */
     public static class Unmakeable extends RecordingAuthorizer {
         public Unmakeable(String needed) {
             note(needed);
         }
     }
 
-    /** Its constructor fails. */
+    /** An authorizer whose constructor fails. */
     public static class Broken extends RecordingAuthorizer {
         public Broken() {
             throw new IllegalStateException("no database");
@@ -84,7 +84,7 @@ class QuotaFenceTest {
     }
 
     @Test
-    void withoutThePropertyItIsKafkasStandardAuthorizerWhichDeniesWhatNoAclAllows() {
+    void withoutThePropertyTheInnerAuthorizerIsKafkasStandardAuthorizerWhichDeniesWhatNoAclAllows() {
         String log = LogCapture.during(() -> {
             QuotaFence fence = FenceFixture.fence("", Map.of());
             fence.completeInitialLoad();
@@ -113,7 +113,7 @@ class QuotaFenceTest {
     }
 
     @Test
-    void anotherAuthorizerIsAskedAndToldAllThatKafkaAsksAndTellsTheFence() throws Exception {
+    void anotherAuthorizerGetsEveryQuestionAndEveryEventThatKafkaGivesTheFence() throws Exception {
         QuotaFence fence = FenceFixture.fence(Plain.class.getName(), Map.of("plain.level", "3"));
         Plain plain = plain(fence);
 
@@ -131,11 +131,11 @@ class QuotaFenceTest {
         fence.close();
 
         assertEquals(List.of("configure", "start", "authorize", "byType", "create", "delete", "acls", "count", "validate",
-                "reconfigure", "close"), plain.asked);
+                "reconfigure", "close"), plain.notes);
     }
 
     @Test
-    void anAuthorizerWithAclsOfItsOwnHearsNothingOfKafkas() {
+    void anAuthorizerWithAclsOfItsOwnGetsNoneOfKafkas() {
         QuotaFence fence = FenceFixture.fence(Plain.class.getName(), Map.of());
 
         fence.setAclMutator(null);
@@ -146,25 +146,25 @@ class QuotaFenceTest {
         fence.completeInitialLoad(new Exception());
 
         assertThrows(NotControllerException.class, fence::aclMutatorOrException);
-        assertEquals(List.of("configure"), plain(fence).asked);
+        assertEquals(List.of("configure"), plain(fence).notes);
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"no.such.Authorizer", "java.lang.String", "org.quotahost.QuotaFence",
         "org.quotahost.MonitoredQuotaFence", "org.quotahost.QuotaFenceTest$Unmakeable", "org.quotahost.QuotaFenceTest$Broken"})
-    void whatCantBeOneIsOneConfigExceptionWithPropertyValueAndRemedy(String name) {
-        String said = assertThrows(ConfigException.class, () -> FenceFixture.fence(name, Map.of())).getMessage();
+    void aClassThatCannotBeOneIsOneConfigExceptionWithPropertyValueAndRemedy(String name) {
+        String message = assertThrows(ConfigException.class, () -> FenceFixture.fence(name, Map.of())).getMessage();
 
-        assertTrue(said.startsWith("client.quota.callback.fence.authorizer=" + name + " "), said);
-        assertTrue(said.contains("leave the property out") && said.contains("\"none\""), said);
+        assertTrue(message.startsWith("client.quota.callback.fence.authorizer=" + name + " "), message);
+        assertTrue(message.contains("leave the property out") && message.contains("\"none\""), message);
         assertFalse(Fence.installed());
     }
 
     @Test
-    void theReasonOfAFailedConstructorIsTold() {
-        String said = assertThrows(ConfigException.class, () -> FenceFixture.fence(Broken.class.getName(), Map.of())).getMessage();
+    void theExceptionNamesTheReasonOfAFailedConstructor() {
+        String message = assertThrows(ConfigException.class, () -> FenceFixture.fence(Broken.class.getName(), Map.of())).getMessage();
 
-        assertTrue(said.contains("no database"), said);
+        assertTrue(message.contains("no database"), message);
     }
 
     @Test
@@ -211,7 +211,7 @@ class QuotaFenceTest {
         assertEquals(0, bytesPerCall(() -> last = fence.authorize(REQUEST, actions)));
     }
 
-    /** Like Plain, but notes nothing. */
+    /** Like Plain, but it takes no notes, which would allocate memory. */
     public static class Silent extends RecordingAuthorizer {
         @Override
         public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {

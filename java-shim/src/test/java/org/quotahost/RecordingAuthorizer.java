@@ -18,9 +18,9 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 
-/** An Authorizer that notes what it is asked, and gives answers that can be recognized. */
+/** An authorizer that notes which of its methods are called, and gives answers that a test recognizes. */
 abstract class RecordingAuthorizer implements Authorizer {
-    final List<String> asked = new ArrayList<>();
+    final List<String> notes = new ArrayList<>();
     final Map<Endpoint, CompletableFuture<Void>> ready = Map.of();
     final List<AuthorizationResult> results = List.of(AuthorizationResult.ALLOWED);
     final List<CompletableFuture<AclCreateResult>> creates = List.of(new CompletableFuture<>());
@@ -29,7 +29,7 @@ abstract class RecordingAuthorizer implements Authorizer {
     Map<String, ?> configs;
 
     final void note(String what) {
-        asked.add(what);
+        notes.add(what);
     }
 
     @Override

@@ -15,10 +15,11 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * What Kafka's request threads run of the jar: four methods that Kafka calls on each request, and all that these call.
+ * What Kafka's request threads run of the jar: four methods that Kafka calls on each request, and all that these
+ * call.
  *
- * <p>The walk goes by the compiled calls; for an interface of ours it follows every implementation. It sees synchronized
- * methods but no synchronized blocks, and not what happens inside of Kafka's and the JDK's own methods.
+ * <p>The walk goes by the compiled calls; for an interface of ours it follows every implementation. It sees
+ * synchronized methods but no synchronized blocks, and not what happens inside of Kafka's and the JDK's own methods.
  */
 final class RequestPath {
     private static final Set<String> CALLBACK = Set.of("quotaMetricTags", "quotaLimit", "quotaResetRequired");

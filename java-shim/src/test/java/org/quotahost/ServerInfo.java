@@ -6,7 +6,7 @@ import org.apache.kafka.common.ClusterResource;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 
-/** A broker with these listeners, none of which starts early. */
+/** A broker with these listeners; none of them starts early. */
 record ServerInfo(List<Endpoint> endpoints) implements AuthorizerServerInfo {
     @Override
     public ClusterResource clusterResource() {

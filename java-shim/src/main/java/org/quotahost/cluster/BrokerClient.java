@@ -7,8 +7,10 @@ import java.util.Optional;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * How a client reaches this broker as the brokers reach each other: the inter-broker listener's address and security,
- * as Java's clients want them. The map holds secrets.
+ * The configuration of a Java client that reaches this broker as the brokers reach each other.
+ *
+ * <p>It takes address and security from the inter-broker listener, so that plugins need no credentials of their own.
+ * ClusterAdmin uses it, and LibrdkafkaConfig translates it. The map contains secrets.
  */
 public final class BrokerClient {
     private final BrokerConfigs configs;
@@ -19,15 +21,15 @@ public final class BrokerClient {
         this.listener = configs.interBrokerListener();
     }
 
-    /** Empty on a node that is no broker. */
+    /** The configuration; empty on a node that is no broker. */
     public static Map<String, Object> of(Map<String, ?> configs) {
         BrokerClient client = new BrokerClient(new BrokerConfigs(configs));
-        Map<String, Object> made = new HashMap<>();
+        Map<String, Object> config = new HashMap<>();
         client.address().ifPresent(address -> {
-            made.put("bootstrap.servers", address);
-            client.security(made);
+            config.put("bootstrap.servers", address);
+            client.security(config);
         });
-        return made;
+        return config;
     }
 
     private Optional<String> address() {
@@ -40,29 +42,30 @@ public final class BrokerClient {
             if (parts.length < 2 || !parts[0].equalsIgnoreCase(listener)) continue;
             int colon = parts[1].lastIndexOf(':');
             String host = parts[1].substring(0, Math.max(0, colon));
+            // A broker that listens everywhere is reachable from itself as localhost.
             boolean anywhere = host.isEmpty() || host.equals("0.0.0.0") || host.equals("[::]");
             return Optional.of((anywhere ? "localhost" : host) + parts[1].substring(Math.max(0, colon)));
         }
         return Optional.empty();
     }
 
-    private void security(Map<String, Object> made) {
+    private void security(Map<String, Object> config) {
         String protocol = configs.protocol(listener);
-        made.put("security.protocol", protocol);
+        config.put("security.protocol", protocol);
         String prefix = BrokerConfigs.prefix(listener);
-        if (protocol.endsWith("SSL")) copy("ssl.", prefix, made);
+        if (protocol.endsWith("SSL")) copy("ssl.", prefix, config);
         if (protocol.startsWith("SASL_")) {
             String mechanism = configs.textOr("sasl.mechanism.inter.broker.protocol", "GSSAPI");
-            copy("sasl.", prefix, made);
-            copy("sasl.", prefix + mechanism.toLowerCase(Locale.ROOT) + ".", made);
-            made.put("sasl.mechanism", mechanism);
+            copy("sasl.", prefix, config);
+            copy("sasl.", prefix + mechanism.toLowerCase(Locale.ROOT) + ".", config);
+            config.put("sasl.mechanism", mechanism);
         }
     }
 
-    /** All that begins so, first the broker's own, then what the listener has instead. */
-    private void copy(String begin, String prefix, Map<String, Object> made) {
+    /** Copies the properties whose names begin so; those with the listener's prefix override the broker's. */
+    private void copy(String begin, String prefix, Map<String, Object> config) {
         configs.overridden(prefix).forEach((name, value) -> {
-            if (name.startsWith(begin)) made.put(name, value);
+            if (name.startsWith(begin)) config.put(name, value);
         });
     }
 }

@@ -15,14 +15,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The principals under which the brokers of this cluster show up at each other's listeners, out of this broker's own
- * configuration: brokers share their credentials. What can't be found out is said once, with the property to set.
+ * The principals that the brokers of this cluster have at each other's listeners, for the host to exempt them from
+ * quotas.
+ *
+ * <p>It derives them from this broker's own configuration, since the brokers of a cluster share their credentials. If
+ * it cannot find one out, it logs the property in which to name it.
  */
 public final class BrokerPrincipal {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.principals");
     private static final String ANONYMOUS = "ANONYMOUS";
-    /** A JAAS option: its name and its value, quoted (with backslash escapes) or bare. */
-    private static final Pattern OPTION = Pattern.compile("([\\w.]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
+    /** An option of a JAAS configuration: its name and its value, quoted (with backslash escapes) or bare. */
+    private static final Pattern OPTION =
+            Pattern.compile("([\\w.]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
 
     private final BrokerConfigs configs;
 
@@ -30,6 +34,7 @@ public final class BrokerPrincipal {
         this.configs = configs;
     }
 
+    /** The principals' names, without their type and each once. */
     public static List<String> names(Map<String, ?> configs) {
         BrokerPrincipal broker = new BrokerPrincipal(new BrokerConfigs(configs));
         Set<String> names = new LinkedHashSet<>();
@@ -37,20 +42,21 @@ public final class BrokerPrincipal {
             try {
                 names.addAll(broker.name(listener).map(List::of).orElseGet(() -> unknown(listener, "")));
             } catch (Exception e) {
-                names.addAll(unknown(listener, ": " + e.getClass().getSimpleName())); // a message may hold a secret
+                // Not the message, which may contain a secret.
+                names.addAll(unknown(listener, ": " + e.getClass().getSimpleName()));
             }
         }
         return new ArrayList<>(names);
     }
 
     private static List<String> unknown(String listener, String why) {
-        LOG.warn("The principal of brokers at listener {} can't be told from the configuration{}. If they authenticate, name"
-                + " it in {}static.excluded.principal.name.list, or brokers may be throttled", listener, why,
+        LOG.warn("The principal of brokers at listener {} can't be found in the configuration{}. If they authenticate,"
+                + " name it in {}static.excluded.principal.name.list, or brokers may be throttled", listener, why,
                 BrokerConfigs.PREFIX);
         return List.of();
     }
 
-    /** Where brokers connect to: the inter-broker listener and the controllers'. */
+    /** The listeners that brokers connect to: the inter-broker listener and those of the controllers. */
     private List<String> listeners() {
         List<String> listeners = new ArrayList<>();
         listeners.add(configs.interBrokerListener());
@@ -59,7 +65,8 @@ public final class BrokerPrincipal {
     }
 
     private List<String> controllers() {
-        return Arrays.stream(configs.text("controller.listener.names").split(",")).map(String::strip).filter(name -> !name.isEmpty()).toList();
+        return Arrays.stream(configs.text("controller.listener.names").split(",")).map(String::strip)
+                .filter(name -> !name.isEmpty()).toList();
     }
 
     private Optional<String> name(String listener) throws Exception {
@@ -69,7 +76,9 @@ public final class BrokerPrincipal {
         return Optional.of(ANONYMOUS);
     }
 
-    /** The user of the JAAS section by which this broker logs in as a client (JaasContext.loadClientContext). */
+    /**
+     * The user in the JAAS configuration with which this broker logs in as a client (JaasContext.loadClientContext).
+     */
     private Optional<String> saslName(String listener) {
         boolean controller = controllers().contains(listener);
         String property = controller ? "sasl.mechanism.controller.protocol" : "sasl.mechanism.inter.broker.protocol";
@@ -83,7 +92,10 @@ public final class BrokerPrincipal {
         };
     }
 
-    /** One option by its name; read from the left, so that no value is taken for an option. */
+    /**
+     * The value of one option of a JAAS configuration. It reads from the left, so that it takes no value for an
+     * option.
+     */
     static Optional<String> find(String name, String jaas) {
         Matcher option = OPTION.matcher(jaas);
         while (option.find()) {

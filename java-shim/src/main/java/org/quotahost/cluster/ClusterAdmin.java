@@ -16,12 +16,16 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.clients.admin.DescribeLogDirsOptions;
 import org.apache.kafka.clients.admin.LogDirDescription;
+import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
 import org.quotahost.util.Reply;
 
 /**
- * What the cluster tells of its brokers and their log directories, by Java's Admin client in this JVM, as the broker
- * itself. Plugins call it on threads of their own: it waits, up to TIMEOUT_MS.
+ * Asks the cluster about its brokers and their log directories, with Java's Admin client in this JVM and this
+ * broker's own credentials.
+ *
+ * <p>Python calls it for plugins, on threads of their own: a call waits up to TIMEOUT_MS. Every answer is a Reply:
+ * its first line is empty, or the only one and says what went wrong.
  */
 public final class ClusterAdmin implements AutoCloseable {
     static final int TIMEOUT_MS = 10_000;
@@ -39,8 +43,8 @@ public final class ClusterAdmin implements AutoCloseable {
     }
 
     /**
-     * Every registered broker, fenced (stopped) ones too: id, then 1 if it is fenced and else 0, tab-separated. As in
-     * all answers here the first line is "", or else what went wrong, and then the only one (Reply).
+     * A line for each registered broker: its id, and 1 if it is fenced (Kafka's term: not in service) or else 0,
+     * tab-separated.
      */
     public String[] brokers() {
         return Reply.lines(this::askBrokers);
@@ -53,8 +57,9 @@ public final class ClusterAdmin implements AutoCloseable {
     }
 
     /**
-     * The log directories of these brokers: broker, path, capacity and usable bytes (-1 if the broker doesn't say), error
-     * ("" for none), tab-separated. A broker that doesn't answer has one line with its error and no path.
+     * A line for each log directory of these brokers: broker, path, capacity and usable bytes (-1 if the broker does
+     * not report them), error ("" for none), tab-separated. A broker that does not answer has one line with its error
+     * and no path.
      */
     public String[] logDirs(int[] brokers) {
         return Reply.lines(() -> askLogDirs(brokers));
@@ -70,7 +75,8 @@ public final class ClusterAdmin implements AutoCloseable {
                 get(answer.getValue()).forEach((path, found) -> lines.add(line(answer.getKey(), path, found)));
             } catch (ExecutionException | TimeoutException e) {
                 Throwable why = e.getCause() == null ? e : e.getCause();
-                lines.add(String.join("\t", answer.getKey().toString(), "", "-1", "-1", why.getClass().getSimpleName()));
+                String error = why.getClass().getSimpleName();
+                lines.add(String.join("\t", answer.getKey().toString(), "", "-1", "-1", error));
             }
         }
         return lines.toArray(new String[0]);
@@ -82,12 +88,13 @@ public final class ClusterAdmin implements AutoCloseable {
                 String.valueOf(found.totalBytes().orElse(-1)), String.valueOf(found.usableBytes().orElse(-1)), error);
     }
 
-    private static <T> T get(org.apache.kafka.common.KafkaFuture<T> future) throws Exception {
+    private static <T> T get(KafkaFuture<T> future) throws Exception {
         return future.get(TIMEOUT_MS, TimeUnit.MILLISECONDS);
     }
 
+    /** The client, made by the first call: at the broker's start its own listener is not open yet. */
     private synchronized Admin admin() throws IOException {
-        if (closed) throw new IOException("closed");
+        if (closed) throw new IOException("this broker is stopping");
         if (config.get("bootstrap.servers") == null) throw new IOException("this node has no inter-broker listener");
         if (admin == null) {
             reach(config.get("bootstrap.servers").toString());
@@ -96,7 +103,7 @@ public final class ClusterAdmin implements AutoCloseable {
         return admin;
     }
 
-    /** Fails while the broker's own listener isn't open yet, where Java's client would log a warning a second. */
+    /** Fails while the broker's own listener is not open yet; Java's client would log a warning each second. */
     private static void reach(String address) throws IOException {
         int colon = address.lastIndexOf(':');
         String host = address.substring(0, colon).replaceAll("[\\[\\]]", "");
@@ -105,7 +112,7 @@ public final class ClusterAdmin implements AutoCloseable {
         }
     }
 
-    /** Doesn't wait: the broker may be gone already. */
+    /** Closes the client without a wait: the broker that it talks to may have stopped already. */
     @Override
     public synchronized void close() {
         closed = true;

@@ -11,13 +11,21 @@ import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 
-/** The principal name that Kafka makes of the certificate in this broker's own keystore (DefaultKafkaPrincipalBuilder). */
+/**
+ * The principal that a broker has at an SSL listener: the name that Kafka makes of the certificate in its keystore
+ * (DefaultKafkaPrincipalBuilder). BrokerPrincipal asks for it.
+ */
 final class KeystoreSubject {
     private static final String RULES = "ssl.principal.mapping.rules";
 
     private KeystoreSubject() {}
 
-    /** @param own what holds for the listener; changed by this */
+    /**
+     * The name, empty if the keystore has no key.
+     *
+     * @param own the properties of the listener; this method changes them
+     * @throws Exception whatever Kafka's SSL code throws for a keystore that cannot be read
+     */
     static Optional<String> name(Map<String, Object> own) throws Exception {
         if (!asksForCertificates(own)) return Optional.of("ANONYMOUS");
         own.keySet().removeIf(name -> !name.startsWith("ssl.") || name.startsWith("ssl.truststore."));
@@ -30,7 +38,7 @@ final class KeystoreSubject {
         }
     }
 
-    /** By default a listener doesn't, and then Kafka takes every peer for ANONYMOUS (SslEngineFactory, ssl.client.auth). */
+    /** Whether the listener asks (ssl.client.auth); by default it does not, and for Kafka every peer is ANONYMOUS. */
     private static boolean asksForCertificates(Map<String, Object> own) {
         String clientAuth = Objects.toString(own.get("ssl.client.auth"), "none").strip();
         return clientAuth.equalsIgnoreCase("required") || clientAuth.equalsIgnoreCase("requested");

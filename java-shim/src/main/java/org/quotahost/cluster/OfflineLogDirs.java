@@ -7,7 +7,11 @@ import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 
-/** The log directories that Kafka itself has given up, out of its MBeans (LogManager, LogDirectoryOffline). */
+/**
+ * The log directories that Kafka itself has taken out of service after an error.
+ *
+ * <p>Kafka has an MBean for each directory (kafka.log:type=LogManager,name=LogDirectoryOffline).
+ */
 public final class OfflineLogDirs {
     private OfflineLogDirs() {}
 
@@ -23,7 +27,7 @@ public final class OfflineLogDirs {
                 }
             }
         } catch (JMException e) {
-            return offline.toArray(new String[0]); // a bean went away meanwhile; the next look sees
+            return offline.toArray(new String[0]); // an MBean has gone meanwhile; the next call sees the rest
         }
         return offline.toArray(new String[0]);
     }

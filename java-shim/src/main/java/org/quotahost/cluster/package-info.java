@@ -1,6 +1,6 @@
 /**
- * This broker and its cluster as a client sees them: addresses, credentials, principals, the Admin client.
+ * This broker and its cluster as a client sees them: addresses, credentials, principals and the Admin client.
  *
- * <p>Only the package host uses it. Much of what it handles are secrets, which it never prints.
+ * <p>Only the package host uses it. Many of its values are secrets, which it never logs.
  */
 package org.quotahost.cluster;

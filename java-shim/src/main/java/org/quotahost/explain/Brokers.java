@@ -24,8 +24,10 @@ import javax.management.remote.JMXServiceURL;
 import org.quotahost.util.NodeProperty;
 
 /**
- * The JVMs of this machine in which quotahost runs, found by the system property that PythonHost sets there: no JVM
- * but the one asked is given a management agent. Used by Explain alone, outside of any broker.
+ * Finds the JVMs of this machine in which quotahost runs, and asks one of them.
+ *
+ * <p>It finds them by NodeProperty, which the attach API can read; only the JVM that it asks gets a management agent,
+ * for JMX. Explain alone uses it, outside of any broker.
  */
 final class Brokers {
     private static final String TABLE = "quotahost:type=QuotaTable";
@@ -34,9 +36,14 @@ final class Brokers {
 
     private Brokers() {}
 
+    /** A JVM with its process id, and the node id of the broker in it; "" if quotahost does not run there. */
     record Running(String pid, String node) {}
 
-    /** The one with this process id or node id ("broker:N"), or with "" the only one. */
+    /**
+     * The broker with a process id or a node id ("broker:N"), or with "" the only one.
+     *
+     * @throws ExplainException if there is none, or if there are several
+     */
     static Running one(String which) throws ExplainException {
         if (!which.isEmpty() && !which.startsWith("broker:")) return byPid(which);
         List<String> refused = new ArrayList<>();
@@ -48,15 +55,23 @@ final class Brokers {
                 .collect(Collectors.joining(", ")));
     }
 
-    /** The answers of some operations of the table, each of which takes a principal and a client-id. */
-    static Map<String, String[]> ask(Running broker, List<String> operations, String principal, String clientId) throws Exception {
+    /**
+     * Calls operations of the MBean QuotaTable of a broker, each with a principal and a client-id.
+     *
+     * @return the lines by operation
+     * @throws ExplainException if quotahost does not run there, or in a version without these operations
+     */
+    static Map<String, String[]> ask(Running broker, List<String> operations, String principal, String clientId)
+            throws Exception {
         VirtualMachine machine = attach(broker.pid());
-        try (JMXConnector connector = JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()))) {
+        try (JMXConnector connector = JMXConnectorFactory.connect(
+                new JMXServiceURL(machine.startLocalManagementAgent()))) {
             MBeanServerConnection beans = connector.getMBeanServerConnection();
             Map<String, String[]> answers = new LinkedHashMap<>();
             for (String operation : operations) {
-                Object told = beans.invoke(new ObjectName(TABLE), operation, new Object[] {principal, clientId}, TWO_STRINGS);
-                answers.put(operation, (String[]) told);
+                Object[] client = {principal, clientId};
+                Object lines = beans.invoke(new ObjectName(TABLE), operation, client, TWO_STRINGS);
+                answers.put(operation, (String[]) lines);
             }
             return answers;
         } catch (InstanceNotFoundException e) {
@@ -79,6 +94,7 @@ final class Brokers {
         }
     }
 
+    /** @param refused gets a line for each JVM that cannot be attached to */
     private static List<Running> all(List<String> refused) {
         List<Running> found = new ArrayList<>();
         String self = String.valueOf(ProcessHandle.current().pid());
@@ -103,12 +119,16 @@ final class Brokers {
         }
     }
 
-    /** Attaching begins with a SIGQUIT, which ends a process that doesn't catch it. Elsewhere than on Linux the JDK looks. */
+    /**
+     * Whether a process catches SIGQUIT. Attaching begins with that signal, which would end a process that is no JVM.
+     * On other systems than Linux the JDK checks it itself.
+     */
     private static boolean answersQuit(String pid) {
         Path process = Path.of("/proc", pid);
         if (!Files.isDirectory(process.resolveSibling("self"))) return true;
         try (Stream<String> status = Files.lines(process.resolve("status"))) {
-            return status.filter(line -> line.startsWith("SigCgt:")).map(line -> line.substring("SigCgt:".length()).strip())
+            return status.filter(line -> line.startsWith("SigCgt:"))
+                    .map(line -> line.substring("SigCgt:".length()).strip())
                     .anyMatch(caught -> (Long.parseUnsignedLong(caught, 16) & SIGQUIT) != 0);
         } catch (IOException | UncheckedIOException e) {
             return false;
@@ -119,7 +139,7 @@ final class Brokers {
         try {
             machine.detach();
         } catch (IOException e) {
-            // the other JVM has ended, and nothing is left to give back
+            // the other JVM has ended, so there is nothing to detach from
         }
     }
 }

@@ -6,12 +6,17 @@ import java.util.List;
 import org.quotahost.util.Escape;
 
 /**
- * The Java end of {@code quotahost explain}: {@code java -cp quotahost.jar org.quotahost.explain.Explain BROKER USER CLIENT}.
+ * The Java half of {@code quotahost explain}: asks a running broker of this machine which quotas one client has and
+ * why.
  *
- * <p>BROKER is a process id, {@code broker:N}, or empty for the only one there is. USER and CLIENT are escaped
- * (Escape), as a locale may garble arguments. On standard output, tab-separated and escaped, each line names its
- * kind first: broker (pid, node id), state (name, value), quota (Description's line), or error (what kind, details). Exit
- * code 0, or 2 after an error. Needs a JDK's module jdk.attach, and nothing of Kafka's.
+ * <p>It is called as {@code java -cp quotahost.jar org.quotahost.explain.Explain BROKER USER CLIENT}. BROKER is a
+ * process id, {@code broker:N} (a node id), or empty for the only broker there is. USER and CLIENT are escaped
+ * (Escape), since a locale may garble arguments.
+ *
+ * <p>It writes tab-separated, escaped lines to standard output. The first field of each is its kind, the others are:
+ * of broker, pid and node id; of state, name and value; of quota, the fields of Description; of error, its kind
+ * (ExplainException) and details. The exit code is 0, or 2 after an error. It needs the module jdk.attach of a JDK,
+ * and no class of Kafka's.
  */
 public final class Explain {
     private final PrintStream out = new PrintStream(System.out, true, StandardCharsets.US_ASCII);
@@ -24,8 +29,12 @@ public final class Explain {
 
     private int run(String[] args) {
         try {
-            if (args.length != 3) throw new ExplainException("failed", "three arguments are needed: BROKER USER CLIENT");
-            if (ModuleLayer.boot().findModule("jdk.attach").isEmpty()) throw new ExplainException("no-jdk", System.getProperty("java.home"));
+            if (args.length != 3) {
+                throw new ExplainException("failed", "three arguments are needed: BROKER USER CLIENT");
+            }
+            if (ModuleLayer.boot().findModule("jdk.attach").isEmpty()) {
+                throw new ExplainException("no-jdk", System.getProperty("java.home"));
+            }
             explain(Brokers.one(args[0]), Escape.plain(args[1]), Escape.plain(args[2]));
             return 0;
         } catch (ExplainException e) {

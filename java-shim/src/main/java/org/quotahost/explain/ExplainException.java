@@ -1,8 +1,9 @@
 package org.quotahost.explain;
 
 /**
- * Why no broker could be asked: a kind for which the command line tool ({@code quotahost explain}) knows a remedy, and
- * the details of this case as the message.
+ * Why no broker could be asked.
+ *
+ * <p>The command line tool ({@code quotahost explain}) has a remedy for each kind; the message gives the details.
  */
 final class ExplainException extends Exception {
     private static final long serialVersionUID = 1;

@@ -20,9 +20,15 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 
-/** What a broker without an authorizer does: all is allowed, and about ACLs the answer is SECURITY_DISABLED (AclApis). */
+/**
+ * The inner authorizer of a cluster that had no authorizer (fence.authorizer=none).
+ *
+ * <p>It does what a broker without an authorizer does: everything is allowed, and every question about ACLs is
+ * answered with SECURITY_DISABLED (Kafka's AclApis).
+ */
 final class AllowAll implements Authorizer {
-    private static final SecurityDisabledException DISABLED = new SecurityDisabledException("No Authorizer is configured.");
+    private static final SecurityDisabledException DISABLED =
+            new SecurityDisabledException("No Authorizer is configured.");
 
     @Override
     public void configure(Map<String, ?> configs) {}

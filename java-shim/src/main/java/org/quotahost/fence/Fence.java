@@ -14,66 +14,83 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether this broker takes produce requests, and from whom in any case. Static, since Kafka makes the authorizer
- * (QuotaFence) and the quota callback apart from each other, in one JVM.
+ * Whether this broker takes produce requests, and which clients may produce in any case.
+ *
+ * <p>The quota table closes and opens the fence with the state PAUSE, the topic quotas hand it the topics whose
+ * requests are turned back, and the authorizer (QuotaFence) asks it about each request. All of it is static, since
+ * Kafka makes the authorizer and the quota callback apart from each other, in one JVM.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
     private static final String ANONYMOUS = "ANONYMOUS";
-    /** Client-ids of Kafka's own clients inside a broker, of the plugins' and the pipeline's; exemptions.py has the same. */
-    private static final Pattern INSIDE = Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)");
+    /**
+     * Client-ids of Kafka's own clients inside a broker, of the plugins' and the pipeline's; exemptions.py has the
+     * same.
+     */
+    private static final Pattern INTERNAL_CLIENT_ID =
+            Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)");
 
-    public static final LongAdder rejections = new LongAdder();
-    public static final LongAdder shadowed = new LongAdder();
-    private static final AtomicInteger fences = new AtomicInteger();
-    private static volatile Runnable changed = () -> {};
-    /** Why requests may be turned back, null while there is no reason: all that an open fence reads. */
-    private static volatile Held held;
+    private static final LongAdder rejections = new LongAdder();
+    private static final LongAdder shadowed = new LongAdder();
+    private static final AtomicInteger installed = new AtomicInteger();
+    private static volatile Runnable onInstall = () -> {};
+    /** The rules by which requests are turned back, or null. While it is null, a request costs one volatile read. */
+    private static volatile Rules rules;
     private static volatile boolean shadow;
     private static volatile Exempt exempt = new Exempt(Set.of(), Set.of(), false);
 
     private Fence() {}
 
-    /** All requests of all but the exempt, or those to some topics (null: none). */
-    private record Held(boolean all, TurnedBackTopics topics) {
-        static Held of(boolean all, TurnedBackTopics topics) {
-            return all || topics != null ? new Held(all, topics) : null;
+    /**
+     * Which requests are turned back; replaced as a whole.
+     *
+     * @param closed the requests of all clients but the exempt
+     * @param topics otherwise the requests to these topics; null for none
+     */
+    private record Rules(boolean closed, TurnedBackTopics topics) {
+        static Rules of(boolean closed, TurnedBackTopics topics) {
+            return closed || topics != null ? new Rules(closed, topics) : null;
         }
     }
 
-    /** Who is never turned back; replaced as a whole. */
+    /** The clients that are never turned back; replaced as a whole. */
     private record Exempt(Set<String> principals, Set<String> anonymousClientIds, boolean brokersAnonymous) {
-        public boolean holds(String principal, String clientId) {
+        boolean contains(String principal, String clientId) {
             if (principals.contains(principal)) return true;
             if (clientId == null || !principal.equals(ANONYMOUS)) return false;
-            return anonymousClientIds.contains(clientId) || brokersAnonymous && INSIDE.matcher(clientId).matches();
+            return anonymousClientIds.contains(clientId)
+                    || brokersAnonymous && INTERNAL_CLIENT_ID.matcher(clientId).matches();
         }
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** Whether there may be a reason to turn a request back: all that a request costs while there is none. */
-    public static boolean holds() {
-        return held != null;
+    /** Whether any request is turned back at this moment. While it is false, this is all that a request costs. */
+    public static boolean active() {
+        return rules != null;
     }
 
-    /** Whether all but the exempt are turned back. */
+    /** Whether the fence is closed: the requests of all clients but the exempt are turned back. */
     public static boolean closed() {
-        Held now = held;
-        return now != null && now.all;
+        Rules now = rules;
+        return now != null && now.closed;
     }
 
     /**
-     * Why a request is turned back, null to let it through. Only topics that may be written to count: a transactional
-     * produce asks for its id first, and who lacks the right must hear that, not "try again".
+     * The error with which a request is turned back, or null to let it through.
+     *
+     * <p>Only a request that may write to some topic is turned back. A transactional produce first asks whether it
+     * may use its transactional id; a client that may not must get that answer, and not the advice to try again.
+     *
+     * @param results what the inner authorizer answered to the actions, in their order
      */
-    public static RuntimeException refusal(AuthorizableRequestContext context, List<Action> actions,
+    public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
-        Held now = held;
+        Rules now = rules;
         if (now == null || context.requestType() != PRODUCE || !writes(actions, results)) return null;
-        if (exempt.holds(context.principal().getName(), context.clientId())) return null;
-        if (!now.all) return now.topics.error(actions, results, shadow);
+        if (exempt.contains(context.principal().getName(), context.clientId())) return null;
+        if (!now.closed) return now.topics.error(actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
         return shadow ? null : FenceClosedException.INSTANCE;
     }
@@ -86,36 +103,36 @@ public final class Fence {
         return false;
     }
 
-    // ---- the table -------------------------------------------------------------------------------------------
+    // ---- the table and the topic quotas ----------------------------------------------------------------------
 
-    /** From now on produce requests are turned back, but for those of the exempt. */
+    /** Closes the fence: produce requests are turned back, but for those of the exempt. */
     public static synchronized void close() {
-        QuietLog.hush(); // each time: a reload of the log's configuration forgets it
+        QuietLog.install(); // each time: a reload of the log's configuration drops the filter
         if (closed()) return;
-        held = Held.of(true, topics());
+        rules = Rules.of(true, topics());
         LOG.warn("The fence is closed: produce requests are {}", shadow ? "only counted (mode=shadow)"
                 : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
     }
 
-    /** From now on all produce requests go on. */
+    /** Opens the fence; the topics whose requests are turned back stay. */
     public static synchronized void open() {
         if (!closed()) return;
-        held = Held.of(false, topics());
+        rules = Rules.of(false, topics());
         LOG.info("The fence is open: produce requests go on");
     }
 
-    /** From now on requests to these topics are turned back, but for those of the exempt; null for none. */
-    public static synchronized void topics(TurnedBackTopics over) {
-        if (over != null) QuietLog.hush();
-        held = Held.of(closed(), over);
+    /** Replaces the topics whose requests are turned back; null for none. */
+    public static synchronized void turnBack(TurnedBackTopics topics) {
+        if (topics != null) QuietLog.install();
+        rules = Rules.of(closed(), topics);
     }
 
     private static TurnedBackTopics topics() {
-        Held now = held;
+        Rules now = rules;
         return now == null ? null : now.topics;
     }
 
-    /** In shadow nothing is turned back, only counted. */
+    /** With mode=shadow no request is turned back, only counted. */
     public static void shadow(boolean on) {
         shadow = on;
     }
@@ -125,39 +142,54 @@ public final class Fence {
     }
 
     /**
-     * Who goes on in every state.
+     * Replaces the clients whose requests go on in every state.
      *
      * @param principals names, without their type
-     * @param anonymousClientIds of clients that may be ANONYMOUS
-     * @param brokersAnonymous brokers don't authenticate to each other: Kafka's own clients inside them are exempt, too
+     * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
+     * @param brokersAnonymous brokers do not authenticate to each other: Kafka's own clients inside them are exempt,
+     *     too
      */
     public static void exempt(String[] principals, String[] anonymousClientIds, boolean brokersAnonymous) {
         exempt = new Exempt(Set.copyOf(List.of(principals)), Set.copyOf(List.of(anonymousClientIds)), brokersAnonymous);
     }
 
-    /** Whether a client goes on while the fence is closed. */
-    public static boolean passes(String principal, String clientId) {
-        return exempt.holds(principal, clientId);
-    }
-
     // ---- the authorizer --------------------------------------------------------------------------------------
 
-    /** Whether a broker in this JVM asks the fence. */
-    public static boolean installed() {
-        return fences.get() > 0;
-    }
-
+    /** A broker's authorizer in this JVM begins to ask the fence. */
     public static void install() {
-        fences.incrementAndGet();
-        changed.run();
+        installed.incrementAndGet();
+        onInstall.run();
     }
 
+    /** That authorizer was closed. */
     public static void uninstall() {
-        fences.decrementAndGet();
+        installed.decrementAndGet();
     }
 
-    /** What to do when a fence is installed after the state was decided. */
+    /** Whether a broker's authorizer in this JVM asks the fence; without one, closing it has no effect. */
+    public static boolean installed() {
+        return installed.get() > 0;
+    }
+
+    /** What to do once an authorizer is installed: the table may have decided on a state before Kafka made it. */
     public static void onInstall(Runnable action) {
-        changed = action;
+        onInstall = action;
+    }
+
+    // ---- operators -------------------------------------------------------------------------------------------
+
+    /** Whether a client's requests go on while the fence is closed. */
+    public static boolean passes(String principal, String clientId) {
+        return exempt.contains(principal, clientId);
+    }
+
+    /** How many requests a closed fence has turned back since the start of this JVM. */
+    public static long rejections() {
+        return rejections.sum();
+    }
+
+    /** How many requests a closed fence would have turned back without mode=shadow. */
+    public static long shadowed() {
+        return shadowed.sum();
     }
 }

@@ -25,13 +25,17 @@ import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 
 /**
- * Everything that Kafka asks of an authorizer, handed on to another one. Kafka gives the ACLs of its metadata log
- * only to a ClusterMetadataAuthorizer; if the inner one isn't that, it keeps its ACLs itself and hears nothing.
+ * An authorizer that hands everything that Kafka asks to another one, the inner authorizer.
+ *
+ * <p>Kafka gives the ACLs of its metadata log only to a ClusterMetadataAuthorizer, so this class is one. If the inner
+ * authorizer is none, it keeps its ACLs itself, and Kafka's are dropped. QuotaFence puts the fence in front of it.
  */
 public abstract class ForwardingAuthorizer implements ClusterMetadataAuthorizer, Reconfigurable {
     private Authorizer inner;
+    /** The inner authorizer if it wants the ACLs of the metadata log, else null. */
     private ClusterMetadataAuthorizer acls;
 
+    /** To be called once, before anything else. */
     protected final void forwardTo(Authorizer authorizer) {
         inner = authorizer;
         acls = authorizer instanceof ClusterMetadataAuthorizer known ? known : null;

@@ -8,8 +8,10 @@ import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * The authorizer behind the fence, by client.quota.callback.fence.authorizer: "none", or the name of a class.
- * Without it StandardAuthorizer, which denies what no ACL allows: forgetting a property opens no cluster.
+ * Makes the authorizer behind the fence, which client.quota.callback.fence.authorizer names: "none", or a class.
+ *
+ * <p>Without the property it is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator who forgets
+ * the property opens no cluster.
  */
 public final class InnerAuthorizer {
     public static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
@@ -19,15 +21,21 @@ public final class InnerAuthorizer {
 
     private InnerAuthorizer() {}
 
-    /** Not configured yet. Throws ConfigException if there can't be one. */
+    /**
+     * The authorizer, which the caller has to configure.
+     *
+     * @throws ConfigException if the class does not exist, is no authorizer, is a fence itself, or cannot be made
+     */
     public static Authorizer of(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
         if (name.isEmpty()) return new StandardAuthorizer();
         return name.equalsIgnoreCase(NONE) ? new AllowAll() : load(name);
     }
 
+    /** For the log line that says what stands behind the fence. */
     public static String describe(Authorizer authorizer) {
-        return authorizer instanceof AllowAll ? "no authorizer: everyone may do everything" : authorizer.getClass().getName();
+        return authorizer instanceof AllowAll ? "no authorizer: everyone may do everything"
+                : authorizer.getClass().getName();
     }
 
     private static Authorizer load(String name) {

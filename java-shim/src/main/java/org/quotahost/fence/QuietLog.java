@@ -10,38 +10,45 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps the fence's refusals out of the broker's log: KafkaApis logs an error for each request that ends with an
- * exception, whatever it is. Brokers have log4j2; without it the log says once that they will be logged.
+ * Keeps the requests that the fence turns back out of the broker's log.
+ *
+ * <p>KafkaApis logs an error with a stack trace for each request that ends with an exception, whatever it is; clients
+ * send such requests again and again. Brokers have log4j2, and the fence adds a filter to it. Without log4j2 the log
+ * says once that it will contain these requests.
  */
 final class QuietLog {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     /** KafkaApis.handle logs them. */
-    private static final String WHO_LOGS = "kafka.server.KafkaApis";
-    private static boolean told;
+    private static final String KAFKAS_LOGGER = "kafka.server.KafkaApis";
+    private static boolean warned;
 
     private QuietLog() {}
 
-    /** Puts the filter into the log's present configuration, if it isn't there. */
-    static synchronized void hush() {
+    /** Adds the filter to the log's present configuration, if it is not there. */
+    static synchronized void install() {
         try {
-            OurRefusals.dropIn(Authorizer.class.getClassLoader());
-        } catch (LinkageError | RuntimeException e) { // no log4j2, or another behind its API
-            if (!told) LOG.warn("The broker's log will tell of every request that the fence turns back: {}", e.toString());
-            told = true;
+            FenceErrorFilter.addTo(Authorizer.class.getClassLoader());
+        } catch (LinkageError | RuntimeException e) { // no log4j2, or another implementation behind its API
+            if (warned) return;
+            warned = true;
+            LOG.warn("The broker's log will contain every request that the fence turns back: {}", e.toString());
         }
     }
 
-    /** On the logger's configuration: it is asked only for what would be written. */
-    private static final class OurRefusals extends AbstractFilter {
-        private static Configuration where;
+    /**
+     * Drops the fence's errors. It lies on the logger's configuration, so log4j2 asks it only for what it would
+     * write.
+     */
+    private static final class FenceErrorFilter extends AbstractFilter {
+        private static Configuration filtered;
 
-        static void dropIn(ClassLoader kafka) {
+        static void addTo(ClassLoader kafka) {
             Configuration now = ((LoggerContext) LogManager.getContext(kafka, false)).getConfiguration();
-            if (now == where) return;
-            OurRefusals filter = new OurRefusals();
+            if (now == filtered) return;
+            FenceErrorFilter filter = new FenceErrorFilter();
             filter.start();
-            now.getLoggerConfig(WHO_LOGS).addFilter(filter);
-            where = now;
+            now.getLoggerConfig(KAFKAS_LOGGER).addFilter(filter);
+            filtered = now;
         }
 
         @Override

@@ -5,18 +5,19 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * The topics whose produce requests are turned back at this moment, and with which error.
+ * The topics whose produce requests are turned back at this moment.
  *
- * <p>The package topics implements it and hands a new one to the fence whenever the topics change, so that the fence
- * knows nothing of meters and thresholds. Request threads call it, but only while there are such topics.
+ * <p>The package topics implements it and hands the fence a new one whenever the topics change, so that the fence knows
+ * nothing of meters and thresholds. Request threads call it, but only while there are such topics.
  */
 public interface TurnedBackTopics {
     /**
      * The error with which a request is turned back, or null to let it through.
      *
-     * @param actions what the request asks for, in the order of results
-     * @param results what the inner authorizer answered; only topics that it allowed may be turned back
-     * @param shadow the request is only counted, and null is answered
+     * @param actions what the request asks for
+     * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the
+     *     client may write can turn the request back
+     * @param shadow the request is only counted, and the answer is null
      */
     RuntimeException error(List<Action> actions, List<AuthorizationResult> results, boolean shadow);
 }

@@ -9,12 +9,19 @@ import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.server.authorizer.Authorizer;
 
-/** Metrics for an authorizer that can't do without, which no reporter shows. Loads on Kafka 4.1 and newer only. */
+/**
+ * Metrics that no reporter shows, for an inner authorizer that cannot work without any.
+ *
+ * <p>From Kafka 4.1 on StandardAuthorizer fails if nobody gives it metrics, and Kafka gives them only to the
+ * authorizer that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these. The class loads
+ * on Kafka 4.1 and newer only: PluginMetrics does not exist before.
+ */
 public final class UnseenMetrics implements PluginMetrics {
     private final Metrics metrics = new Metrics();
 
     private UnseenMetrics() {}
 
+    /** Gives metrics to an authorizer that wants them. */
     public static void giveTo(Authorizer authorizer) {
         if (authorizer instanceof Monitorable monitorable) monitorable.withPluginMetrics(new UnseenMetrics());
     }

@@ -1,7 +1,7 @@
 /**
- * The authorizer's part: another authorizer, and a fence before it that turns produce requests back.
+ * The fence: an authorizer in front of another one, which turns produce requests back.
  *
- * <p>Kafka makes the authorizer apart from the callback, so Fence is static. The packages root, host, table and
- * topics use it; it uses util alone, and hears of topics by an interface of its own.
+ * <p>Kafka makes the authorizer apart from the callback, so Fence is static. The packages root, host, table and topics
+ * use this package; it uses util alone. The topic quotas reach it by an interface of its own (TurnedBackTopics).
  */
 package org.quotahost.fence;

@@ -3,7 +3,7 @@ package org.quotahost.host;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The host's Python logging in the broker's own log, by logger name and level. */
+/** Writes the log records of the Python host and its plugins to the broker's own log, under the same logger names. */
 final class HostLog {
     private HostLog() {}
 

@@ -6,8 +6,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The host's word that its factor still holds. When it isn't renewed for validity, the fallback's factor holds
- * instead, until it is. Kept by the monotonic clock, so a jump of the wall clock changes nothing.
+ * The lease by which the host's factor is in force.
+ *
+ * <p>The Python host renews it whenever it asks for work. If it does not for validity, because a plugin hangs, the
+ * factor of fallback.action is in force until it does, so that no outdated factor stays. The lease goes by the
+ * monotonic clock, so a jump of the wall clock has no effect. Watch checks it.
  */
 final class Lease {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.lease");
@@ -18,9 +21,15 @@ final class Lease {
     private volatile long validityNanos = 60_000_000_000L;
     private volatile String action = "OPEN";
     private volatile boolean expired;
+    /** How many times the fallback has come into force. */
     private volatile long applied;
 
-    /** @param fallback is given the factor that holds while the lease has run out, and null when it is renewed */
+    /**
+     * Makes a lease that is renewed now.
+     *
+     * @param nanoClock System::nanoTime, or a test's clock
+     * @param fallback gets the fallback's factor when the lease has run out, and null when it is renewed
+     */
     Lease(LongSupplier nanoClock, Consumer<Double> fallback) {
         this.nanoClock = nanoClock;
         this.fallback = fallback;
@@ -38,30 +47,34 @@ final class Lease {
         renewedAt = nanoClock.getAsLong();
     }
 
-    /** How often check() must be called for the fallback to hold within validity. */
+    /** How often check() must be called, in ms, for the fallback to be in force within validity. */
     long checkEveryMs() {
         return Math.max(20, Math.min(500, validityNanos / 1_000_000 / 10));
     }
 
+    /** Puts the fallback in force if the lease has run out, and ends it if the lease was renewed. */
     void check() {
+        // One interval early, since the next check comes only after it.
         boolean silent = nanoClock.getAsLong() - renewedAt + checkEveryMs() * 1_000_000 >= validityNanos;
         if (silent == expired) return;
         expired = silent;
         if (silent) {
             applied = applied + 1;
-            LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", sentence());
+            LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause());
         } else {
-            LOG.warn("The Python host answers again: its factor holds");
+            LOG.warn("The Python host answers again: its factor is in force");
         }
         fallback.accept(silent ? factor() : null);
     }
 
-    /** Why the fallback holds, once the lease has run out. */
-    String sentence() {
-        return "The Python host has been silent for %d ms (validity %d ms): fallback.action=%s holds until it answers again"
+    /** The cause of the fallback's factor, once the lease has run out. */
+    String cause() {
+        return ("The Python host has been silent for %d ms (validity %d ms):"
+                + " fallback.action=%s holds until it answers again")
                 .formatted(Math.round(ageSeconds() * 1_000), validityNanos / 1_000_000, action);
     }
 
+    /** How long ago the lease was renewed. */
     double ageSeconds() {
         return (nanoClock.getAsLong() - renewedAt) / 1e9;
     }

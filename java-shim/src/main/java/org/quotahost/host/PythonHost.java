@@ -1,5 +1,6 @@
 package org.quotahost.host;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -9,6 +10,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.Stream;
 import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.cluster.LibrdkafkaConfig;
 import org.quotahost.cluster.OfflineLogDirs;
@@ -30,14 +32,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One running Python host for all callbacks of this JVM: a combined node has two (broker and controller). The
- * first to come starts it, the last to go closes it; the interpreter underneath stays (Interpreter).
+ * The running Python host, one for all callbacks of this JVM.
  *
- * <p>Public methods are what Python calls. Java never calls Python.
+ * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
+ * last one to release it closes it; the interpreter stays (Interpreter). The host's thread runs Python until the host
+ * is closed, and starts it again if it ends.
+ *
+ * <p>Java never calls Python. Python asks for work with take() and calls the public methods of this class ({@code
+ * quotahost.host.bridge}), and those of the objects that it gets from here.
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
-    /** Python may recurse deeply in C (regular expressions, pydantic). */
+    /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     private static final long STACK_BYTES = 16L << 20;
     private static final long CLOSE_MS = 4_000;
     private static final long LONGEST_PAUSE_MS = 30_000;
@@ -58,8 +64,10 @@ public final class PythonHost {
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch closing = new CountDownLatch(1);
     private volatile HostConfig config;
+    /** By System.nanoTime; until the settings are read, which may set it anew, 30 s from now. */
     private volatile long startDeadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
     private Thread thread;
+    /** How many callbacks use it; under the lock of this class. */
     private int references;
 
     private PythonHost(HostConfig config) {
@@ -68,7 +76,10 @@ public final class PythonHost {
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
 
-    /** The running host, started if there is none. Throws StartException, having left nothing behind. */
+    /**
+     * The running host; it starts one if there is none. If that fails it throws StartException and leaves nothing
+     * behind.
+     */
     public static synchronized PythonHost acquire(HostConfig config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
@@ -81,12 +92,14 @@ public final class PythonHost {
                 throw e;
             }
         } else if (!current.config.equals(config)) {
-            current.reconfigure(config); // the broker's own dynamic properties, which its controller hasn't seen yet
+            // The broker has dynamic properties of its own, which the controller did not see.
+            current.reconfigure(config);
         }
         current.references++;
         return current;
     }
 
+    /** Gives up what acquire() gave; the last callback to do so closes the host. */
     public static void release(PythonHost host) {
         synchronized (PythonHost.class) {
             if (--host.references > 0) return;
@@ -95,15 +108,8 @@ public final class PythonHost {
         host.close();
     }
 
-    public QuotaTable tableForCallback() {
-        return table;
-    }
-
-    public Inbox inboxForCallback() {
-        return inbox;
-    }
-
-    public Gauges gaugesForCallback() {
+    /** All numbers that the shim shows. */
+    public Gauges gauges() {
         return gauges;
     }
 
@@ -111,21 +117,23 @@ public final class PythonHost {
         return reconfiguration;
     }
 
-    /** Has the host check a new configuration and take it over. Throws StartException with its reason. */
+    /** Has the host check a new configuration and take it over; StartException if it refuses. */
     void reconfigure(HostConfig next) {
         reconfiguration.check(next);
-        changed(next);
+        apply(next);
     }
 
     /** Has the host take over a configuration that it has checked. */
-    public void changed(HostConfig next) {
+    public void apply(HostConfig next) {
         config = next;
         reconfiguration.apply(next);
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /** Without the lock, which acquire() holds while it waits for the host that asks this. */
+    /**
+     * The host that starts or runs. It takes no lock: acquire() has it while it waits for the Python that calls this.
+     */
     public static PythonHost current() {
         return current;
     }
@@ -142,7 +150,7 @@ public final class PythonHost {
         return topicQuotas;
     }
 
-    /** Waits for work, and is the sign of life that renews the lease. */
+    /** Waits for work, at most timeoutMs. It renews the lease, since a Python that asks for work is alive. */
     public Batch take(long timeoutMs) {
         lease.renew();
         Batch batch = inbox.take(timeoutMs);
@@ -150,52 +158,58 @@ public final class PythonHost {
         return batch;
     }
 
+    /** Whether the Python host has to end. */
     public boolean closing() {
         return closing.getCount() == 0;
     }
 
+    /** The properties of quotahost; names and values alternate. */
     public String[] properties() {
         return HostConfig.flat(config.properties());
     }
 
+    /** Some of the broker's own properties; names and values alternate. */
     public String[] broker() {
         return HostConfig.flat(config.broker());
     }
 
-    /** The settings are read; the broker's start waits this much longer for the plugins. */
+    /** Python has read the settings; the broker's start waits this much longer for the plugins (start.timeout). */
     public void starting(long timeoutMs) {
         startDeadline = System.nanoTime() + timeoutMs * 1_000_000;
     }
 
-    /** The plugins stand; these properties can be changed live. */
+    /** The plugins are built, and the broker's start goes on; these properties may change while it runs. */
     public void ready(String[] reconfigurable) {
         reconfiguration.names(List.of(reconfigurable));
         ready.complete(null);
     }
 
-    /** The configuration can't be used; the sentence is the operator's. */
+    /** The configuration cannot be used, and the broker's start ends; the message is for the operator. */
     public void refuse(String problem) {
         ready.completeExceptionally(new StartException(problem));
     }
 
+    /** @param max how many unknown clients may wait (inbox.max) */
     public void configureInbox(int max) {
         inbox.max(max);
     }
 
+    /** @param fallbackAction PAUSE or OPEN */
     public void configureLease(long validityMs, String fallbackAction) {
         lease.configure(validityMs, fallbackAction);
     }
 
-    /** The answer to a question that the shim posted: null for yes, or why not. */
+    /** Python's verdict on properties that it was to check: null to accept them, or why not. */
     public void verdict(String ticket, String problem) {
         reconfiguration.verdict(ticket, problem);
     }
 
+    /** Writes a log record of Python's to the broker's log. */
     public void log(String logger, int level, String message) {
         HostLog.log(logger, level, message);
     }
 
-    /** Makes the plugin's error counter visible, at 0. */
+    /** Makes the gauge that counts a plugin's errors, at 0. */
     public void plugin(String name) {
         pluginErrors.computeIfAbsent(name, n -> {
             LongAdder errors = new LongAdder();
@@ -204,63 +218,73 @@ public final class PythonHost {
         });
     }
 
+    /** Adds one to a plugin's errors. */
     public void pluginFailed(String name) {
         plugin(name);
         pluginErrors.get(name).increment();
     }
 
-    /** Numbers of plugins' own. */
+    /** The gauges that Python and its plugins set. */
     public PluginGauges pluginGauges() {
         return pluginGauges;
     }
 
-    /** What the cluster says of its brokers; one for all plugins. */
+    /** The Admin client, one for all plugins; the first call makes it. */
     public synchronized ClusterAdmin admin() {
-        if (admin == null) admin = new ClusterAdmin(config.client(), "quotahost-" + config.broker().getOrDefault("node.id", "-1"));
+        if (admin == null) admin = new ClusterAdmin(config.client(), "quotahost-" + nodeId());
         return admin;
     }
 
-    /** The configuration of a librdkafka client as this broker itself; names and values alternate; secrets included. */
+    /**
+     * A Reply with the configuration of a librdkafka client with this broker's credentials; names and values
+     * alternate.
+     */
     public String[] clientConfig() {
-        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.librdkafka(config.client())));
+        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.of(config.client())));
     }
 
-    /** librdkafka's form of a Java client's configuration; names and values alternate in both. */
+    /** A Reply with a Java client's configuration, translated for librdkafka; names and values alternate in both. */
     public String[] librdkafka(String[] java) {
-        Map<String, Object> config = new java.util.HashMap<>();
+        Map<String, Object> config = new HashMap<>();
         for (int i = 0; i < java.length; i += 2) config.put(java[i], java[i + 1]);
-        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.librdkafka(config)));
+        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.of(config)));
     }
 
-    /** The log directories that Kafka itself has given up. */
+    /** The log directories that Kafka itself has taken out of service. */
     public String[] offlineLogDirs() {
         return OfflineLogDirs.now();
     }
 
-    /** Every gauge as type, name, attribute and, in the same order, its value. */
+    /** Type, name and attribute of each gauge, one after the other. */
     public String[] gaugeNames() {
-        return gauges.all().stream().flatMap(g -> List.of(g.type(), g.name(), g.attribute()).stream()).toArray(String[]::new);
+        return gauges.all().stream().flatMap(g -> Stream.of(g.type(), g.name(), g.attribute())).toArray(String[]::new);
     }
 
+    /** The values of all gauges, in the order of gaugeNames(). */
     public double[] gaugeValues() {
         return gauges.all().stream().mapToDouble(g -> g.value().getAsDouble()).toArray();
     }
 
-    // ---- its life --------------------------------------------------------------------------------------------
+    // ---- start and end ---------------------------------------------------------------------------------------
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, restarts::sum);
         Fence.onInstall(table.factorInForce()::move);
-        thread = new Thread(null, () -> live(environment), "quotahost-host", STACK_BYTES);
+        thread = new Thread(null, () -> run(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
         thread.start();
         awaitReady();
         watch.start();
         topicWatch.start();
-        NodeProperty.set(config.broker().getOrDefault("node.id", "-1"));
+        NodeProperty.set(nodeId());
     }
 
+    private String nodeId() {
+        return config.broker().getOrDefault("node.id", "-1");
+    }
+
+    /** Waits until the plugins are built, up to a deadline that starting() may move. */
     private void awaitReady() {
         try {
             while (true) {
@@ -284,7 +308,8 @@ public final class PythonHost {
         }
     }
 
-    private void live(PythonEnvironment environment) {
+    /** The host's thread: starts Python and keeps it running until the host is closed. */
+    private void run(PythonEnvironment environment) {
         long pause = 500;
         try {
             Interpreter.start(environment);
@@ -296,7 +321,7 @@ public final class PythonHost {
                 LOG.error("The Python host ended; it starts again in {} ms. {}", pause, problem == null ? "" : problem);
                 if (closing.await(pause, TimeUnit.MILLISECONDS)) return;
                 pause = Math.min(LONGEST_PAUSE_MS, 2 * pause);
-                inbox.replay();
+                inbox.replay(); // the next Python knows nothing of the quotas and the cluster
             }
         } catch (StartException e) {
             ready.completeExceptionally(e);
@@ -304,19 +329,21 @@ public final class PythonHost {
             Thread.currentThread().interrupt();
         } catch (Throwable e) {
             ready.completeExceptionally(e);
-            LOG.error("The Python host's thread ends; fallback.action will hold", e);
+            LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
         }
     }
 
     private void close() {
         NodeProperty.clear();
         closing.countDown();
-        inbox.post("closing", List.of());
+        inbox.postEvent("closing", List.of());
         watch.close();
         topicWatch.close();
         try {
             if (thread != null) thread.join(CLOSE_MS);
-            if (thread != null && thread.isAlive()) LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);
+            if (thread != null && thread.isAlive()) {
+                LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);
+            }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

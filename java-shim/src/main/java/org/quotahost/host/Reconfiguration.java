@@ -14,14 +14,17 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 
 /**
- * FenceFixture the host about new properties. Only the request of the administrator who changes them waits, and not for
- * long: no answer in time is a no.
+ * Has the Python host check new properties and take them over, while the broker runs.
+ *
+ * <p>The check goes to Python through the inbox and comes back as a verdict with the same ticket. Only the request of
+ * the administrator who changes the properties waits for it; if no verdict comes in time, the change is refused.
  */
 public final class Reconfiguration {
     private static final long ANSWER_MS = 2_000;
 
     private final Inbox inbox;
     private final AtomicLong tickets = new AtomicLong();
+    /** The checks that wait for a verdict, by ticket. */
     private final Map<String, CompletableFuture<String>> open = new ConcurrentHashMap<>();
     private volatile Set<String> names = Set.of();
 
@@ -29,21 +32,22 @@ public final class Reconfiguration {
         this.inbox = inbox;
     }
 
+    /** The properties that may change while the broker runs; empty until the host is ready. */
     public Set<String> names() {
         return names;
     }
 
-    void names(List<String> live) {
-        names = Set.copyOf(live);
+    void names(List<String> reconfigurable) {
+        names = Set.copyOf(reconfigurable);
     }
 
-    /** Throws StartException if the host refuses these properties or doesn't answer. */
+    /** Throws StartException if the host refuses these properties or does not answer in time. */
     public void check(HostConfig config) {
         String ticket = Long.toString(tickets.incrementAndGet());
         CompletableFuture<String> answer = new CompletableFuture<>();
         open.put(ticket, answer);
         try {
-            inbox.post("validate", fields(ticket, config));
+            inbox.postEvent("validate", fields(ticket, config));
             String problem = answer.get(ANSWER_MS, TimeUnit.MILLISECONDS);
             if (!problem.isEmpty()) throw new StartException(problem);
         } catch (TimeoutException e) {
@@ -59,10 +63,12 @@ public final class Reconfiguration {
         }
     }
 
+    /** Has the host take over properties that it has checked. */
     void apply(HostConfig config) {
-        inbox.post("reconfigure", fields("", config));
+        inbox.postEvent("reconfigure", fields("", config));
     }
 
+    /** @param problem why the host refuses the properties, null if it does not */
     void verdict(String ticket, String problem) {
         CompletableFuture<String> answer = open.get(ticket);
         if (answer != null) answer.complete(problem == null ? "" : problem);

@@ -8,14 +8,18 @@ import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.topics.TopicsOverThreshold;
 import org.quotahost.util.Escape;
 
-/** The numbers that every broker with the callback shows. The README's table is held against them by a test. */
+/**
+ * The numbers that every broker with the callback shows, and the operations of its MBeans.
+ *
+ * <p>README's table of metrics lists them, and a test compares the two. Numbers of plugins come in by PluginGauges.
+ */
 final class StandardGauges {
     private StandardGauges() {}
 
-    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
+    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics,
+            DoubleSupplier restarts) {
         QuotaTable.Counters counters = table.counters();
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
@@ -32,8 +36,8 @@ final class StandardGauges {
         gauges.operation("QuotaTable", "describe", args -> table.describe(args[0], args[1]));
         gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
-        gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
-        gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
+        gauges.add("Fence", "", "Rejections", Fence::rejections);
+        gauges.add("Fence", "", "Shadowed", Fence::shadowed);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
@@ -41,11 +45,12 @@ final class StandardGauges {
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
         gauges.operation("QuotaTable", "explain", args -> Stream.concat(
-                Stream.of(TableState.lines(table, lease, topics, args[0], args[1])), Stream.of(source(gauges))).toArray(String[]::new));
+                Stream.of(TableState.lines(table, lease, topics, args[0], args[1])),
+                Stream.of(source(gauges))).toArray(String[]::new));
         add(gauges, topics);
     }
 
-    /** Which factor source answers, where one stands in for another; a line like those of the table's state. */
+    /** The factor source that answers, if a standby may stand in for it; a line like those of TableState. */
     private static String source(Gauges gauges) {
         return Escape.fields("source", String.join(",", gauges.names("FactorSource", "Answers", 1)));
     }
@@ -55,8 +60,8 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
         gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
-        gauges.add("TopicQuotas", "", "Rejections", TopicsOverThreshold.rejections::sum);
-        gauges.add("TopicQuotas", "", "Shadowed", TopicsOverThreshold.shadowed::sum);
+        gauges.add("TopicQuotas", "", "Rejections", TopicQuotas::rejections);
+        gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas::shadowed);
         gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
         gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
     }

@@ -9,9 +9,15 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Escape;
 
-/** What holds for all clients now, as lines of a name and a value for operators: QuotaTable's operation explain. */
+/**
+ * The state that all clients share, as lines of a name and a value: the answer of the MBean QuotaTable's operation
+ * explain.
+ *
+ * <p>The names are part of the protocol between the jar and {@code quotahost explain}, which must be of the same
+ * version.
+ */
 final class TableState {
-    /** In the order in which the gauge State numbers them. */
+    /** The gauge State shows the ordinal. */
     enum State { OPEN, THROTTLE, PAUSE }
 
     private TableState() {}
@@ -20,7 +26,10 @@ final class TableState {
         return factor >= 1 ? State.OPEN : factor > 0 ? State.THROTTLE : State.PAUSE;
     }
 
-    /** Factor aimed at and acted on, their cause, the mode, the fence, also for this one client, and the topics. */
+    /**
+     * The mode, the factor in force and its cause, the limits' factor, the fence, whether it lets this client pass,
+     * the topics.
+     */
     static String[] lines(QuotaTable table, Lease lease, TopicQuotas topics, String principal, String clientId) {
         LimitRule rule = table.rule();
         double factor = table.factorInForce().value();
@@ -30,9 +39,10 @@ final class TableState {
                 List.of("state", state(factor)),
                 List.of("factor", factor),
                 List.of("limit-factor", table.factorInForce().limitFactor()),
-                List.of("cause", fallback ? lease.sentence() : table.factorInForce().reason()),
+                List.of("cause", fallback ? lease.cause() : table.factorInForce().cause()),
                 List.of("fallback", fallback),
-                List.of("factor-types", rule.factored().stream().map(Enum::name).sorted().collect(Collectors.joining(","))),
+                List.of("factor-types",
+                        rule.factored().stream().map(Enum::name).sorted().collect(Collectors.joining(","))),
                 List.of("fence-installed", Fence.installed()),
                 List.of("fence-closed", Fence.closed()),
                 List.of("fence-passes", Fence.passes(principal, clientId)),

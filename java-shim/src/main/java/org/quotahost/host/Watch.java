@@ -7,7 +7,10 @@ import org.quotahost.util.PeriodicThread;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The thread that looks after what must happen without Python: the lease, the table's clock, and forgetting silent clients. */
+/**
+ * The thread for all that must go on while Python hangs: the lease, the table's clock, the limits on their way to the
+ * factor in force, and forgetting silent clients.
+ */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
 
@@ -16,17 +19,17 @@ final class Watch {
     private volatile PeriodicThread thread;
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
-    private boolean toldFull;
+    private boolean warnedFull;
 
     Watch(Lease lease, QuotaTable table) {
         this.lease = lease;
         this.table = table;
     }
 
-    /** Once the lease is configured, which says how often to look. */
+    /** Starts the thread; only after the lease is configured, since that decides how often it is checked. */
     void start() {
-        lease.renew();
-        thread = new PeriodicThread("quotahost-watch", everyMs(), this::look, () -> {});
+        lease.renew(); // the start may have taken longer than validity
+        thread = new PeriodicThread("quotahost-watch", everyMs(), this::check, () -> {});
         thread.start();
     }
 
@@ -34,8 +37,8 @@ final class Watch {
         if (thread != null) thread.close();
     }
 
-    /** Answers how long to wait for the next look, in ms. */
-    private long look() {
+    /** Answers how long to wait until the next time, in ms. */
+    private long check() {
         try {
             table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
             lease.check();
@@ -45,9 +48,9 @@ final class Watch {
                 tickedAt = System.nanoTime();
                 table.tick();
             }
-            tellFull();
+            warnWhenFull();
         } catch (RuntimeException e) {
-            LOG.error("The watch failed once and goes on", e);
+            LOG.error("The lease and the quota table could not be checked this time; the next check follows", e);
         }
         return everyMs();
     }
@@ -56,12 +59,12 @@ final class Watch {
         return Math.min(QuotaTable.BEAT_MS, lease.checkEveryMs());
     }
 
-    private void tellFull() {
+    private void warnWhenFull() {
         boolean full = table.size() >= table.clientsMax();
-        if (full && !toldFull) {
-            LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until others have"
-                    + " been silent for clients.idle", BrokerConfigs.PREFIX, table.clientsMax());
+        if (full && !warnedFull) {
+            LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until"
+                    + " others have been silent for clients.idle", BrokerConfigs.PREFIX, table.clientsMax());
         }
-        toldFull = full;
+        warnedFull = full;
     }
 }

@@ -1,7 +1,7 @@
 /**
- * One running Python host for all callbacks of a JVM: its start, its life and its end, and what it shows of itself.
+ * The Python host of a JVM: its configuration, its start and end, the lease, and the numbers that it shows.
  *
- * <p>Only the root package uses it; Python reaches the shim by its public class PythonHost alone. It puts together what
- * the packages below offer, and none of them knows it.
+ * <p>Only the root package uses it; Python gets at everything in the jar through its class PythonHost. It puts together
+ * the packages below, and none of them knows it.
  */
 package org.quotahost.host;

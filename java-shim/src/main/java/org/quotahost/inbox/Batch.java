@@ -7,29 +7,36 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What the host takes at once: clients to resolve, then events. Python reads names from the bytes and answers by
- * position, so a name never has to survive the way there and back.
+ * What the host takes from the inbox at once: clients to resolve, then events.
  *
- * <p>Format: how many texts (u32, big-endian), the length of each in code points (u32 each), all texts in UTF-8
- * without a break. The texts: how many clients; each principal and client-id; each event's kind, how many fields,
- * the fields. One decoding and a slice a text is the quickest way into Python.
+ * <p>Python reads the names from bytes() and answers by position (QuotaTable.publish), so that no name has to survive
+ * the way into Python and back.
+ *
+ * <p>Format of the bytes: the number of texts (u32, big-endian), the length of each text in code points (u32 each),
+ * then all texts in UTF-8 without a separator. The texts are: the number of clients; principal and client-id of each
+ * client; then, of each event, its kind, the number of its fields, and the fields. One decoding and one slice for
+ * each text is the quickest way into Python.
  */
 public final class Batch {
-    /** A client asked for: when it was first missed, 0 if it is asked for again. */
-    public record Asked(String principal, String clientId, long since) {}
+    /**
+     * A client for the host to resolve.
+     *
+     * @param postedAt when a request first missed it (System.nanoTime), or 0 if the host asked for it again by itself
+     */
+    public record Lookup(String principal, String clientId, long postedAt) {}
 
-    /** Anything else: what happened and its particulars. */
-    record Event(String kind, List<String> fields) {}
+    /** Anything else that happened: its kind, and its particulars in an order that the kind defines. */
+    public record Event(String kind, List<String> fields) {}
 
-    private final List<Asked> clients;
+    private final List<Lookup> clients;
     private final List<Event> events;
 
-    public Batch(List<Asked> clients, List<Event> events) {
+    public Batch(List<Lookup> clients, List<Event> events) {
         this.clients = clients;
         this.events = events;
     }
 
-    public List<Asked> clients() {
+    public List<Lookup> clients() {
         return clients;
     }
 
@@ -37,10 +44,12 @@ public final class Batch {
         return events;
     }
 
+    /** The batch in the format for Python. */
     public byte[] bytes() {
         List<String> texts = texts();
         var utf8 = new ByteArrayOutputStream(32 * texts.size());
-        // Each by itself: halves of a surrogate pair in two texts would become one code point, and shift all names after.
+        // Each text by itself: two halves of a surrogate pair in neighbouring texts would become one code point, and
+        // shift all names behind it.
         for (String text : texts) utf8.writeBytes(text.getBytes(StandardCharsets.UTF_8));
         ByteBuffer out = ByteBuffer.allocate((1 + texts.size()) * Integer.BYTES + utf8.size());
         out.putInt(texts.size());
@@ -51,7 +60,7 @@ public final class Batch {
     private List<String> texts() {
         List<String> texts = new ArrayList<>(2 * clients.size() + 16);
         texts.add(Integer.toString(clients.size()));
-        for (Asked client : clients) {
+        for (Lookup client : clients) {
             texts.add(client.principal());
             texts.add(client.clientId());
         }

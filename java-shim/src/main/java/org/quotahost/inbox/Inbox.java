@@ -10,77 +10,94 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * What the host has to do next. Request threads post clients that the table doesn't know, without a lock and up to
- * a bound; beyond it the post is dropped and counted, and the client's next request posts it again. Everything
- * else (client quotas, the cluster, reconfiguration) is kept until taken, and is bounded by its own nature.
+ * What the host has to do next: the only way from Kafka's threads to Python.
+ *
+ * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
+ * the bound a post is dropped and counted, and the client's next request posts it again. All other events (client
+ * quotas, the cluster, new properties) are kept until the host takes them; there are only as many as brokers, quotas
+ * and changes. The host takes both as a Batch.
  */
 public final class Inbox {
-    /** How many clients the host takes at once: enough to be quick, few enough to stay responsive. */
+    /** How many clients the host takes at once: enough to be quick, few enough to answer other events soon. */
     static final int BATCH = 2_000;
     private static final int RECENT = 1 << 16;
-    /** Places a client may have among the recent: with one, a quarter of 20,000 would share theirs and be posted anew. */
+    /**
+     * Slots a client may have among the recent: with one, a quarter of 20,000 clients would share theirs and be
+     * posted anew.
+     */
     private static final int WAYS = 4;
     private static final long POST_AGAIN_NANOS = 1_000_000_000L;
 
-    private final Queue<Miss> misses = new ConcurrentLinkedQueue<>();
+    private final Queue<Post> posts = new ConcurrentLinkedQueue<>();
+    /** The size of posts; the queue's own size() walks through all of it. */
     private final AtomicInteger depth = new AtomicInteger();
-    private final AtomicReferenceArray<Miss> recent = new AtomicReferenceArray<>(RECENT);
+    /** Clients posted lately, by hash, so that a burst of requests of one new client is one post. */
+    private final AtomicReferenceArray<Post> recent = new AtomicReferenceArray<>(RECENT);
     private final LongAdder overflow = new LongAdder();
     private final List<Batch.Event> events = new ArrayList<>();
     private final ClientQuotas clientQuotas = new ClientQuotas();
     private Batch.Event cluster;
     private volatile int max = 65_536;
-    private volatile boolean pending;
+    private volatile boolean eventsWait;
+    /** The host's thread while it waits in take(), else null. */
     private volatile Thread waiting;
 
-    private static final class Miss {
+    /** A client that a request thread did not find in the table. */
+    private static final class Post {
         final String principal;
         final String clientId;
-        final long since;
+        final long postedAt;
 
-        Miss(String principal, String clientId, long since) {
+        Post(String principal, String clientId, long postedAt) {
             this.principal = principal;
             this.clientId = clientId;
-            this.since = since;
+            this.postedAt = postedAt;
         }
 
-        boolean of(String otherPrincipal, String otherClientId) {
+        boolean isOf(String otherPrincipal, String otherClientId) {
             return clientId.equals(otherClientId) && principal.equals(otherPrincipal);
         }
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** Posts a client that the table doesn't know; as a rule once, and again if a second brings no answer. */
-    public void ask(String principal, String clientId) {
-        int at = 31 * principal.hashCode() + clientId.hashCode();
+    /**
+     * Posts a client that the table does not know: as a rule once, and again if the host has not answered for a
+     * second.
+     */
+    public void postClient(String principal, String clientId) {
+        int hash = 31 * principal.hashCode() + clientId.hashCode();
         long now = System.nanoTime();
-        int place = at;
+        int slot = hash;
         for (int i = 0; i < WAYS; i++) {
-            Miss other = recent.get(at + i & RECENT - 1);
-            boolean lately = other != null && now - other.since < POST_AGAIN_NANOS;
-            if (!lately) place = at + i;
-            else if (other.of(principal, clientId)) return;
+            Post earlier = recent.get(hash + i & RECENT - 1);
+            boolean stillRecent = earlier != null && now - earlier.postedAt < POST_AGAIN_NANOS;
+            if (!stillRecent) slot = hash + i;
+            else if (earlier.isOf(principal, clientId)) return;
         }
         if (depth.get() >= max) {
             overflow.increment();
             return;
         }
-        Miss miss = new Miss(principal, clientId, now);
-        recent.set(place & RECENT - 1, miss);
+        Post post = new Post(principal, clientId, now);
+        recent.set(slot & RECENT - 1, post);
         depth.incrementAndGet();
-        misses.add(miss);
+        posts.add(post);
         wake();
     }
 
     // ---- Kafka's metadata threads ----------------------------------------------------------------------------
 
-    /** A client quota was set, or removed (null). The same from both callbacks of a combined node is one. */
+    /**
+     * Posts a client quota that was set, or removed (null). If both callbacks of a combined node post it, it is one
+     * event.
+     */
     public synchronized void clientQuota(ClientQuotas.Key key, Double rate) {
         clientQuotas.put(key, rate);
-        signal();
+        eventArrived();
     }
 
+    /** Posts the cluster's id and the ids of its brokers, unless they are those that were posted last. */
     public synchronized void cluster(String clusterId, List<String> brokers) {
         List<String> fields = new ArrayList<>(brokers);
         fields.add(0, clusterId);
@@ -88,78 +105,74 @@ public final class Inbox {
         if (event.equals(cluster)) return;
         cluster = event;
         events.add(event);
-        signal();
+        eventArrived();
     }
 
-    public synchronized void post(String kind, List<String> fields) {
+    /** Posts an event of another kind: "validate", "reconfigure" or "closing". */
+    public synchronized void postEvent(String kind, List<String> fields) {
         events.add(new Batch.Event(kind, fields));
-        signal();
+        eventArrived();
     }
 
     // ---- the host --------------------------------------------------------------------------------------------
 
-    /** Waits for something to do, at most so long, and takes it; the batch is empty if nothing came. */
+    /** Waits for something to do, at most timeoutMs, and takes it; the batch is empty if nothing came. */
     public Batch take(long timeoutMs) {
         long deadline = System.nanoTime() + timeoutMs * 1_000_000;
         waiting = Thread.currentThread();
-        while (depth.get() == 0 && !pending) {
+        while (depth.get() == 0 && !eventsWait) {
             long left = deadline - System.nanoTime();
             if (left <= 0) break;
             LockSupport.parkNanos(this, left);
         }
         waiting = null;
-        return new Batch(takeMisses(), takeEvents());
+        return new Batch(takeClients(), takeEvents());
     }
 
-    /** A new host has to be told again what the last one knew. */
+    /** Posts once more all that a host keeps in its memory: the Python host that starts now knows nothing of it. */
     public synchronized void replay() {
         clientQuotas.replay();
-        events.removeIf(e -> e.kind().equals("cluster"));
+        events.removeIf(event -> event.kind().equals("cluster"));
         if (cluster != null) events.add(cluster);
-        signal();
+        eventArrived();
     }
 
-    /** Forgets everything: the last callback was closed. */
-    synchronized void clear() {
-        while (!takeMisses().isEmpty()) continue;
-        takeEvents();
-        clientQuotas.clear();
-        cluster = null;
-    }
-
+    /** @param bound how many posted clients may wait (inbox.max) */
     public void max(int bound) {
         max = bound;
     }
 
+    /** How many posted clients wait. */
     public int depth() {
         return depth.get();
     }
 
+    /** How many posts were dropped since the start, because too many clients waited. */
     public long overflow() {
         return overflow.sum();
     }
 
-    private List<Batch.Asked> takeMisses() {
-        List<Batch.Asked> asked = new ArrayList<>(Math.min(depth.get(), BATCH));
-        Miss miss;
-        while (asked.size() < BATCH && (miss = misses.poll()) != null) {
+    private List<Batch.Lookup> takeClients() {
+        List<Batch.Lookup> clients = new ArrayList<>(Math.min(depth.get(), BATCH));
+        Post post;
+        while (clients.size() < BATCH && (post = posts.poll()) != null) {
             depth.decrementAndGet();
-            asked.add(new Batch.Asked(miss.principal, miss.clientId, miss.since));
+            clients.add(new Batch.Lookup(post.principal, post.clientId, post.postedAt));
         }
-        return asked;
+        return clients;
     }
 
     private synchronized List<Batch.Event> takeEvents() {
-        if (!pending) return List.of();
-        pending = false;
-        List<Batch.Event> taken = new ArrayList<>(clientQuotas.changed());
+        if (!eventsWait) return List.of();
+        eventsWait = false;
+        List<Batch.Event> taken = new ArrayList<>(clientQuotas.takeChanges());
         taken.addAll(events);
         events.clear();
         return taken;
     }
 
-    private void signal() {
-        pending = true;
+    private void eventArrived() {
+        eventsWait = true;
         wake();
     }
 

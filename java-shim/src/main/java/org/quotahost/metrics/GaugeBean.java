@@ -14,7 +14,13 @@ import javax.management.MBeanOperationInfo;
 import javax.management.MBeanParameterInfo;
 import javax.management.ReflectionException;
 
-/** An MBean whose read-only attributes are numbers, and whose operations take two strings and answer lines. */
+/**
+ * An MBean whose attributes are read-only numbers, and whose operations take a principal and a client-id and answer
+ * lines.
+ *
+ * <p>JMX would want an interface for each set of attributes; a DynamicMBean describes itself, so Gauges can add to
+ * it.
+ */
 final class GaugeBean implements DynamicMBean {
     private final Map<String, DoubleSupplier> attributes = new ConcurrentSkipListMap<>();
     private final Map<String, Function<String[], String[]>> operations = new ConcurrentSkipListMap<>();
@@ -56,15 +62,16 @@ final class GaugeBean implements DynamicMBean {
     @Override
     public MBeanInfo getMBeanInfo() {
         var infos = attributes.keySet().stream()
-                .map(name -> new MBeanAttributeInfo(name, "double", name, true, false, false)).toArray(MBeanAttributeInfo[]::new);
+                .map(name -> new MBeanAttributeInfo(name, "double", name, true, false, false))
+                .toArray(MBeanAttributeInfo[]::new);
         var two = new MBeanParameterInfo[] {
             new MBeanParameterInfo("principal", "java.lang.String", "principal name"),
             new MBeanParameterInfo("clientId", "java.lang.String", "client-id"),
         };
-        var does = operations.keySet().stream()
+        var known = operations.keySet().stream()
                 .map(name -> new MBeanOperationInfo(name, name, two, "[Ljava.lang.String;", MBeanOperationInfo.INFO))
                 .toArray(MBeanOperationInfo[]::new);
-        return new MBeanInfo(getClass().getName(), "quotahost", infos, null, does, null);
+        return new MBeanInfo(getClass().getName(), "quotahost", infos, null, known, null);
     }
 
     @Override

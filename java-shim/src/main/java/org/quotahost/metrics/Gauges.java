@@ -13,28 +13,34 @@ import javax.management.ObjectName;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Every number that the shim shows: as MBeans quotahost:type=...[,name=...], and at once for Prometheus. */
+/**
+ * Every number that the shim shows: as MBeans quotahost:type=...[,name=...], and as a list for Prometheus.
+ *
+ * <p>A gauge is a function that is called when somebody reads the number. StandardGauges and PluginGauges add them;
+ * Python reads the list for its endpoint (exporter.py), and MonitoredPythonQuotaCallback for Kafka's own metrics.
+ */
 public final class Gauges {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");
 
-    /** One number: the MBean's type and name ("" for none), the attribute, and where to read it. */
+    /** One number: type and name ("" for none) of its MBean, its attribute there, and the function that reads it. */
     public record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
 
     private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
     private final Map<ObjectName, GaugeBean> beans = new LinkedHashMap<>();
     private final List<Gauge> gauges = new ArrayList<>();
 
+    /** Adds a number, and its MBean if that is not there yet. */
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
         gauges.add(new Gauge(type, name, attribute, value));
         bean(type, name).put(attribute, value);
     }
 
-    /** An operation on an MBean that takes strings and answers lines. */
+    /** Adds an operation to the MBean of a type: it takes texts and answers lines. */
     public synchronized void operation(String type, String operation, Function<String[], String[]> body) {
         bean(type, "").operation(operation, body);
     }
 
-    /** Forgets a bean with all its numbers. */
+    /** Takes away one MBean with all its numbers. */
     synchronized void remove(String type, String name) {
         gauges.removeIf(gauge -> gauge.type().equals(type) && gauge.name().equals(name));
         beans.keySet().removeIf(bean -> {
@@ -48,7 +54,7 @@ public final class Gauges {
         return List.copyOf(gauges);
     }
 
-    /** The names of the beans of a type whose attribute has this value now. */
+    /** The names of the MBeans of a type in which an attribute has this value now. */
     public synchronized List<String> names(String type, String attribute, double value) {
         return gauges.stream().filter(gauge -> gauge.type().equals(type) && gauge.attribute().equals(attribute))
                 .filter(gauge -> gauge.value().getAsDouble() == value).map(Gauge::name).toList();
@@ -64,7 +70,7 @@ public final class Gauges {
         try {
             server.unregisterMBean(name);
         } catch (JMException e) {
-            LOG.debug("{} was gone already", name);
+            LOG.debug("The MBean {} was unregistered already", name);
         }
     }
 
@@ -83,11 +89,13 @@ public final class Gauges {
             if (known != null) return known;
             GaugeBean bean = new GaugeBean();
             beans.put(objectName, bean);
+            // An earlier host in this JVM may have left it, and JMX refuses a second MBean of the same name.
             if (server.isRegistered(objectName)) server.unregisterMBean(objectName);
             server.registerMBean(bean, objectName);
             return bean;
         } catch (JMException e) {
-            LOG.warn("No MBean for {} {}: {}", type, name, e.toString());
+            LOG.warn("The MBean quotahost:type={},name={} cannot be registered, so JMX does not show its numbers: {}",
+                    type, name, e.toString());
             return new GaugeBean();
         }
     }

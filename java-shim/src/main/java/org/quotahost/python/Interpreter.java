@@ -8,8 +8,11 @@ import java.nio.file.Path;
 import java.util.stream.Collectors;
 
 /**
- * The one Python of this JVM. It starts once and stays until the process ends: an interpreter that
- * was ever joined with JPype can't be ended and started again. A failed start is remembered and told again.
+ * The one Python interpreter of this JVM.
+ *
+ * <p>It starts once and stays until the process ends, since an interpreter in which JPype runs cannot be ended and
+ * started again. For the same reason a start that has failed is not tried again, and later starts fail with the same
+ * message. The native methods are in attach.c.
  */
 public final class Interpreter {
     private static boolean started;
@@ -18,11 +21,15 @@ public final class Interpreter {
 
     private Interpreter() {}
 
-    /** Starts Python on the calling thread, or tells why it can't. */
+    /**
+     * Starts Python and JPype on the calling thread, unless they run already.
+     *
+     * @throws StartException if they cannot start, or if another interpreter runs already
+     */
     public static synchronized void start(PythonEnvironment environment) {
         if (failure != null) throw new StartException(failure.getMessage(), failure);
         if (started) {
-            sameInterpreter(environment);
+            requireSameInterpreter(environment);
             return;
         }
         try {
@@ -35,12 +42,15 @@ public final class Interpreter {
         }
     }
 
-    /** Runs the host until it is closed. Answers null, or the traceback of what ended it. */
+    /**
+     * Runs the Python host on the calling thread until it is closed. Answers null, or the traceback of the error that
+     * ended it.
+     */
     public static String serve() {
         return run(resource("serve.py"));
     }
 
-    private static void sameInterpreter(PythonEnvironment environment) {
+    private static void requireSameInterpreter(PythonEnvironment environment) {
         if (!environment.executable().equals(executable)) {
             throw new StartException("this JVM already runs the Python of " + executable
                     + "; python.executable=" + environment.executable() + " would need a new broker process");
@@ -50,15 +60,15 @@ public final class Interpreter {
     private static void boot(PythonEnvironment environment) {
         Path library = NativeLibrary.load();
         try {
-            said("Python does not start", initialize(environment.libpython(), environment.executable()));
-            said("JPype does not start", run(bootstrap(environment, library)));
+            requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
+            requireNoProblem("JPype does not start", run(bootstrap(environment, library)));
             ShutdownOrder.keep();
         } finally {
-            delete(library); // both have it open by now
+            delete(library); // the JVM and JPype both have it open by now
         }
     }
 
-    private static void said(String what, String problem) {
+    private static void requireNoProblem(String what, String problem) {
         if (problem != null) throw new StartException(what + ": " + problem);
     }
 
@@ -70,10 +80,11 @@ public final class Interpreter {
                 .replace("{library}", literal(library.toString()));
     }
 
-    /** A Python string literal that is plain ASCII, whatever the text. */
+    /** A text as a Python string literal in plain ASCII. */
     static String literal(String text) {
         return text.codePoints()
-                .mapToObj(c -> c >= ' ' && c < 127 && c != '"' && c != '\\' ? Character.toString(c) : String.format("\\U%08x", c))
+                .mapToObj(c -> c >= ' ' && c < 127 && c != '"' && c != '\\' ? Character.toString(c)
+                        : String.format("\\U%08x", c))
                 .collect(Collectors.joining("", "\"", "\""));
     }
 
@@ -93,7 +104,9 @@ public final class Interpreter {
         }
     }
 
+    /** Loads and starts libpython as this executable would start it. Answers null, or what went wrong. */
     private static native String initialize(String libpython, String executable);
 
+    /** Runs Python code, which leaves its error in __main__.quotahost_error. Answers null, or that error. */
     private static native String run(String code);
 }

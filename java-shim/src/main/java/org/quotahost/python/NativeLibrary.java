@@ -7,14 +7,24 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 
-/** The attach library for this platform, taken out of the jar (native/PLATFORM/libquotahost.EXT). */
+/**
+ * Loads the attach library for this platform, which the jar contains (native/PLATFORM/libquotahost.EXT).
+ *
+ * <p>The library is attach.c: it starts Python in the JVM that runs already, and gives JPype this JVM instead of a
+ * new one.
+ */
 final class NativeLibrary {
     static final String PLATFORMS =
             "linux x86-64 and aarch64 (glibc and musl), macOS x86-64 and arm64";
 
     private NativeLibrary() {}
 
-    /** The resource for a platform; musl only matters on Linux. */
+    /**
+     * The resource for a platform.
+     *
+     * @param musl whether the C library is musl instead of glibc; only Linux has two
+     * @throws StartException if there is no library for it
+     */
     static String resource(String os, String arch, boolean musl) {
         String system = os.toLowerCase(Locale.ROOT);
         String cpu = switch (arch.toLowerCase(Locale.ROOT)) {
@@ -29,7 +39,7 @@ final class NativeLibrary {
         throw unsupported(os, arch);
     }
 
-    /** Loads it into this JVM and gives the path, which must stay until JPype has opened it too. */
+    /** Loads the library into this JVM. Answers its file, which must stay until JPype has opened it, too. */
     static Path load() {
         String name = resource(System.getProperty("os.name"), System.getProperty("os.arch"), musl());
         Path file = extract(name);
@@ -54,12 +64,15 @@ final class NativeLibrary {
         }
     }
 
-    /** Whether this JVM itself runs on musl: asked of what is mapped, since both libcs may be installed. */
+    /**
+     * Whether this JVM runs on musl. It looks at what is mapped into the process, since both C libraries may be
+     * installed.
+     */
     private static boolean musl() {
         try (var maps = Files.lines(Path.of("/proc/self/maps"))) {
             return maps.anyMatch(line -> line.contains("/ld-musl-"));
         } catch (IOException | java.io.UncheckedIOException e) {
-            return false; // not Linux
+            return false; // there is no /proc, so this is not Linux
         }
     }
 

@@ -4,16 +4,22 @@ import java.util.Optional;
 import org.jpype.JPypeContext;
 
 /**
- * Lets Kafka shut down before JPype does. JPype's own shutdown hook interrupts every non-daemon thread, which
- * makes a broker stop uncleanly; but it first waits for the hooks registered with it, and this one waits for Kafka's.
+ * Has JPype wait with its shutdown until Kafka has shut down.
+ *
+ * <p>JPype's shutdown hook interrupts every non-daemon thread, which would make a broker stop uncleanly. But first it
+ * waits for the hooks that are registered with it, and the one that this class registers waits for Kafka's.
  */
 final class ShutdownOrder {
     static final String KAFKA_HOOK = "kafka-shutdown-hook";
-    /** Hooks start one after the other; a JVM without Kafka's (a test) is not held longer than this. */
+    /**
+     * The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without Kafka's (a test) this is
+     * the wait.
+     */
     private static final long APPEARS_WITHIN_MS = 1_000;
 
     private ShutdownOrder() {}
 
+    /** Registers the hook; once, after JPype has started. */
     static void keep() {
         JPypeContext.getInstance().addShutdownHook(new Thread(ShutdownOrder::awaitKafka, "quotahost-shutdown"));
     }

@@ -1,6 +1,9 @@
 package org.quotahost.python;
 
-/** The host cannot start; the message is for the operator. */
+/**
+ * The Python host cannot start, or refuses a change of properties. The message is for the operator and says what to
+ * do.
+ */
 public final class StartException extends RuntimeException {
     private static final long serialVersionUID = 1;
 

@@ -1,7 +1,7 @@
 /**
- * The interpreter inside the broker's JVM: which Python it is, the native library that starts it, its shutdown.
+ * The Python interpreter in the broker's JVM: its check, the native library that starts it, and its shutdown.
  *
- * <p>Only the package host uses it. It knows nothing of quotas; beside util it depends on org.jpype, for the order of
- * shutdown.
+ * <p>The package host uses it, and the root package catches its StartException. It knows nothing of quotas; beside util
+ * it needs org.jpype.
  */
 package org.quotahost.python;

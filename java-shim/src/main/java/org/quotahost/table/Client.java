@@ -2,24 +2,31 @@ package org.quotahost.table;
 
 import java.util.Arrays;
 
-/** One client in the table: its name as Kafka shows it and its tags for each quota type. */
+/**
+ * One client in the quota table: its principal and client-id as Kafka reports them, and its tags for each quota type.
+ *
+ * <p>Request threads read tags and write seen; all else is written under the table's lock.
+ */
 final class Client {
     final String principal;
     final String clientId;
 
-    /** By quota type; replaced as a whole, so that a request thread sees one answer or the next. */
+    /** By quota type; replaced as a whole, so that a request thread sees one answer of the host or the next. */
     volatile Tags[] tags;
 
-    /** Which supplier gave each quota, or why it is exempt; "" for nobody. Only under the table's lock. */
-    String[] sources;
+    /** By quota type, the supplier that gave the quota, or why the client is exempt; "" for neither. */
+    String[] suppliers;
 
-    /** The next in its chain of the ClientMap. */
+    /** The next client in its chain of the ClientMap. */
     volatile Client next;
 
-    /** When Kafka last asked for it, by quota type, in the table's beats: written by request threads, only when it differs. */
+    /** By quota type, the beat of the table's clock at which Kafka asked for it last; written only when it differs. */
     final int[] seen = new int[Tags.TYPES];
 
-    /** A supplier failed for it: it shares the newcomers' tags and is asked for again. */
+    /**
+     * A supplier failed for this client: it shares the newcomers' tags or keeps its last ones, and the host tries
+     * again.
+     */
     boolean unresolved;
 
     Client(String principal, String clientId, int now) {
@@ -28,10 +35,10 @@ final class Client {
         Arrays.fill(seen, now);
     }
 
-    /** For how many beats Kafka has asked nothing about it. */
+    /** For how many beats Kafka has not asked for it. */
     int idle(int now) {
         int least = Integer.MAX_VALUE;
-        for (int at : seen) least = Math.min(least, now - at);
+        for (int beat : seen) least = Math.min(least, now - beat);
         return least;
     }
 }

@@ -8,10 +8,11 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 
 /**
- * The factor in force, the host's or the fallback's, and the way of all limits to it.
+ * The factor in force, which is the host's or the fallback's, and the way on which all limits follow it.
  *
- * <p>Down it goes by a Ramp, up at once. A PAUSE is the fence's where there is one: the produce limits stay. Limits
- * change under the table's lock only.
+ * <p>Limits go down by a Ramp and up at once. If there is a fence, a PAUSE is the fence's: it turns produce requests
+ * back, and the produce limits stay as they were, so that producers go on without a delay afterwards. Limits change
+ * under the table's lock only.
  */
 public final class FactorInForce {
     private final Scopes scopes;
@@ -20,9 +21,10 @@ public final class FactorInForce {
     private final Ramp ramp = new Ramp();
     private double factorBeforePause = 1;
     private volatile double hostFactor = 1;
-    private volatile String reason = "";
+    private volatile String cause = "";
+    /** Null while the host's factor is in force. */
     private volatile Double fallbackFactor;
-    /** The factor is below 1, and what clients without a quota did before is measured. */
+    /** The factor is below 1, and the rates of clients without a quota were measured when it fell. */
     private volatile boolean reduced;
 
     /** @param lock the table's */
@@ -32,23 +34,26 @@ public final class FactorInForce {
     }
 
     public double value() {
-        Double instead = fallbackFactor;
-        return instead != null ? instead : hostFactor;
+        Double fallback = fallbackFactor;
+        return fallback != null ? fallback : hostFactor;
     }
 
     /** Why the host's factor is what it is. */
-    public String reason() {
-        return reason;
+    public String cause() {
+        return cause;
     }
 
-    /** What produce limits are multiplied by: on its way to the factor in force, or held where the fence took over. */
+    /**
+     * The number that produce limits are multiplied by: on its way to the factor in force, or as before a PAUSE of
+     * the fence.
+     */
     public double limitFactor() {
         synchronized (lock) {
             return produceRamp.value();
         }
     }
 
-    /** How quickly the factor may fall: Kafka's window and the longest mute that a step may cause. */
+    /** Sets how quickly limits may fall: by Kafka's window and the longest mute that a step may cause, both in ms. */
     void configure(long windowMs, long maxMuteMs) {
         synchronized (lock) {
             produceRamp.configure(windowMs, maxMuteMs);
@@ -61,30 +66,35 @@ public final class FactorInForce {
         return new LimitRule(ramp.value(), produceRamp.value(), floorBytes, factored, shadow);
     }
 
-    /** The factor that the host found, and why. */
-    void found(double value, String why) {
+    /** Sets the host's factor (0..1) and its cause. */
+    void hostFactor(double value, String why) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         hostFactor = value;
-        reason = why;
+        cause = why;
         move();
     }
 
-    /** While the host is silent the fallback's factor holds; null gives the host's back. */
+    /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
     public void fallback(Double factor) {
         fallbackFactor = factor;
         move();
     }
 
-    /** Takes the limits towards the factor in force as far as max.mute allows now; called until they are there. */
+    /**
+     * Takes the limits as far towards the factor in force as max.mute allows now; Watch calls it until they are
+     * there.
+     */
     public void move() {
+        // Kafka's MBeans are read without the lock, and only when the factor falls below 1: later on the rates are
+        // those of throttled clients.
         Map<Integer, Map<List<String>, Double>> rates = value() < 1 && !reduced ? rates() : Map.of();
         synchronized (lock) {
             double factor = value();
             reduced = factor < 1;
             if (factor > 0) factorBeforePause = factor;
-            produceRamp.aim(fenced(factor) ? factorBeforePause : factor);
+            produceRamp.aim(heldByFence(factor) ? factorBeforePause : factor);
             ramp.aim(factor);
-            rates.forEach((type, measured) -> scopes.measured(type, measured, scopes.rule().floor(type)));
+            rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
             long now = System.nanoTime();
             if (produceRamp.step(now) | ramp.step(now)) {
                 scopes.apply(scopes.rule().withFactors(ramp.value(), produceRamp.value()));
@@ -92,15 +102,15 @@ public final class FactorInForce {
         }
     }
 
-    /** Whether the fence holds this PAUSE, so that letting go is immediate. */
-    private boolean fenced(double factor) {
-        boolean held = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
-        if (held) Fence.close();
+    /** Closes the fence for a PAUSE of PRODUCE, and opens it otherwise. Answers whether it is closed. */
+    private boolean heldByFence(double factor) {
+        boolean pause = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
+        if (pause) Fence.close();
         else Fence.open();
-        return held;
+        return pause;
     }
 
-    /** What clients do right now, for those without a quota that the factor could act on. */
+    /** The rates that Kafka measures now, by factored type: the factor multiplies them for clients without a quota. */
     private Map<Integer, Map<List<String>, Double>> rates() {
         Map<Integer, Map<List<String>, Double>> rates = new HashMap<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {

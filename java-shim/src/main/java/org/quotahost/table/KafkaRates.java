@@ -13,28 +13,34 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The byte rates that Kafka measures for its quotas, by the two values of the tags, out of the MBeans that its
- * JmxReporter (on by default) keeps in this JVM: kafka.server:type=Produce|Fetch,user=...,client-id=..., byte-rate.
- * A tag whose value is empty is not in the name.
+ * Reads the rates that Kafka measures for its quotas, by the two values of the metric tags.
+ *
+ * <p>They are MBeans of this JVM, which Kafka's JmxReporter (on by default) registers:
+ * kafka.server:type=Produce|Fetch,user=...,client-id=..., attribute byte-rate. A tag whose value is empty is left out
+ * of the name. JMX takes locks, so no request thread may come here.
  */
 final class KafkaRates {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.rates");
-    private static final Map<ClientQuotaType, String> BEANS =
+    /** The MBeans of the types whose rates are bytes/s. */
+    private static final Map<ClientQuotaType, String> BYTES =
             Map.of(ClientQuotaType.PRODUCE, "Produce", ClientQuotaType.FETCH, "Fetch");
-    private static final Map<ClientQuotaType, String> GROUPS = Map.of(ClientQuotaType.PRODUCE, "Produce",
+    /** The MBeans of all types, and the attribute of each that is its rate. */
+    private static final Map<ClientQuotaType, String> BEANS = Map.of(ClientQuotaType.PRODUCE, "Produce",
             ClientQuotaType.FETCH, "Fetch", ClientQuotaType.REQUEST, "Request",
             ClientQuotaType.CONTROLLER_MUTATION, "ControllerMutation");
     private static final Map<ClientQuotaType, String> RATES = Map.of(ClientQuotaType.PRODUCE, "byte-rate",
             ClientQuotaType.FETCH, "byte-rate", ClientQuotaType.REQUEST, "request-time",
             ClientQuotaType.CONTROLLER_MUTATION, "mutation-rate");
-    private static volatile boolean toldFailure;
+    private static volatile boolean warned;
 
     private KafkaRates() {}
 
-    /** Bytes/s by (user, client-id); empty for types that aren't bytes. */
+    /**
+     * The rates of all scopes of a type now, in bytes/s by (user tag, client-id tag); empty for types without bytes.
+     */
     static Map<List<String>, Double> of(ClientQuotaType type) {
         Map<List<String>, Double> rates = new HashMap<>();
-        String bean = BEANS.get(type);
+        String bean = BYTES.get(type);
         if (bean == null) return rates;
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
@@ -46,19 +52,26 @@ final class KafkaRates {
                 if (rate != null) rates.put(List.of(plain(user), plain(clientId)), rate);
             }
         } catch (JMException | RuntimeException e) {
-            if (!toldFailure) LOG.warn("Kafka's measured rates can't be read; clients without a quota go by newcomers.*", e);
-            toldFailure = true;
+            if (!warned) {
+                LOG.warn("Kafka's measured rates can't be read; for unlimited clients the factor multiplies the"
+                        + " rates of newcomers.* instead", e);
+            }
+            warned = true;
         }
         return rates;
     }
 
-    /** What Kafka measures for one scope now, in the type's unit, and the delay (ms) of late; NaN where it tells none. */
+    /**
+     * What Kafka measures for one scope now: the rate in the type's unit, and its latest delay in ms; NaN for
+     * unknown.
+     */
     static double[] now(ClientQuotaType type, Tags tags) {
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
-            ObjectName name = new ObjectName("kafka.server:type=" + GROUPS.get(type) + key(Tags.USER, tags.user)
+            ObjectName name = new ObjectName("kafka.server:type=" + BEANS.get(type) + key(Tags.USER, tags.user)
                     + key(Tags.CLIENT_ID, tags.clientId));
-            return new double[] {orNaN(number(server, name, RATES.get(type))), orNaN(number(server, name, "throttle-time"))};
+            Double rate = number(server, name, RATES.get(type));
+            return new double[] {orNaN(rate), orNaN(number(server, name, "throttle-time"))};
         } catch (JMException | RuntimeException e) {
             return new double[] {Double.NaN, Double.NaN};
         }
@@ -76,7 +89,7 @@ final class KafkaRates {
         try {
             return server.getAttribute(name, attribute) instanceof Double rate && Double.isFinite(rate) ? rate : null;
         } catch (JMException e) {
-            return null; // expired between the query and now
+            return null; // Kafka dropped the sensor between the query and now
         }
     }
 

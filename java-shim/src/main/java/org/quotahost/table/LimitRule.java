@@ -4,20 +4,23 @@ import java.util.Set;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * From a base rate to the limit that Kafka is given: null (unlimited) or a finite number above 0.
+ * Makes of a base rate the limit that Kafka gets: null (unlimited) or a finite number above 0.
  *
- * <p>Kafka's throttle time is (rate - bound) / bound x window without a cap (ClientQuotaManager, QuotaUtils), so no
+ * <p>Kafka's throttle time is (rate - bound) / bound x window, without a cap (ClientQuotaManager, QuotaUtils), so no
  * factor may take a limit below the floor. A base rate that is itself below the floor stays as the operator set it.
+ * Scopes applies the rule to all tags whenever it changes.
  *
- * @param factor 0..1, multiplies the base rate of the factored types; a client without one goes by its measured rate
- * @param produceFactor the same for PRODUCE, which a pause leaves where it was if the fence holds it
- * @param floorBytes bytes/s that no factor takes PRODUCE or FETCH below
+ * @param factor 0..1, multiplies the base rates of the factored types; of an unlimited client its measured rate
+ * @param produceFactor the same for PRODUCE, which a PAUSE leaves as it was if the fence turns requests back
+ * @param floorBytes bytes/s below which no factor takes PRODUCE or FETCH
+ * @param factored the types that the factor multiplies
  * @param shadow nothing is enforced: every limit is null
  */
-public record LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
+public record LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored,
+        boolean shadow) {
     static final LimitRule DEFAULT = new LimitRule(1, 1, 35_000, Set.of(ClientQuotaType.PRODUCE), false);
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
-    /** One percent of a thread, or one mutation in ten seconds: what a factor leaves of the types without bytes. */
+    /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
     private static final double FLOOR_REQUEST = 1.0;
     private static final double FLOOR_MUTATION = 0.1;
 
@@ -29,29 +32,35 @@ public record LimitRule(double factor, double produceFactor, double floorBytes, 
         return new LimitRule(other, produce, floorBytes, factored, shadow);
     }
 
-    /** @param stand what the factor acts on where the base rate is NaN (unlimited); NaN if nothing is known */
-    Double limit(int type, double base, double stand, boolean exempt) {
+    /**
+     * The limit for a base rate.
+     *
+     * @param base NaN for unlimited
+     * @param standIn the rate that the factor multiplies if the base rate is NaN; NaN if nothing is known
+     */
+    Double limit(int type, double base, double standIn, boolean exempt) {
         if (shadow || exempt) return null;
         boolean unlimited = Double.isNaN(base);
         double own = TYPES[type] == ClientQuotaType.PRODUCE ? produceFactor : factor;
         if (own >= 1 || !factors(type)) return unlimited ? null : base;
-        double whole = unlimited ? stand : base;
+        double whole = unlimited ? standIn : base;
         if (Double.isNaN(whole)) return own > 0 ? null : Double.valueOf(floor(type));
         return Math.max(Math.min(whole, floor(type)), whole * own);
     }
 
-    /** Whether the factor acts on what stands in for a rate: on an unlimited client of a factored type. */
-    boolean standsIn(int type, double base, boolean exempt) {
+    /** Whether the factor multiplies the stand-in, since the client is unlimited. */
+    boolean usesStandIn(int type, double base, boolean exempt) {
         return !exempt && factor < 1 && factors(type) && Double.isNaN(base);
     }
 
     /** Whether a limit is the floor, below which the factor would have taken it. */
-    boolean floored(int type, double base, double stand, boolean exempt) {
+    boolean floored(int type, double base, double standIn, boolean exempt) {
         if (shadow || exempt || factor >= 1 || !factors(type)) return false;
-        double whole = Double.isNaN(base) ? stand : base;
+        double whole = Double.isNaN(base) ? standIn : base;
         return Double.isNaN(whole) ? factor <= 0 : whole > floor(type) && whole * factor < floor(type);
     }
 
+    /** The lowest limit that a factor may make: bytes/s, percent of a thread, or mutations/s. */
     double floor(int type) {
         return switch (TYPES[type]) {
             case PRODUCE, FETCH -> floorBytes;

@@ -14,19 +14,22 @@ import org.quotahost.util.Histogram;
 import org.quotahost.util.Reply;
 
 /**
- * Quotas by client, remembered for the request threads, which only read: no lock, no allocation on a hit.
+ * The quota table: the host's answers by client, for the request threads, which only read: no lock, no allocation on
+ * a hit.
  *
- * <p>A client that isn't there gets the newcomers' tags, shared by all such, with a limit of their own, and is
- * posted to the inbox. The table holds at most clients.max. A client is forgotten only when it has been silent
- * for clients.idle, by default as long as Kafka keeps its sensor; so forgetting can't make a client's use
- * forgotten, and a flood of new names fills the table once and then shares the newcomers' limit.
+ * <p>A client that is not in the table gets the newcomers' tags, which all such clients share, with a limit of their
+ * own, and is posted to the inbox. The host takes it from there and publishes an answer.
+ *
+ * <p>The table has room for clients.max clients. It forgets a client only when that has been silent for clients.idle,
+ * by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being forgotten, and a
+ * flood of new names fills the table once and then shares the newcomers' limit.
  */
 public final class QuotaTable {
-    /** Kafka drops a sensor after an hour without use (ClientQuotaManager). */
+    /** Kafka drops a sensor that was not used for an hour (ClientQuotaManager). */
     static final long SENSOR_LIFE_SECONDS = 3_600;
-    /** How finely idleness is measured. */
+    /** Silent clients are looked for this many times in clients.idle. */
     public static final int TICKS_PER_IDLE = 8;
-    /** How finely the time is known at which a client was last seen: the clock that request threads read stands still between. */
+    /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
 
     private final Counters counters = new Counters();
@@ -34,14 +37,15 @@ public final class QuotaTable {
     private final Scopes scopes = new Scopes();
     private final FactorInForce factorInForce = new FactorInForce(scopes, this);
     private volatile ClientMap clients = new ClientMap(0);
-    /** In beats since the start. */
+    /** The table's clock, in beats since the start. */
     private volatile int now;
     private int tickedAt;
+    /** How many clients there are. */
     private volatile int size;
     private volatile int clientsMax = 50_000;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
-    /** What has happened in the table since it was made. */
+    /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
     public static final class Counters {
         public final LongAdder misses = new LongAdder();
         public final LongAdder unadmitted = new LongAdder();
@@ -56,40 +60,57 @@ public final class QuotaTable {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** The tags of a client for a quota type: ClientQuotaCallback.quotaMetricTags. */
+    /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, String principal, String clientId) {
         Client client = clients.get(principal, clientId);
-        if (client == null) return missed(principal, clientId);
+        if (client == null) return newcomer(principal, clientId);
         int beat = now;
+        // Not on each request: a write moves the cache line away from the other request threads.
         if (client.seen[type] != beat) client.seen[type] = beat;
         return client.tags[type];
     }
 
-    private Tags missed(String principal, String clientId) {
+    private Tags newcomer(String principal, String clientId) {
         counters.misses.increment();
         if (size >= clientsMax) counters.unadmitted.increment();
-        else inbox.ask(principal, clientId);
+        else inbox.postClient(principal, clientId);
         return scopes.newcomers;
     }
 
-    /** The limit that goes with tags, null for unlimited: ClientQuotaCallback.quotaLimit. */
+    /**
+     * The limit of a scope, null for unlimited (ClientQuotaCallback.quotaLimit). Kafka may hand the tags back as a
+     * copy.
+     */
     public Double limit(int type, Map<String, String> tags) {
         Tags known = tags instanceof Tags t ? t : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
         return (known == null ? scopes.newcomers : known).limit(type);
     }
 
-    /** Grows when limits that Kafka may hold have changed: ClientQuotaCallback.quotaResetRequired. */
+    /**
+     * Grows whenever limits of a type have changed that Kafka may have in its sensors
+     * (ClientQuotaCallback.quotaResetRequired).
+     */
     public int generation(int type) {
         return scopes.generation(type);
     }
 
+    /** The tags of clients that the table does not know. */
     public Map<String, String> newcomers() {
         return scopes.newcomers;
     }
 
     // ---- the host --------------------------------------------------------------------------------------------
 
-    /** Settings, which may change while the broker runs; the newcomers' rates by type, NaN for unlimited. */
+    /**
+     * Takes the settings over; all but max may change while the broker runs.
+     *
+     * @param max for how many clients there is room (clients.max)
+     * @param idle after how many seconds of silence a client is forgotten (clients.idle)
+     * @param floorBytes bytes/s below which no factor takes a limit (floor.bytes)
+     * @param factored names of the quota types that the factor multiplies
+     * @param shadow no limit is enforced, and the fence turns no request back (mode=shadow)
+     * @param newcomerRates the newcomers' rates by quota type, NaN for unlimited
+     */
     public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadow,
             double[] newcomerRates) {
         if (size == 0) clients = new ClientMap(max); // clients.max is not live
@@ -106,54 +127,55 @@ public final class QuotaTable {
         scopes.apply(factorInForce.rule(floorBytes, types, shadow));
     }
 
-    /** How quickly the factor may fall: Kafka's window and the longest mute that a step may cause. */
+    /** Sets how quickly limits may fall: by Kafka's window and the longest mute that a step may cause, both in ms. */
     public void configureRamp(long windowMs, long maxMuteMs) {
         factorInForce.configure(windowMs, maxMuteMs);
     }
 
-    /** Who passes the fence in every state: principals, and client-ids where nobody authenticates (Fence). */
+    /** Sets the clients that the fence never turns back (Fence.exempt). */
     public void exempt(String[] principals, String[] clientIds, boolean brokersAnonymous) {
         Fence.exempt(principals, clientIds, brokersAnonymous);
     }
 
     /**
-     * Takes the host's answers for a batch (Answers says how they are laid out).
-     * Answers how many clients differ from what was known; another source alone is no difference.
+     * Takes over the host's answers for a batch, in the layout of Answers.
+     *
+     * @return how many clients have other tags or limits than before; another supplier alone is no difference
      */
-    public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups, int[] sources,
+    public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups, int[] supplierIndexes,
             String[] suppliers) {
-        var answers = new Answers(codes, rates, groups, sources, suppliers);
+        var answers = new Answers(codes, rates, groups, supplierIndexes, suppliers);
         boolean[] reset = new boolean[Tags.TYPES];
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
-            Batch.Asked asked = batch.clients().get(i);
-            if (put(asked, answers.of(i), reset)) changed++;
-            if (asked.since() != 0) counters.resolveTime.record(System.nanoTime() - asked.since());
+            Batch.Lookup lookup = batch.clients().get(i);
+            if (store(lookup, answers.of(i), reset)) changed++;
+            if (lookup.postedAt() != 0) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         counters.changes.add(changed);
         scopes.bump(reset);
         return changed;
     }
 
-    /** Whether a fence stands in this JVM that holds a PAUSE. */
+    /** Whether there is a fence in this JVM, which turns requests back in a PAUSE. */
     public boolean fenceInstalled() {
         return Fence.installed();
     }
 
-    /** The factor that the host found, and why; it holds while the lease does. */
-    public void factor(double value, String why) {
-        factorInForce.found(value, why);
+    /** Sets the host's factor (0..1) and its cause; it is in force until the lease runs out. */
+    public void factor(double value, String cause) {
+        factorInForce.hostFactor(value, cause);
     }
 
-    /** The clients known that match, to be asked for again; null matches all. */
+    /** The clients in the table with these names, for the host to resolve again; null matches all. */
     public Batch clients(String principal, String clientId) {
-        return known(c -> (principal == null || c.principal.equals(principal))
+        return select(c -> (principal == null || c.principal.equals(principal))
                 && (clientId == null || c.clientId.equals(clientId)));
     }
 
-    /** The clients whose supplier failed. */
+    /** The clients for which a supplier failed, for the host to resolve again. */
     public Batch unresolved() {
-        return known(c -> c.unresolved);
+        return select(c -> c.unresolved);
     }
 
     // ---- clock and readers -------------------------------------------------------------------------------------
@@ -170,16 +192,16 @@ public final class QuotaTable {
         return scopes.rule();
     }
 
-    /** Moves the clock by which idleness is measured to so many ms after the start. */
+    /** Moves the table's clock to so many ms after the start. Watch calls it every BEAT_MS. */
     public synchronized void beat(long ms) {
         int next = (int) (ms / BEAT_MS);
         if (next - now > 0) now = next;
     }
 
-    /** An eighth of clients.idle has passed: forgets who has been silent for longer than all of it. */
+    /** Forgets the clients that have been silent for clients.idle. Watch calls it after each eighth of that time. */
     public synchronized void tick() {
         int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
-        if (now - tickedAt < eighth) now = tickedAt + eighth;
+        if (now - tickedAt < eighth) now = tickedAt + eighth; // the clock must not fall behind the ticks
         int at = tickedAt = now;
         clients.forEach(client -> {
             if (client.idle(at) > TICKS_PER_IDLE * eighth) forget(client, at);
@@ -199,12 +221,12 @@ public final class QuotaTable {
         return clientsMax;
     }
 
-    /** A line for each quota type: what the table holds for a client (Description says how it is laid out). */
+    /** The state of one client, as a line for each quota type (Description). */
     public String[] describe(String principal, String clientId) {
-        return descriptions(principal, clientId).stream().map(Description::line).toArray(String[]::new);
+        return describeTypes(principal, clientId).stream().map(Description::line).toArray(String[]::new);
     }
 
-    private synchronized List<Description> descriptions(String principal, String clientId) {
+    private synchronized List<Description> describeTypes(String principal, String clientId) {
         Client client = clients.get(principal, clientId);
         List<Description> all = new ArrayList<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {
@@ -214,19 +236,19 @@ public final class QuotaTable {
         return all;
     }
 
-    /** What the clients use that Kafka measures one by one, the busiest first (Usage says how a line is laid out). */
+    /** The usage of clients that Kafka measures one by one, the busiest first, as lines (Usage) of a Reply. */
     public String[] usage(int most) {
-        return Reply.lines(() -> Usage.lines(used(), most));
+        return Reply.lines(() -> Usage.lines(recentUsage(), most));
     }
 
-    /** Who asked lately; what Kafka measures for them is asked without the lock. */
-    private synchronized List<Usage> used() {
+    /** The clients that were seen lately. Kafka's measurements of them are read afterwards, without the lock. */
+    private synchronized List<Usage> recentUsage() {
         List<Usage> used = new ArrayList<>();
         int at = now;
         clients.forEach(client -> {
             for (ClientQuotaType type : Usage.TYPES) {
                 long idleMs = (at - client.seen[type.ordinal()]) * BEAT_MS;
-                if (idleMs <= Usage.LATELY_MS) used.add(Usage.of(client, type, idleMs));
+                if (idleMs <= Usage.RECENT_MS) used.add(Usage.of(client, type, idleMs));
             }
         });
         return used;
@@ -234,45 +256,52 @@ public final class QuotaTable {
 
     // ---- writing, under the lock -----------------------------------------------------------------------------
 
-    private boolean put(Batch.Asked asked, Answers.Answer answer, boolean[] reset) {
-        Client old = clients.get(asked.principal(), asked.clientId());
+    /**
+     * Stores one client's answer; sets reset for the types that Kafka has to read again. Answers whether anything
+     * changed.
+     */
+    private boolean store(Batch.Lookup lookup, Answers.Answer answer, boolean[] reset) {
+        Client old = clients.get(lookup.principal(), lookup.clientId());
         if (old == null && size >= clientsMax) return false;
-        Client client = old != null ? old : new Client(asked.principal(), asked.clientId(), now);
+        Client client = old != null ? old : new Client(lookup.principal(), lookup.clientId(), now);
         Tags[] next = new Tags[Tags.TYPES];
-        String[] sources = new String[Tags.TYPES];
+        String[] suppliers = new String[Tags.TYPES];
         boolean unresolved = false;
         boolean changed = old == null;
         for (int type = 0; type < Tags.TYPES; type++) {
             Tags from = old == null ? null : old.tags[type];
             boolean failed = answer.code(type) == Scopes.NEWCOMER;
             unresolved |= failed;
+            // After a failure a client keeps the quota that it has; a client that has none is a newcomer.
             next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.groups());
-            sources[type] = failed && from != null && from != scopes.newcomers ? old.sources[type] : answer.source(type);
-            changed |= place(from, next[type], type, answer, reset);
+            suppliers[type] = failed && from != null && from != scopes.newcomers ? old.suppliers[type]
+                    : answer.supplier(type);
+            changed |= assign(from, next[type], type, answer, reset);
         }
         client.unresolved = unresolved;
         client.tags = next;
-        client.sources = sources;
+        client.suppliers = suppliers;
         if (old == null && !admit(client)) return false;
         return changed;
     }
 
-    private boolean place(Tags from, Tags to, int type, Answers.Answer answer, boolean[] reset) {
+    /** Gives a client its tags for one type, and the tags their rate. Answers whether tags or limit have changed. */
+    private boolean assign(Tags from, Tags to, int type, Answers.Answer answer, boolean[] reset) {
         int code = answer.code(type);
-        boolean fresh = !to.used(type);
+        boolean unused = !to.used(type);
         boolean differs = code != Scopes.NEWCOMER
                 && to.set(type, answer.rate(type), code == Scopes.EXEMPT, scopes.rule());
-        // Fresh tags are unknown to Kafka, unless it may still have a sensor of that name from before.
-        reset[type] |= fresh ? idleSeconds < SENSOR_LIFE_SECONDS : differs;
+        // Kafka has no sensor for tags that no client has had, unless the table forgets sooner than Kafka does.
+        reset[type] |= unused ? idleSeconds < SENSOR_LIFE_SECONDS : differs;
         if (from == to) return differs;
-        to.hold(type);
+        to.join(type);
         if (from != null) reset[type] |= from.leave(type, now);
         return true;
     }
 
     private boolean admit(Client client) {
         if (!clients.add(client)) {
-            letGo(client, now);
+            dropTags(client, now);
             return false;
         }
         size = size + 1;
@@ -281,20 +310,20 @@ public final class QuotaTable {
 
     private void forget(Client client, int at) {
         clients.remove(client);
-        letGo(client, at);
+        dropTags(client, at);
         size = size - 1;
         counters.evicted.increment();
     }
 
-    private static void letGo(Client client, int at) {
+    private static void dropTags(Client client, int at) {
         for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, at);
     }
 
-    private Batch known(Predicate<Client> wanted) {
-        List<Batch.Asked> asked = new ArrayList<>();
+    private Batch select(Predicate<Client> wanted) {
+        List<Batch.Lookup> lookups = new ArrayList<>();
         clients.forEach(c -> {
-            if (wanted.test(c)) asked.add(new Batch.Asked(c.principal, c.clientId, 0));
+            if (wanted.test(c)) lookups.add(new Batch.Lookup(c.principal, c.clientId, 0));
         });
-        return new Batch(asked, List.of());
+        return new Batch(lookups, List.of());
     }
 }

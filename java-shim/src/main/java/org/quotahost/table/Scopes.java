@@ -8,14 +8,16 @@ import java.util.function.ObjIntConsumer;
 import org.apache.kafka.common.utils.Sanitizer;
 
 /**
- * All tags ever handed out and not yet forgotten, by their two values, and the rule that makes their limits.
+ * All tags that the table has handed out and not yet forgotten, by their two values, and the rule that makes their
+ * limits.
  *
- * <p>find() and generation() are for request threads; all else is called under the table's lock.
+ * <p>A scope is the set of clients that share one pair of tags, and so one sensor of Kafka's and one limit. Request
+ * threads call find() and generation(); all else is called under the table's lock.
  */
 final class Scopes {
     static final String NEWCOMERS = "<newcomers>";
     static final String BROKER = "<broker>";
-    /** Codes of QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
+    /** Codes of scopes in QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Tags>> byUser = new ConcurrentHashMap<>();
@@ -24,22 +26,23 @@ final class Scopes {
     final Tags newcomers = of(NEWCOMERS, "");
 
     Scopes() {
-        for (int type = 0; type < Tags.TYPES; type++) newcomers.hold(type); // never forgotten
+        // With a holder for each type they are never orphaned, and sweep() does not forget them.
+        for (int type = 0; type < Tags.TYPES; type++) newcomers.join(type);
     }
 
-    /** The tags with these values, or null; values as Kafka gives them back, so both may be null. */
+    /** The tags with these values, or null. Kafka hands the values back in a map of its own, so both may be null. */
     Tags find(String user, String clientId) {
         if (user == null || clientId == null) return null;
         ConcurrentHashMap<String, Tags> some = byUser.get(user);
         return some == null ? null : some.get(clientId);
     }
 
-    /** Grows when limits that Kafka may hold have changed. */
+    /** Grows whenever limits of a type have changed that Kafka may have in its sensors. */
     int generation(int type) {
         return generations.get(type);
     }
 
-    /** The tags of a client for a scope code. No real user is sanitized to a name with '<' or ' '. */
+    /** The tags of a client for a scope code. Sanitizing replaces '<' and ' ', so no real user gets such a tag. */
     Tags of(int code, Client client, String[] groups) {
         return switch (code) {
             case CLIENT, EXEMPT -> of(Sanitizer.sanitize(client.principal), client.clientId);
@@ -53,12 +56,13 @@ final class Scopes {
 
     private Tags of(String user, String clientId) {
         return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>())
-                .computeIfAbsent(clientId, c -> fresh(user, c));
+                .computeIfAbsent(clientId, c -> make(user, c));
     }
 
-    private Tags fresh(String user, String clientId) {
+    private Tags make(String user, String clientId) {
         Tags tags = new Tags(user, clientId);
-        for (int type = 0; newcomers != null && type < Tags.TYPES; type++) tags.stand(type, newcomers.base(type), false);
+        if (newcomers == null) return tags; // these are the newcomers' own
+        for (int type = 0; type < Tags.TYPES; type++) tags.standIn(type, newcomers.base(type), false);
         return tags;
     }
 
@@ -66,7 +70,7 @@ final class Scopes {
         return rule;
     }
 
-    /** Works every limit out again, and has Kafka read again the types in which one changed. */
+    /** Computes every limit anew, and has Kafka read the limits of each type in which one has changed. */
     void apply(LimitRule next) {
         rule = next;
         boolean[] reset = new boolean[Tags.TYPES];
@@ -74,22 +78,29 @@ final class Scopes {
         bump(reset);
     }
 
-    /** Gives every scope what a factor is to act on where the rate is unlimited: the measured rate, or the newcomers'. */
-    void measured(int type, Map<List<String>, Double> rates, double least) {
+    /**
+     * Gives every scope the rate that a factor multiplies if it is unlimited: the measured rate, or else the
+     * newcomers'.
+     *
+     * @param rates by (user tag, client-id tag), in the type's unit
+     * @param least a lower measured rate is not used
+     */
+    void standIns(int type, Map<List<String>, Double> rates, double least) {
         double unmeasured = newcomers.base(type);
-        each((tags, of) -> {
-            if (of != type) return;
+        each((tags, eachType) -> {
+            if (eachType != type) return;
             Double rate = rates.get(List.of(tags.user, tags.clientId));
-            boolean told = rate != null && rate >= least;
-            tags.stand(type, told ? rate : unmeasured, told);
+            boolean usable = rate != null && rate >= least;
+            tags.standIn(type, usable ? rate : unmeasured, usable);
         });
     }
 
+    /** Has Kafka read all limits of these types again. */
     void bump(boolean[] reset) {
         for (int type = 0; type < Tags.TYPES; type++) if (reset[type]) generations.incrementAndGet(type);
     }
 
-    /** Forgets tags that no client has had since before a tick. */
+    /** Forgets the tags that no client has had since a beat of the table's clock. */
     void sweep(int before) {
         for (var some : byUser.values()) some.values().removeIf(tags -> tags.orphanedBefore(before));
         byUser.values().removeIf(Map::isEmpty);

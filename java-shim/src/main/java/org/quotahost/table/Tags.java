@@ -12,16 +12,18 @@ import java.util.Set;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * The metric tags of one scope, ready to hand to Kafka, and the limits that go with them.
+ * The metric tags of one scope, as the map that Kafka gets, and the limits of the scope.
  *
- * <p>Always the two keys user and client-id in this order, as Kafka's own callback has them: Kafka names
- * sensors by the values alone, joined by ':'. The user is sanitized (no ':' in it), so no two scopes share a name.
+ * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
+ * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two scopes share a sensor.
  *
- * <p>Request threads read; one writer (the table, under its lock) writes.
+ * <p>Request threads read it; the table alone writes it, under its lock.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user";
     static final String CLIENT_ID = "client-id";
+    private static final int NEVER = -1;
+    /** How many quota types there are; arrays "by quota type" go by ClientQuotaType.ordinal(). */
     static final int TYPES = ClientQuotaType.values().length;
 
     final String user;
@@ -30,20 +32,21 @@ final class Tags extends AbstractMap<String, String> {
     private final Collection<String> values;
     private final int hash;
 
-    /** Boxed once for each change; null is unlimited. Replaced as a whole. */
+    /** By quota type, null for unlimited. Replaced as a whole; boxed here once, so that request threads need not. */
     private volatile Double[] limits = new Double[TYPES];
 
-    /** Base rates, NaN for unlimited; only the writer looks. */
+    /** Base rates by quota type, NaN for unlimited. This and all below is for the writer only. */
     private final double[] base = new double[TYPES];
-    /** What a factor acts on while the base is unlimited, NaN if nothing is known; only the writer looks. */
-    private final double[] stand = new double[TYPES];
-    /** Whether that was measured; else it is the newcomers' rate. */
-    private final boolean[] standMeasured = new boolean[TYPES];
+    /** The rate that a factor multiplies while the base rate is NaN; NaN if nothing is known. */
+    private final double[] standIn = new double[TYPES];
+    /** Whether the stand-in was measured; otherwise it is the newcomers' rate. */
+    private final boolean[] standInMeasured = new boolean[TYPES];
+    /** How many clients have these tags, by quota type. */
     private final int[] holders = new int[TYPES];
     private final boolean[] used = new boolean[TYPES];
     private final boolean[] exempt = new boolean[TYPES];
+    /** The beat at which the last client left. */
     private int orphanedAt = NEVER;
-    private static final int NEVER = -1;
 
     Tags(String user, String clientId) {
         this.user = user;
@@ -52,29 +55,30 @@ final class Tags extends AbstractMap<String, String> {
         this.values = List.of(user, clientId);
         this.hash = (USER.hashCode() ^ user.hashCode()) + (CLIENT_ID.hashCode() ^ clientId.hashCode());
         Arrays.fill(base, Double.NaN);
-        Arrays.fill(stand, Double.NaN);
+        Arrays.fill(standIn, Double.NaN);
     }
 
     Double limit(int type) {
         return limits[type];
     }
 
-    /** Sets the base rate of a type. Answers whether the limit is another one now. */
+    /** Sets the base rate of a type. Answers whether the limit has changed. */
     boolean set(int type, double rate, boolean isExempt, LimitRule rule) {
         base[type] = rate;
         exempt[type] = isExempt;
         return refresh(type, rule);
     }
 
-    /** Whether a client has ever had these tags for this type: then Kafka may hold the limit in a sensor. */
+    /** Whether a client has ever had these tags for this type: then Kafka may have the limit in a sensor. */
     boolean used(int type) {
         return used[type];
     }
 
-    /** Works the limit of a type out again after the rule has changed. */
+    /** Computes the limit of a type anew after the rule has changed. Answers whether it has changed. */
     boolean refresh(int type, LimitRule rule) {
+        // No client has these tags any more, and no rate is set: Kafka's sensor stays unlimited, whatever the rule.
         boolean left = used[type] && holders[type] == 0 && Double.isNaN(base[type]);
-        return put(type, left ? null : rule.limit(type, base[type], stand[type], exempt[type]));
+        return put(type, left ? null : rule.limit(type, base[type], standIn[type], exempt[type]));
     }
 
     private boolean put(int type, Double limit) {
@@ -90,45 +94,50 @@ final class Tags extends AbstractMap<String, String> {
         return base[type];
     }
 
-    double stand(int type) {
-        return stand[type];
+    double standIn(int type) {
+        return standIn[type];
     }
 
-    void stand(int type, double rate, boolean measured) {
-        stand[type] = rate;
-        standMeasured[type] = measured;
+    void standIn(int type, double rate, boolean measured) {
+        standIn[type] = rate;
+        standInMeasured[type] = measured;
     }
 
-    boolean standMeasured(int type) {
-        return standMeasured[type];
+    boolean standInMeasured(int type) {
+        return standInMeasured[type];
     }
 
     boolean exempt(int type) {
         return exempt[type];
     }
 
-    void hold(int type) {
+    /** A client gets these tags. */
+    void join(int type) {
         holders[type]++;
         used[type] = true;
         orphanedAt = NEVER;
     }
 
-    /** A client went elsewhere; when it was the last one, the tags stay for a while without a limit of this type. */
-    boolean leave(int type, int tick) {
-        drop(type, tick);
+    /**
+     * A client gets other tags. After the last one these stay for a while, unlimited. Answers whether the limit has
+     * changed.
+     */
+    boolean leave(int type, int beat) {
+        drop(type, beat);
         if (holders[type] > 0) return false;
         base[type] = Double.NaN;
         return put(type, null);
     }
 
-    /** A client was forgotten; the limit stays, since Kafka's sensor may outlive it. */
-    void drop(int type, int tick) {
+    /** The table forgets a client. The limit stays, since Kafka's sensor may outlive the client. */
+    void drop(int type, int beat) {
         holders[type]--;
-        if (Arrays.stream(holders).allMatch(n -> n == 0)) orphanedAt = tick;
+        if (Arrays.stream(holders).allMatch(n -> n == 0)) orphanedAt = beat;
     }
 
-    boolean orphanedBefore(int tick) {
-        return orphanedAt != NEVER && orphanedAt - tick < 0;
+    /** Whether no client has had these tags since before a beat. */
+    boolean orphanedBefore(int beat) {
+        return orphanedAt != NEVER && orphanedAt - beat < 0;
     }
 
     @Override
@@ -166,7 +175,7 @@ final class Tags extends AbstractMap<String, String> {
         return this == other || super.equals(other);
     }
 
-    /** Two entries in their order; java.util.Set.of has none. */
+    /** Two entries in their order; java.util.Set.of has no order. */
     private static final class TwoEntries extends AbstractSet<Map.Entry<String, String>> {
         private final List<Map.Entry<String, String>> list;
 

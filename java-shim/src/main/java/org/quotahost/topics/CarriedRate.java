@@ -1,11 +1,12 @@
 package org.quotahost.topics;
 
 /**
- * Kafka's one-minute rate of one meter, carried forward from its last tick: what it would be if it ticked now.
+ * The one-minute rate of one of Kafka's meters, carried forward from the meter's last tick: the rate that it would
+ * have if it ticked now.
  *
  * <p>yammer's Meter (metrics-core 2.2.0) counts for t = 5 s, and only then moves its rate:
- * {@code rate += (1 - exp(-t / 60 s)) x (count / t - rate)}, the first time {@code rate = count / t}. Who waits for that sees
- * a burst when it is over. One thread looks.
+ * {@code rate += (1 - exp(-t / 60 s)) x (count / t - rate)}; at its first tick {@code rate = count / t}. Whoever waits
+ * for the tick sees a burst only when it is over. Only the thread of TopicWatch uses it.
  */
 final class CarriedRate {
     private static final double TICK_SECONDS = 5;
@@ -17,10 +18,16 @@ final class CarriedRate {
     private long tickedAt;
     private boolean ticked;
 
-    /** In bytes/s; to be called several times between two ticks. */
-    double look(TopicMeters.Reading now, long nanos) {
+    /**
+     * Takes a reading, several of which have to come between two ticks.
+     *
+     * @param nanos now, by System.nanoTime
+     * @return the rate in bytes/s
+     */
+    double update(TopicMeters.Reading now, long nanos) {
         if (count < 0 || now.count() < count) begin(now, nanos);
-        else if (now.rate() != rate || nanos - tickedAt >= OVERDUE_NANOS) tick(now, nanos); // the same mean leaves the rate
+        // A tick with the same mean leaves the rate as it was, and is noticed only by the time.
+        else if (now.rate() != rate || nanos - tickedAt >= OVERDUE_NANOS) tick(now, nanos);
         count = now.count();
         double bytes = count - countAtTick;
         double seconds = (nanos - tickedAt) / 1e9;
@@ -28,7 +35,7 @@ final class CarriedRate {
         return seconds <= 0 ? rate : rate + -Math.expm1(-seconds / 60) * (bytes / seconds - rate);
     }
 
-    /** A meter that is new to us, or was made anew. */
+    /** The first reading of a meter, or the first after Kafka has made it anew. */
     private void begin(TopicMeters.Reading now, long nanos) {
         tick(now, nanos);
         ticked = now.rate() != 0;

@@ -11,9 +11,11 @@ import javax.management.MalformedObjectNameException;
 import javax.management.ObjectName;
 
 /**
- * Kafka's meters of bytes appended, in all and by topic, out of the MBeans of this JVM:
- * kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec[,topic=...]. ReplicaManager marks them after the append. A
- * topic has one from its first append here until this broker leads none of its partitions any more.
+ * Reads Kafka's meters of the bytes that producers append, of all topics together and of each topic.
+ *
+ * <p>They are MBeans of this JVM: kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec[,topic=...]. ReplicaManager
+ * marks them after the append. A topic has a meter from its first append on this broker until the broker leads none
+ * of its partitions any more. CarriedRate makes of the readings a rate as of now.
  */
 public final class TopicMeters {
     private static final String GROUP = "kafka.server:type=BrokerTopicMetrics,name=";
@@ -24,7 +26,7 @@ public final class TopicMeters {
     private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
     private Map<String, ObjectName> topics = Map.of();
 
-    /** One meter: its one-minute rate in bytes/s as of its last tick, and its bytes of all time. */
+    /** One meter: its one-minute rate in bytes/s as of its last tick, and its bytes since it was made. */
     record Reading(double rate, long count) {}
 
     /** The meter of all topics, null if there is none. */
@@ -37,7 +39,9 @@ public final class TopicMeters {
         return read(topics.get(topic));
     }
 
-    /** Looks for topics: goes through all of Kafka's MBeans, so not at every look. */
+    /**
+     * The topics that have a meter. It searches all of Kafka's MBeans, so the caller does it every few seconds only.
+     */
     Set<String> list() {
         Map<String, ObjectName> found = new HashMap<>();
         for (ObjectName name : server.queryNames(OF_TOPICS, null)) found.put(plain(name.getKeyProperty("topic")), name);
@@ -45,11 +49,11 @@ public final class TopicMeters {
         return found.keySet();
     }
 
-    /** The count of another of Kafka's meters of all topics, 0 where there is none. */
+    /** The count of another one of Kafka's meters of all topics together, 0 if there is none. */
     public static double count(String meter) {
         try {
-            return ManagementFactory.getPlatformMBeanServer().getAttribute(name(GROUP + meter), "Count") instanceof Number count
-                    ? count.doubleValue() : 0;
+            Object count = ManagementFactory.getPlatformMBeanServer().getAttribute(name(GROUP + meter), "Count");
+            return count instanceof Number number ? number.doubleValue() : 0;
         } catch (JMException e) {
             return 0;
         }
@@ -59,9 +63,10 @@ public final class TopicMeters {
         if (name == null) return null;
         try {
             var values = server.getAttributes(name, ATTRIBUTES);
-            return values.size() == 2 ? new Reading(number(values.get(0)).doubleValue(), number(values.get(1)).longValue()) : null;
+            if (values.size() != 2) return null;
+            return new Reading(number(values.get(0)).doubleValue(), number(values.get(1)).longValue());
         } catch (JMException e) {
-            return null; // it went since it was listed
+            return null; // the meter has gone since it was listed
         }
     }
 

@@ -6,11 +6,12 @@ import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
 import org.quotahost.fence.FenceError;
 
 /**
- * The answers to a produce request that topic quotas turn back, by topics.reject.error. An ApiException has no stack
- * trace, so one instance serves all requests.
+ * The errors with which topic quotas turn produce requests back; the property topics.reject.error chooses one.
+ *
+ * <p>They differ in what clients do next. An ApiException has no stack trace, so one instance serves all requests.
  */
 final class TopicQuotaError {
-    private static final String SAID =
+    private static final String MESSAGE =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
     private TopicQuotaError() {}
@@ -18,37 +19,37 @@ final class TopicQuotaError {
     /** The error of that name; IllegalArgumentException for any other. */
     static RuntimeException of(String name) {
         return switch (name) {
-            case "NOT_ENOUGH_REPLICAS" -> new TryAgain();
-            case "THROTTLING_QUOTA_EXCEEDED" -> new Throttled();
-            case "POLICY_VIOLATION" -> new Dropped();
+            case "NOT_ENOUGH_REPLICAS" -> new NotEnoughReplicas();
+            case "THROTTLING_QUOTA_EXCEEDED" -> new ThrottlingQuotaExceeded();
+            case "POLICY_VIOLATION" -> new PolicyViolation();
             default -> throw new IllegalArgumentException(name + " is no error for topic quotas");
         };
     }
 
-    /** Every client tries it again. */
-    private static final class TryAgain extends NotEnoughReplicasException implements FenceError {
+    /** Every client sends the request again. */
+    private static final class NotEnoughReplicas extends NotEnoughReplicasException implements FenceError {
         private static final long serialVersionUID = 1L;
 
-        TryAgain() {
-            super(SAID);
+        NotEnoughReplicas() {
+            super(MESSAGE);
         }
     }
 
-    /** Kafka's own producer tries it again; librdkafka gives the messages up. */
-    private static final class Throttled extends ThrottlingQuotaExceededException implements FenceError {
+    /** Kafka's own producer sends the request again; librdkafka gives the messages up. */
+    private static final class ThrottlingQuotaExceeded extends ThrottlingQuotaExceededException implements FenceError {
         private static final long serialVersionUID = 1L;
 
-        Throttled() {
-            super(0, SAID);
+        ThrottlingQuotaExceeded() {
+            super(0, MESSAGE);
         }
     }
 
     /** Every client gives the records up. */
-    private static final class Dropped extends PolicyViolationException implements FenceError {
+    private static final class PolicyViolation extends PolicyViolationException implements FenceError {
         private static final long serialVersionUID = 1L;
 
-        Dropped() {
-            super(SAID);
+        PolicyViolation() {
+            super(MESSAGE);
         }
     }
 }

@@ -10,91 +10,95 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * "Broker side quota (V1)": while this broker takes in more than is expected of it, produce requests to the topics that take
- * in more than is expected of them are turned back. No ClientQuotaCallback sees a topic; the fence does.
+ * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence
+ * turns back produce requests to those topics that take in more than is expected of them.
  *
- * <p>The host configures, one thread (TopicWatch) looks, request threads read what the fence was handed last. What a
- * request brought counts once it is appended, so what is turned back never does.
+ * <p>They are the fence's business, since no ClientQuotaCallback sees a topic. Python configures them, the thread of
+ * TopicWatch reads Kafka's meters and hands the fence the topics, and request threads read what the fence has. The
+ * meters count a request once it is appended, so a request that is turned back does not count.
  */
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
     private static final long LIST_NANOS = 5_000_000_000L;
 
     private final TopicMeters meters = new TopicMeters();
-    private volatile Configured configured;
+    /** What Python has configured last, null for no topic quotas. */
+    private volatile Configuration configured;
     private volatile double totalRate;
     private volatile double share;
-    private volatile TopicsOverThreshold handed;
+    /** What the fence has. */
+    private volatile TopicsOverThreshold overThreshold;
     private final CarriedRate total = new CarriedRate();
     private final Map<String, TopicUse> topics = new HashMap<>();
-    private Configured seen;
-    private boolean blind;
-    private boolean toldFence;
+    /** What the last reading went by. */
+    private Configuration applied;
+    private boolean suspended;
+    private boolean warnedOfNoFence;
     private long listedAt;
 
-    private record Configured(TopicThresholds thresholds, RuntimeException refusal) {}
+    private record Configuration(TopicThresholds thresholds, RuntimeException error) {}
 
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
-     * What holds from now on.
+     * Replaces the thresholds; the next reading goes by the new ones.
      *
-     * @param bytesPerSecond of all topics; NaN for no topic quotas
-     * @param names of the topics that have a threshold of their own, in the order of their rates (bytes/s)
+     * @param bytesPerSecond of all topics together; NaN for no topic quotas
+     * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
      * @param spared topics that are never turned back, besides internal ones
-     * @param error with which requests are turned back (TopicQuotaError)
+     * @param error the name of the error with which requests are turned back (TopicQuotaError)
      */
     public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error) {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
-        configured = Double.isNaN(bytesPerSecond) ? null
-                : new Configured(new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), TopicQuotaError.of(error));
+        configured = Double.isNaN(bytesPerSecond) ? null : new Configuration(
+                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), TopicQuotaError.of(error));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
 
-    /** Whether there is anything to look at. */
+    /** Whether there are topic quotas, or were at the last reading. */
     boolean on() {
-        return configured != null || seen != null;
+        return configured != null || applied != null;
     }
 
-    /** Reads the meters, and hands the fence the topics that are over now. */
-    void look(long nanos) {
-        Configured now = configured;
-        if (now != seen) begin(now, nanos);
+    /** Reads the meters, and hands the fence the topics that are over their thresholds now. */
+    void read(long nanos) {
+        Configuration now = configured;
+        if (now != applied) apply(now, nanos);
         TopicMeters.Reading all = now == null ? null : meters.total();
         if (all == null) {
-            if (now != null) blind("Kafka's meter BytesInPerSec can't be found (metrics.jmx.exclude?)");
-            hand(Map.of(), now);
+            if (now != null) suspend("Kafka's meter BytesInPerSec can't be found (metrics.jmx.exclude?)");
+            turnBack(Map.of(), now);
             return;
         }
-        blind = false;
+        suspended = false;
         if (nanos - listedAt >= LIST_NANOS) list(now.thresholds, nanos);
-        totalRate = total.look(all, nanos);
-        Map<String, TopicUse> over = topicsOver(now.thresholds, nanos);
-        hand(totalRate > now.thresholds.total() ? over : Map.of(), now);
+        totalRate = total.update(all, nanos);
+        Map<String, TopicUse> over = updateTopics(now.thresholds, nanos);
+        turnBack(totalRate > now.thresholds.total() ? over : Map.of(), now);
     }
 
-    /** Whether it comes in at close to what is expected in all. */
+    /** Whether the broker takes in almost as much as is expected of it, or more. */
     boolean near() {
         return totalRate > 0.9 * threshold();
     }
 
-    /** What can't be measured is not turned back. */
-    void blind(String why) {
-        if (!blind && Fence.installed()) LOG.error("{}: until it can be, no topic quota holds", why);
-        blind = true;
-        hand(Map.of(), configured);
+    /** The meters cannot be read: until the next reading that succeeds, no request is turned back. */
+    void suspend(String why) {
+        if (!suspended && Fence.installed()) LOG.error("{}: until then topic quotas turn no request back", why);
+        suspended = true;
+        turnBack(Map.of(), configured);
     }
 
-    private void begin(Configured now, long nanos) {
-        seen = now;
+    private void apply(Configuration now, long nanos) {
+        applied = now;
         share = totalRate = 0;
         if (now != null) list(now.thresholds, nanos);
         else topics.clear();
     }
 
-    /** Thresholds or topics may have changed: who has no threshold has another share. */
+    /** Finds out which topics there are; with them changes the share of those that have no threshold of their own. */
     private void list(TopicThresholds thresholds, long nanos) {
         Set<String> names = meters.list();
         topics.keySet().removeIf(name -> !names.contains(name) || thresholds.spares(name));
@@ -103,55 +107,68 @@ public final class TopicQuotas {
         listedAt = nanos;
     }
 
-    private Map<String, TopicUse> topicsOver(TopicThresholds thresholds, long nanos) {
-        Map<String, TopicUse> found = new HashMap<>();
-        boolean near = totalRate > thresholds.total() / 2; // else only the one meter is read
+    /** Reads the meter of each topic; answers the topics that are over their thresholds. */
+    private Map<String, TopicUse> updateTopics(TopicThresholds thresholds, long nanos) {
+        Map<String, TopicUse> over = new HashMap<>();
+        // Far below the threshold no topic can be turned back soon, so reading the one meter of all topics is enough.
+        boolean near = totalRate > thresholds.total() / 2;
         for (TopicUse use : topics.values()) {
             TopicMeters.Reading now = near ? meters.of(use.topic) : null;
-            if (now != null && use.look(now, thresholds.expected(use.topic, share), nanos)) found.put(use.topic, use);
-            use.tell(totalRate, thresholds, nanos);
+            if (now != null && use.update(now, thresholds.expected(use.topic, share), nanos)) over.put(use.topic, use);
+            use.log(totalRate, thresholds, nanos);
         }
-        return found;
+        return over;
     }
 
-    private void hand(Map<String, TopicUse> over, Configured now) {
-        TopicsOverThreshold next = over.isEmpty() ? null : new TopicsOverThreshold(Map.copyOf(over), now.refusal);
-        if (Objects.equals(next, handed)) return;
-        if (next != null && !Fence.installed() && !toldFence) {
-            toldFence = true;
-            LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence: nothing is"
-                    + " turned back", over.keySet());
+    private void turnBack(Map<String, TopicUse> over, Configuration now) {
+        TopicsOverThreshold next = over.isEmpty() ? null : new TopicsOverThreshold(Map.copyOf(over), now.error);
+        if (Objects.equals(next, overThreshold)) return;
+        if (next != null && !Fence.installed() && !warnedOfNoFence) {
+            warnedOfNoFence = true;
+            LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"
+                    + " nothing is turned back", over.keySet());
         }
-        handed = next;
-        Fence.topics(next);
+        overThreshold = next;
+        Fence.turnBack(next);
     }
 
-    /** From now on nothing is turned back. */
+    /** Ends the topic quotas: no request is turned back any more. */
     void close() {
         configured = null;
-        look(System.nanoTime());
+        read(System.nanoTime());
     }
 
     // ---- operators -------------------------------------------------------------------------------------------
 
-    /** What is expected in all, in bytes/s; 0 without topic quotas. */
+    /** The bytes/s expected of all topics together; 0 without topic quotas. */
     public double threshold() {
-        Configured now = configured;
+        Configuration now = configured;
         return now == null ? 0 : now.thresholds.total();
     }
 
+    /** The bytes/s that all topics take in together. */
     public double rate() {
         return totalRate;
     }
 
-    /** What is expected of each topic without a threshold of its own. */
+    /** The bytes/s expected of each topic without a threshold of its own. */
     public double share() {
         return share;
     }
 
-    /** The topics that are over now, by name. */
+    /** The topics that are over their thresholds now, by name. */
     public List<String> over() {
-        TopicsOverThreshold now = handed;
+        TopicsOverThreshold now = overThreshold;
         return now == null ? List.of() : now.topics().keySet().stream().sorted().toList();
+    }
+
+    /** How many requests topic quotas have turned back since the start of this JVM. */
+    public static long rejections() {
+        return TopicsOverThreshold.rejections.sum();
+    }
+
+    /** How many requests topic quotas would have turned back without mode=shadow. */
+    public static long shadowed() {
+        return TopicsOverThreshold.shadowed.sum();
     }
 }

@@ -5,26 +5,26 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * What this broker expects to take in, in bytes/s ("Broker side quota (V1)", low level design, 1): in all, of the
- * topics that have a threshold of their own, and of each other topic an equal share of what they leave.
+ * How many bytes/s this broker expects to take in ("Broker side quota (V1)", low level design, 1): of all topics
+ * together, of each topic with a threshold of its own, and of each other topic an equal share of the rest.
  *
- * @param total of all topics
- * @param own by topic; their sum is at most the total (settings_topics.py)
- * @param spared topics that are never turned back, and so have no share; nor have those that begin with "__"
+ * @param total bytes/s of all topics together
+ * @param own bytes/s by topic; Python checks that their sum is at most the total (quotahost.settings.topics)
+ * @param spared topics that are never turned back and so have no share; the same goes for topics that begin with "__"
  */
 record TopicThresholds(double total, Map<String, Double> own, Set<String> spared) {
-    /** Whether a topic is never turned back: consumers' offsets, transactions, the brokers' snapshots. */
+    /** Whether requests to a topic are never turned back: consumers' offsets, transactions, the brokers' snapshots. */
     boolean spares(String topic) {
         return topic.startsWith("__") || spared.contains(topic);
     }
 
-    /** What each topic without a threshold is expected to take in, if these are the broker's topics. */
+    /** The bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */
     double share(Collection<String> topics) {
         long others = topics.stream().filter(topic -> !spares(topic) && !own.containsKey(topic)).count();
         return left() / Math.max(1, others);
     }
 
-    /** What a topic is expected to take in, by the share of those without a threshold. */
+    /** The bytes/s expected of a topic: its own threshold, or else this share. */
     double expected(String topic, double share) {
         return own.getOrDefault(topic, share);
     }

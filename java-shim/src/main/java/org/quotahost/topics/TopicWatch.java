@@ -5,20 +5,27 @@ import org.quotahost.util.PeriodicThread;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The thread that looks at Kafka's meters for the topic quotas, without Python and on no request's time. */
+/**
+ * The thread that has the topic quotas read Kafka's meters, without Python and not on a request thread.
+ *
+ * <p>Requests that come in between two readings are let in, and a client may send a lot in that time. So the thread
+ * reads often when the broker takes in almost as much as is expected, and seldom otherwise.
+ */
 public final class TopicWatch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
-    /** What comes in between two looks is let in, and a client may send a lot: so often only near the total. */
-    private static final long NEAR_MS = 20, LOOK_MS = 100, IDLE_MS = 500;
-    /** Where there are so many topics that a look takes long, it uses at most a tenth of a core. */
-    private static final long TIMES_ITS_LENGTH = 9;
+    /** Pauses between two readings: near the threshold of the broker, else, and without topic quotas. */
+    private static final long NEAR_MS = 20, FAR_MS = 100, IDLE_MS = 500;
+    /**
+     * With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most.
+     */
+    private static final long PAUSE_PER_READING = 9;
 
     private final TopicQuotas quotas;
     private final PeriodicThread thread;
 
     public TopicWatch(TopicQuotas quotas) {
         this.quotas = quotas;
-        thread = new PeriodicThread("quotahost-topics", IDLE_MS, () -> quotas.on() ? look() : IDLE_MS, quotas::close);
+        thread = new PeriodicThread("quotahost-topics", IDLE_MS, () -> quotas.on() ? read() : IDLE_MS, quotas::close);
     }
 
     public void start() {
@@ -29,15 +36,16 @@ public final class TopicWatch {
         thread.close();
     }
 
-    /** Answers how long to wait for the next look, in ms. */
-    private long look() {
+    /** Answers how long to wait for the next reading, in ms. */
+    private long read() {
         long before = System.nanoTime();
         try {
-            quotas.look(before);
+            quotas.read(before);
         } catch (RuntimeException e) {
-            LOG.debug("A look at the topics' meters failed", e);
-            quotas.blind("Kafka's meters can't be read (" + e + ")");
+            LOG.debug("A reading of the topics' meters failed", e);
+            quotas.suspend("Kafka's meters can't be read (" + e + ")");
         }
-        return Math.max(quotas.near() ? NEAR_MS : LOOK_MS, TIMES_ITS_LENGTH * TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before));
+        long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before);
+        return Math.max(quotas.near() ? NEAR_MS : FAR_MS, PAUSE_PER_READING * tookMs);
     }
 }

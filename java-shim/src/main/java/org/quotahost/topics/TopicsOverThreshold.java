@@ -8,24 +8,31 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.fence.TurnedBackTopics;
 
-/** The topics whose produce requests are turned back now, and with what; replaced as a whole, read by request threads. */
-public record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException error) implements TurnedBackTopics {
-    public static final LongAdder rejections = new LongAdder();
-    public static final LongAdder shadowed = new LongAdder();
+/**
+ * The topics that take in more than is expected at this moment, and the error for requests to them.
+ *
+ * <p>TopicQuotas makes a new one whenever the topics change and hands it to the fence; request threads read it.
+ *
+ * @param topics by name, each with the counter of its requests
+ * @param answer the error (TopicQuotaError)
+ */
+record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException answer) implements TurnedBackTopics {
+    static final LongAdder rejections = new LongAdder();
+    static final LongAdder shadowed = new LongAdder();
 
-    /** Why a request is turned back, null if none of the topics that it may write to is over. */
     @Override
     public RuntimeException error(List<Action> actions, List<AuthorizationResult> results, boolean shadow) {
         TopicUse over = null;
         for (int i = 0; i < results.size(); i++) {
             var resource = actions.get(i).resourcePattern();
-            if (resource.resourceType() != ResourceType.TOPIC || results.get(i) != AuthorizationResult.ALLOWED) continue;
+            boolean topic = resource.resourceType() == ResourceType.TOPIC;
+            if (!topic || results.get(i) != AuthorizationResult.ALLOWED) continue;
             TopicUse use = topics.get(resource.name());
-            if (use != null) use.count();
+            if (use != null) use.countTurnedBack();
             if (over == null) over = use;
         }
         if (over == null) return null;
         (shadow ? shadowed : rejections).increment();
-        return shadow ? null : error;
+        return shadow ? null : answer;
     }
 }

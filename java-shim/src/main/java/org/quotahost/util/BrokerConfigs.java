@@ -7,33 +7,44 @@ import java.util.Map;
 import java.util.Objects;
 import org.apache.kafka.common.config.types.Password;
 
-/** A broker's configuration, parsed or not, read as texts and by listener. Values may be secrets. */
+/**
+ * A broker's properties, read as texts and by listener.
+ *
+ * <p>Kafka hands plugins a map whose values are partly parsed (Password, List, Integer) and partly not. This record
+ * reads both forms in one way, for whoever derives something from the broker's own properties: the host's
+ * configuration, the brokers' principals, a client's configuration. Values may be secrets.
+ */
 public record BrokerConfigs(Map<String, ?> values) {
-    /** How the names of all properties of quotahost begin; Kafka gives this callback the names with it. */
+    /** Every property of quotahost begins with this; Kafka leaves the choice of the names behind it to the callback. */
     public static final String PREFIX = "client.quota.callback.";
 
-    /** A value as one would write it in the broker's properties; "" for none. */
+    /** A value as an operator would write it in the broker's properties; "" for null. */
     public static String text(Object value) {
         if (value instanceof Password secret) return secret.value();
         if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
         return Objects.toString(value, "").strip();
     }
 
+    /** The value of a property, "" if it is not set. */
     public String text(String name) {
         return text(values.get(name));
     }
 
-    public String textOr(String name, String otherwise) {
+    /** The value of a property, or the default if it is not set or empty. */
+    public String textOr(String name, String defaultValue) {
         String value = text(name);
-        return value.isEmpty() ? otherwise : value;
+        return value.isEmpty() ? defaultValue : value;
     }
 
-    /** The listener by which brokers reach each other. */
+    /** The name of the listener by which brokers reach each other. */
     public String interBrokerListener() {
         return textOr("inter.broker.listener.name", textOr("security.inter.broker.protocol", "PLAINTEXT"));
     }
 
-    /** The security protocol of a listener by listener.security.protocol.map. */
+    /**
+     * The security protocol of a listener by listener.security.protocol.map; a listener may be named like its
+     * protocol.
+     */
     public String protocol(String listener) {
         for (String pair : text("listener.security.protocol.map").split(",")) {
             String[] parts = pair.strip().split(":");
@@ -42,12 +53,12 @@ public record BrokerConfigs(Map<String, ?> values) {
         return listener.toUpperCase(Locale.ROOT);
     }
 
-    /** How the names begin of what a listener has instead of the broker's own. */
+    /** The prefix of the properties that one listener has instead of the broker's own ones. */
     public static String prefix(String listener) {
         return "listener.name." + listener.toLowerCase(Locale.ROOT) + ".";
     }
 
-    /** All that is set, and over it, by their plain names, those that begin with the prefix. */
+    /** All properties that are set; those with the prefix override, under their names without it, the others. */
     public Map<String, Object> overridden(String prefix) {
         Map<String, Object> own = new HashMap<>();
         values.forEach((name, value) -> {
@@ -59,7 +70,7 @@ public record BrokerConfigs(Map<String, ?> values) {
         return own;
     }
 
-    /** Values may be secrets. */
+    /** Only the names, since values may be secrets. */
     @Override
     public String toString() {
         return "BrokerConfigs" + values.keySet();

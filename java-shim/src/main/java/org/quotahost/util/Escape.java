@@ -1,10 +1,16 @@
 package org.quotahost.util;
 
-/** Any text as one field of a tab-separated line, and, for pipes and arguments of whatever encoding, as ASCII. */
+/**
+ * Writes any text as one field of a tab-separated line, and such lines as plain ASCII.
+ *
+ * <p>Principals and client-ids may contain tabs, line breaks and any other character, and the lines in which
+ * operators and Python read them pass through pipes, arguments and consoles of unknown encodings. Python's half is
+ * {@code quotahost.host.messages}.
+ */
 public final class Escape {
     private Escape() {}
 
-    /** One line; a tab or backslash within a field is escaped. */
+    /** One line of tab-separated fields; within a field a tab becomes "\t" and a backslash is doubled. */
     public static String fields(Object... values) {
         StringBuilder line = new StringBuilder();
         for (Object value : values) {
@@ -14,11 +20,14 @@ public final class Escape {
         return line.toString();
     }
 
-    static String field(String text) {
+    private static String field(String text) {
         return text.replace("\\", "\\\\").replace("\t", "\\t");
     }
 
-    /** A line of fields with all that isn't printable ASCII, the tabs between them apart, as backslash, u and four digits. */
+    /**
+     * A line of fields in which every other character than printable ASCII and the tabs is a backslash, u and four
+     * digits.
+     */
     public static String ascii(String line) {
         StringBuilder plain = new StringBuilder(line.length());
         for (char c : line.toCharArray()) {
@@ -28,7 +37,7 @@ public final class Escape {
         return plain.toString();
     }
 
-    /** The text of a field that field() and ascii() made. */
+    /** The text of a field that fields() and ascii() wrote. */
     public static String plain(String field) {
         StringBuilder text = new StringBuilder(field.length());
         for (int i = 0; i < field.length(); i++) {

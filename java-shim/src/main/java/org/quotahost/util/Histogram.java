@@ -2,27 +2,39 @@ package org.quotahost.util;
 
 import java.util.concurrent.atomic.AtomicLongArray;
 
-/** Times in fixed buckets, for a quantile that costs nothing to keep. Lock-free. */
+/**
+ * Counts times in fixed buckets, so that a quantile costs neither memory nor a lock.
+ *
+ * <p>The quota table keeps in it how long new clients wait for their answer; the gauges ResolveTimeP50 and
+ * ResolveTimeP99 read it.
+ */
 public final class Histogram {
-    /** Upper bounds in seconds; what is above the last is counted behind it. */
-    static final double[] BOUNDS = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+    /** Upper bounds of the buckets in seconds; one more bucket counts the times above the last bound. */
+    static final double[] BOUNDS =
+            {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 
     private final AtomicLongArray counts = new AtomicLongArray(BOUNDS.length + 1);
 
     public void record(long nanos) {
         double seconds = nanos / 1e9;
-        int at = 0;
-        while (at < BOUNDS.length && seconds > BOUNDS[at]) at++;
-        counts.incrementAndGet(at);
+        int bucket = 0;
+        while (bucket < BOUNDS.length && seconds > BOUNDS[bucket]) bucket++;
+        counts.incrementAndGet(bucket);
     }
 
+    /** How many times were recorded. */
     public long count() {
         long sum = 0;
         for (int i = 0; i < counts.length(); i++) sum += counts.get(i);
         return sum;
     }
 
-    /** The upper bound, in seconds, of the bucket that holds the quantile; 0 for no times, infinite above 10 s. */
+    /**
+     * The upper bound, in seconds, of the bucket that contains a quantile.
+     *
+     * @param share 0..1: 0.5 for the median
+     * @return 0 if no time was recorded, infinity if the quantile is above 10 s
+     */
     public double quantile(double share) {
         long wanted = (long) Math.ceil(share * count());
         long sum = 0;

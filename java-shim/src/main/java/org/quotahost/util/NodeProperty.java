@@ -1,10 +1,10 @@
 package org.quotahost.util;
 
 /**
- * The system property with the broker's node id, by which {@code quotahost explain} finds a JVM in which quotahost runs.
+ * The system property with the broker's node id, which marks a JVM in which quotahost runs.
  *
- * <p>The host sets it once it has started. The program explain reads it from outside, and so does not have to start a
- * management agent in JVMs that have nothing to do with quotahost.
+ * <p>The host sets it once it has started. {@code quotahost explain} reads it from outside, and so has to start a
+ * management agent in the one JVM that it asks, and in no other.
  */
 public final class NodeProperty {
     public static final String NAME = "quotahost.node";

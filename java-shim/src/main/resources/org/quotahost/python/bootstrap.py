@@ -1,4 +1,5 @@
-# Run once by the shim, inside the broker, right after libpython has started. {…} are Python literals.
+# The shim (Interpreter.java) runs this once inside the broker, right after libpython has started, to start JPype.
+# It is a template: the words in braces are replaced by Python literals.
 def _boot():
     import sys
 

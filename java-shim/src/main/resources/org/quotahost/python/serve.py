@@ -1,4 +1,4 @@
-# Run by the shim's host thread: the host lives here until the broker closes it.
+# The shim (Interpreter.java) runs this on its host thread: the Python host runs until the broker closes it.
 def _serve():
     try:
         from quotahost.host.bridge import serve

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.util.LogCapture;
 
-/** A broker that others know by its certificate. */
+/** The principal of a broker that others know by its certificate. */
 class BrokerCertificateTest {
     private static final String SUBJECT = "CN=broker-1,OU=kafka,O=quotahost";
 
@@ -79,10 +79,10 @@ class BrokerCertificateTest {
         assertEquals(List.of(SUBJECT), names());
     }
 
-    /** Kafka's default: nobody shows a certificate, so brokers are as anonymous as everyone (SslTransportLayer). */
+    /** By Kafka's default no client shows a certificate, so brokers are anonymous, too (SslTransportLayer). */
     @ParameterizedTest
     @ValueSource(strings = {"none", ""})
-    void whereNoClientCertificateIsAskedForBrokersAreAnonymous(String clientAuth) {
+    void ifTheListenerWantsNoClientCertificateBrokersAreAnonymous(String clientAuth) {
         store("", "PKCS12");
         configs.put("ssl.client.auth", clientAuth);
         if (clientAuth.isEmpty()) configs.remove("ssl.client.auth");
@@ -108,7 +108,7 @@ class BrokerCertificateTest {
     }
 
     @Test
-    void aKeystoreThatCannotBeReadIsSaidWithoutItsPassword() {
+    void theLogNamesAKeystoreThatCannotBeReadWithoutItsPassword() {
         store("", "PKCS12");
         configs.put("ssl.keystore.password", new Password("hunter2"));
 

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.util.LogCapture;
 
-/** Which listener counts, and whose name is read there. */
+/** Which listeners the principals come from, and which user of a JAAS configuration. */
 class BrokerPrincipalRulesTest {
     private static final String PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required ";
     private static final String SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required ";
@@ -96,7 +96,7 @@ class BrokerPrincipalRulesTest {
 
     @ParameterizedTest
     @ValueSource(strings = {SCRAM + "password=\"hunter2\";", SCRAM + "username=\"x\" password=\"hunter2", "hunter2", ";", ""})
-    void whatCannotBeToldIsSaidWithTheCureAndWithoutTheSecret(String jaas) {
+    void aPrincipalThatCannotBeFoundIsLoggedWithTheRemedyAndWithoutTheSecret(String jaas) {
         configs.put("listener.name.internal.scram-sha-512.sasl.jaas.config", new Password(jaas));
 
         String log = LogCapture.during(() -> assertTrue(names().contains("controller")));

@@ -10,6 +10,7 @@ import org.apache.kafka.common.config.types.Password;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
+/** The principal of a broker by each way of authentication. */
 class BrokerPrincipalTest {
     private static final String PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required ";
 
@@ -58,7 +59,7 @@ class BrokerPrincipalTest {
     }
 
     @Test
-    void whatCannotBeToldIsLeftOut() {
+    void aPrincipalThatCannotBeFoundIsLeftOut() {
         assertEquals(List.of(), names("security.inter.broker.protocol", "SSL", "ssl.client.auth", "required",
                 "ssl.keystore.location", "/no/such"));
         assertEquals(List.of(), names("security.inter.broker.protocol", "SASL_PLAINTEXT"));

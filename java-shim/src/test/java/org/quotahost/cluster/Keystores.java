@@ -14,7 +14,7 @@ final class Keystores {
 
     private Keystores() {}
 
-    /** @param type JKS or PKCS12 */
+    /** Makes a keystore with a new key; its type is JKS or PKCS12. */
     static Path make(Path folder, String type, String subject) throws Exception {
         Path file = folder.resolve("keystore." + type);
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "keytool").toString(),
@@ -22,12 +22,12 @@ final class Keystores {
                 "-keystore", file.toString(), "-storepass", PASSWORD, "-keypass", PASSWORD));
         Process keytool = new ProcessBuilder(command).redirectErrorStream(true).start();
         keytool.getOutputStream().close(); // it never waits for an answer
-        String said = new String(keytool.getInputStream().readAllBytes());
-        if (keytool.waitFor() != 0) throw new IllegalStateException(said);
+        String output = new String(keytool.getInputStream().readAllBytes());
+        if (keytool.waitFor() != 0) throw new IllegalStateException(output);
         return file;
     }
 
-    /** Key and certificate of a PKCS12 store, as one PEM text each: key first. */
+    /** The key and the certificate of a PKCS12 store, as one PEM text each. */
     static List<String> pem(Path pkcs12) throws Exception {
         KeyStore store = KeyStore.getInstance("PKCS12");
         try (FileInputStream in = new FileInputStream(pkcs12.toFile())) {

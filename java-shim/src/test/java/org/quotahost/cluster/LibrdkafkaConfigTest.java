@@ -13,7 +13,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A Java client's configuration, all of it texts as in a properties file, in librdkafka's names. */
+/** A Java client's configuration, written as in a properties file, and what librdkafka gets of it. */
 class LibrdkafkaConfigTest {
     @TempDir
     private static Path folder;
@@ -21,7 +21,7 @@ class LibrdkafkaConfigTest {
     private final Map<String, String> java = new HashMap<>(Map.of("bootstrap.servers", "a:1,b:2"));
 
     private Map<String, String> translated() throws Exception {
-        return LibrdkafkaConfig.librdkafka(java);
+        return LibrdkafkaConfig.of(java);
     }
 
     @Test
@@ -62,13 +62,13 @@ class LibrdkafkaConfigTest {
     }
 
     @Test
-    void aKeystoreThatCannotBeReadIsToldWithoutItsPassword() {
+    void theErrorNamesAKeystoreThatCannotBeReadWithoutItsPassword() {
         java.put("security.protocol", "SSL");
         java.put("ssl.truststore.location", folder.resolve("absent").toString());
         java.put("ssl.truststore.password", "S3CR3T");
 
-        Exception told = assertThrows(Exception.class, this::translated);
+        Exception error = assertThrows(Exception.class, this::translated);
 
-        for (Throwable each = told; each != null; each = each.getCause()) assertFalse(String.valueOf(each).contains("S3CR3T"));
+        for (Throwable each = error; each != null; each = each.getCause()) assertFalse(String.valueOf(each).contains("S3CR3T"));
     }
 }

@@ -22,7 +22,9 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.QuotaFence;
 
-/** What a broker asks an authorizer, and fences to ask. */
+/**
+ * Fences of a broker, the requests that Kafka asks an authorizer about, and the state that each test has to leave.
+ */
 public final class FenceFixture {
     public static final ListenerName LISTENER = ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT);
 
@@ -33,7 +35,7 @@ public final class FenceFixture {
 
     private FenceFixture() {}
 
-    /** A fence of a broker before that authorizer ("" for the default), with more properties besides. */
+    /** A broker's fence in front of that authorizer ("" for the default), configured with more properties. */
     public static QuotaFence fence(String authorizer, Map<String, ?> more) {
         QuotaFence fence = new QuotaFence();
         Map<String, Object> properties = new HashMap<>(Map.of("process.roles", "broker,controller", "node.id", "1"));
@@ -44,11 +46,12 @@ public final class FenceFixture {
         return fence;
     }
 
-    /** The authorizer that this fence asks first. */
+    /** The inner authorizer of a fence. */
     public static Authorizer inner(QuotaFence fence) {
         return fence.inner();
     }
 
+    /** A request of a client, by its API, principal and client-id. */
     public static AuthorizableRequestContext from(ApiKeys key, String user, String clientId) {
         RequestHeader header = new RequestHeader(key, key.latestVersion(), clientId, 1);
         return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), new KafkaPrincipal("User", user), LISTENER,
@@ -59,18 +62,19 @@ public final class FenceFixture {
         return new Action(operation, new ResourcePattern(type, name, PatternType.LITERAL), 1, true, true);
     }
 
+    /** The actions that Kafka asks about for a produce request to these topics. */
     public static List<Action> write(String... topics) {
         List<Action> actions = new ArrayList<>();
         for (String topic : topics) actions.add(to(AclOperation.WRITE, ResourceType.TOPIC, topic));
         return actions;
     }
 
-    /** What every test of the fence must leave behind: none installed, open, nobody exempt. */
+    /** Restores the state that every test of the fence must leave: none installed, open, no client exempt. */
     public static void reset() {
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.open();
-        Fence.topics(null);
+        Fence.turnBack(null);
         Fence.shadow(false);
         Fence.exempt(new String[0], new String[0], false);
     }

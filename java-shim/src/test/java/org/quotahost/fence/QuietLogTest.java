@@ -15,7 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** What the broker's log4j2 drops from the first closing of the fence on. */
+/** The lines that the broker's log4j2 drops, from the first closing of the fence on. */
 class QuietLogTest {
     private final LoggerContext context = (LoggerContext) LogManager.getContext(false);
     private final Logger log = LogManager.getLogger("kafka.server.KafkaApis");
@@ -50,7 +50,7 @@ class QuietLogTest {
     }
 
     @Test
-    void itDropsTheFencesRefusalsAndNothingElse() {
+    void itDropsTheFencesErrorsAndNothingElse() {
         Fence.close();
         logAll();
 

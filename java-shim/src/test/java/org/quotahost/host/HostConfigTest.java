@@ -9,6 +9,7 @@ import java.util.Map;
 import org.apache.kafka.common.config.types.Password;
 import org.junit.jupiter.api.Test;
 
+/** The part of the broker's properties that the Python host gets. */
 class HostConfigTest {
     private final Map<String, Object> configs = new HashMap<>(Map.of(
             "client.quota.callback.class", "org.quotahost.PythonQuotaCallback",

@@ -12,7 +12,7 @@ import net.jqwik.api.constraints.IntRange;
 import org.junit.jupiter.api.Test;
 import org.quotahost.util.LogCapture;
 
-/** What an operator is told of a silent host, and the lease's arithmetic for any validity. */
+/** The log lines about a silent host, and the lease's arithmetic for any validity. */
 class LeaseLogTest {
     private long now;
     private final List<Double> applied = new ArrayList<>();
@@ -26,7 +26,7 @@ class LeaseLogTest {
     }
 
     @Test
-    void eachSilenceAndEachRecoveryIsSaidOnce() {
+    void eachSilenceAndEachRecoveryIsLoggedOnce() {
         lease.configure(10_000, "PAUSE");
 
         String log = LogCapture.during(() -> {
@@ -45,7 +45,7 @@ class LeaseLogTest {
     }
 
     @Test
-    void anotherActionTakesHoldAtOnceWhileTheHostIsSilent() {
+    void anotherActionComesIntoForceAtOnceWhileTheHostIsSilent() {
         lease.configure(1_000, "PAUSE");
         pass(5_000);
 
@@ -56,7 +56,7 @@ class LeaseLogTest {
     }
 
     @Property
-    void theFallbackHoldsBeforeValidityIsOver(@ForAll @IntRange(min = 100, max = 600_000) int validityMs) {
+    void theFallbackIsInForceBeforeValidityIsOver(@ForAll @IntRange(min = 100, max = 600_000) int validityMs) {
         List<Double> factors = new ArrayList<>();
         long[] clock = {Long.MAX_VALUE - 1_000_000}; // nanoTime may wrap
         Lease any = new Lease(() -> clock[0], factors::add);

@@ -10,6 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+/** When the fallback comes into force, and when it ends. */
 class LeaseTest {
     private long now = 1_000;
     private final List<Double> applied = new ArrayList<>();
@@ -22,7 +23,7 @@ class LeaseTest {
 
     @ParameterizedTest
     @CsvSource({"PAUSE,0.0", "OPEN,1.0"})
-    void theFallbackHoldsWithinValidityAndEndsWhenTheHostAnswers(String action, double factor) {
+    void theFallbackIsInForceWithinValidityAndEndsWhenTheHostAnswers(String action, double factor) {
         lease.configure(10_000, action);
         after(5_000);
         assertEquals(List.of(), applied);

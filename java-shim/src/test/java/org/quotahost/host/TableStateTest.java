@@ -12,7 +12,7 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.table.Tables;
 import org.quotahost.topics.TopicQuotas;
 
-/** What an operator is told of the state that all clients share. */
+/** The lines by which an operator sees the state that all clients share. */
 class TableStateTest {
     private final QuotaTable table = Tables.table();
 
@@ -27,33 +27,33 @@ class TableStateTest {
     }
 
     @Test
-    void theStateNamesFactorAndCauseAndTheLeasesOwnSentenceOnceItRanOut() {
+    void theStateNamesTheFactorAndItsCauseWhichIsTheLeasesOnceItHasRunOut() {
         long[] now = {0};
         Lease lease = new Lease(() -> now[0], table.factorInForce()::fallback);
         lease.configure(1_000, "PAUSE");
         table.factor(0.5, "broker 2, volume /dev/sdb");
-        var told = state(table, lease);
-        assertEquals("THROTTLE 0.5 0.5 broker 2, volume /dev/sdb false", String.join(" ", told.get("state"), told.get("factor"),
-                told.get("limit-factor"), told.get("cause"), told.get("fallback")));
+        var state = state(table, lease);
+        assertEquals("THROTTLE 0.5 0.5 broker 2, volume /dev/sdb false", String.join(" ", state.get("state"), state.get("factor"),
+                state.get("limit-factor"), state.get("cause"), state.get("fallback")));
 
         now[0] = 5_000_000_000L;
         lease.check();
-        told = state(table, lease);
-        assertEquals("PAUSE 0.0 true", String.join(" ", told.get("state"), told.get("factor"), told.get("fallback")));
+        state = state(table, lease);
+        assertEquals("PAUSE 0.0 true", String.join(" ", state.get("state"), state.get("factor"), state.get("fallback")));
         assertEquals("The Python host has been silent for 5000 ms (validity 1000 ms): fallback.action=PAUSE holds until it answers again",
-                told.get("cause"));
+                state.get("cause"));
     }
 
     @Test
-    void theStateTellsTheFenceAndWhoPassesIt() {
+    void theStateNamesTheFenceAndWhetherTheClientPassesIt() {
         table.exempt(new String[] {"root"}, new String[0], false);
         Fence.install();
         try {
             table.factor(0, "");
             Lease lease = new Lease(() -> 0, table.factorInForce()::fallback);
-            var told = state(table, lease);
-            assertEquals("true true false", String.join(" ", told.get("fence-installed"), told.get("fence-closed"), told.get("fence-passes")));
-            assertEquals("1.0", told.get("limit-factor"), "the limits stay where they were");
+            var state = state(table, lease);
+            assertEquals("true true false", String.join(" ", state.get("fence-installed"), state.get("fence-closed"), state.get("fence-passes")));
+            assertEquals("1.0", state.get("limit-factor"), "the limits stay where they were");
             assertEquals("fence-passes\ttrue", TableState.lines(table, lease, new TopicQuotas(), "root", "x")[9]);
         } finally {
             Fence.uninstall();

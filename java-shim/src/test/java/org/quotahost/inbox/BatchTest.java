@@ -12,8 +12,9 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 
+/** The format in which Python reads a batch. */
 class BatchTest {
-    /** As quotahost.shim.parse reads it: lengths in code points, then all the texts as one. */
+    /** Reads a batch as Python does: the lengths in code points, then all texts as one. */
     private static List<String> read(byte[] bytes) {
         ByteBuffer in = ByteBuffer.wrap(bytes);
         int[] lengths = new int[in.getInt()];
@@ -32,7 +33,7 @@ class BatchTest {
 
     @Property
     void whatGoesInComesOutInItsPlace(@ForAll("texts") List<String> names, @ForAll("texts") List<String> fields) {
-        List<Batch.Asked> clients = names.stream().map(name -> new Batch.Asked(name, name + "!", 0)).toList();
+        List<Batch.Lookup> clients = names.stream().map(name -> new Batch.Lookup(name, name + "!", 0)).toList();
         List<String> expected = new ArrayList<>(List.of(String.valueOf(clients.size())));
         clients.forEach(client -> expected.addAll(List.of(client.principal(), client.clientId())));
         expected.addAll(List.of("kind", String.valueOf(fields.size())));
@@ -43,7 +44,10 @@ class BatchTest {
         assertEquals(expected.stream().map(BatchTest::wellFormed).toList(), read);
     }
 
-    /** Half a surrogate pair, which a principal builder may leave in a name, becomes a question mark. */
+    /**
+     * The text as UTF-8 can express it: half a surrogate pair, as a principal builder may make it, becomes a question
+     * mark.
+     */
     private static String wellFormed(String text) {
         return new String(text.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
     }

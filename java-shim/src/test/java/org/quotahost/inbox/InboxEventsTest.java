@@ -7,6 +7,7 @@ import java.util.List;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
 
+/** The order of clients and events, and which of them the host gets once or again. */
 class InboxEventsTest {
     private final Inbox inbox = new Inbox();
 
@@ -27,22 +28,22 @@ class InboxEventsTest {
 
     @Test
     void clientsComeInTheOrderOfTheirFirstRequest() {
-        for (String id : List.of("c", "a", "b", "a")) inbox.ask("alice", id);
+        for (String id : List.of("c", "a", "b", "a")) inbox.postClient("alice", id);
 
         assertEquals(List.of("alice/c", "alice/a", "alice/b"), Inboxes.drain(inbox));
     }
 
     @Test
     void aLargeCrowdIsTakenInParts() {
-        for (int i = 0; i < Inbox.BATCH + 5; i++) inbox.ask("alice", "c" + i);
+        for (int i = 0; i < Inbox.BATCH + 5; i++) inbox.postClient("alice", "c" + i);
 
         assertEquals(Inbox.BATCH, inbox.take(0).clients().size());
         assertEquals(5, inbox.take(0).clients().size());
     }
 
     @Test
-    void clientQuotasAreToldBeforeOtherEventsInTheOrderTheyWereFirstSet() {
-        inbox.post("reconfigure", List.of("x"));
+    void clientQuotasComeBeforeOtherEventsInTheOrderInWhichTheyWereFirstSet() {
+        inbox.postEvent("reconfigure", List.of("x"));
         inbox.clientQuota(key("bob"), 1.0);
         inbox.clientQuota(key("alice"), 2.0);
         inbox.clientQuota(key("bob"), 3.0);
@@ -52,7 +53,7 @@ class InboxEventsTest {
     }
 
     @Test
-    void aQuotaThatWasSetAndRemovedBeforeAnybodyLookedIsToldAsRemoved() {
+    void aQuotaThatWasSetAndRemovedBetweenTwoTakesIsReportedAsRemoved() {
         inbox.clientQuota(key("bob"), 1.0);
         inbox.clientQuota(key("bob"), null);
 
@@ -62,7 +63,7 @@ class InboxEventsTest {
     }
 
     @Test
-    void aNewHostIsToldAllQuotasAndTheClusterOnce() {
+    void aNewHostGetsAllQuotasAndTheClusterOnce() {
         inbox.clientQuota(key("alice"), 1.0);
         inbox.clientQuota(key("bob"), 2.0);
         inbox.clientQuota(key("bob"), null);
@@ -78,7 +79,7 @@ class InboxEventsTest {
     }
 
     @Test
-    void theClusterOfBothCallbacksOfANodeIsToldOnce() {
+    void theClusterThatBothCallbacksOfANodePostIsOneEvent() {
         inbox.cluster("id", List.of("1"));
         assertEquals(List.of("cluster[id, 1]"), kinds());
         inbox.cluster("id", List.of("1"));

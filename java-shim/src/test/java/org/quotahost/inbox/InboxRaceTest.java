@@ -13,6 +13,7 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+/** Many threads post while one takes. */
 @Timeout(60)
 class InboxRaceTest {
     private static final int PRODUCERS = 4;
@@ -29,12 +30,12 @@ class InboxRaceTest {
         for (Thread thread : threads) thread.join();
     }
 
-    /** A request thread doesn't wait, so each may go one above the bound. */
+    /** A request thread does not wait for the others, so each may exceed the bound by one. */
     @Test
     void manyProducersStayWithinTheBoundAndWhatIsDroppedIsCounted() throws InterruptedException {
         inbox.max(1_000);
 
-        join(start(p -> IntStream.range(0, 5_000).forEach(i -> inbox.ask("p" + p, "c" + i))));
+        join(start(p -> IntStream.range(0, 5_000).forEach(i -> inbox.postClient("p" + p, "c" + i))));
 
         int depth = inbox.depth();
         assertTrue(depth >= 1_000 && depth < 1_000 + PRODUCERS, "depth " + depth);
@@ -42,20 +43,20 @@ class InboxRaceTest {
         assertEquals(depth, Inboxes.drain(inbox).size());
     }
 
-    /** Each thread's events in its own order; the last word on a client quota is never lost. */
+    /** Each thread's events come in its own order, and the last rate of a client quota always comes. */
     @Test
     void eventsOfEachThreadKeepTheirOrderAndNoneIsLost() throws InterruptedException {
         List<Thread> producers = start(p -> IntStream.range(0, 2_000).forEach(i -> {
-            inbox.post("e", List.of("" + p, "" + i));
+            inbox.postEvent("e", List.of("" + p, "" + i));
             inbox.clientQuota(new ClientQuotas.Key(ClientQuotaType.FETCH, "name", "u" + p, "", ""), i + 1.0);
         }));
-        List<Batch.Event> told = new ArrayList<>();
-        while (producers.stream().anyMatch(Thread::isAlive)) told.addAll(inbox.take(1).events());
-        told.addAll(inbox.take(0).events());
+        List<Batch.Event> events = new ArrayList<>();
+        while (producers.stream().anyMatch(Thread::isAlive)) events.addAll(inbox.take(1).events());
+        events.addAll(inbox.take(0).events());
 
         Map<String, Integer> next = new HashMap<>();
         Map<String, String> rates = new HashMap<>();
-        for (Batch.Event event : told) {
+        for (Batch.Event event : events) {
             List<String> fields = event.fields();
             if (event.kind().equals("e")) assertEquals(next.merge(fields.get(0), 1, Integer::sum) - 1, Integer.parseInt(fields.get(1)));
             else rates.put(fields.get(2), fields.get(5));
@@ -64,13 +65,13 @@ class InboxRaceTest {
         assertEquals(Map.of("u0", "2000.0", "u1", "2000.0", "u2", "2000.0", "u3", "2000.0"), rates);
     }
 
-    /** However the post and the start of the wait meet: the wait is far longer than the test may take. */
+    /** The post and the start of the wait meet in all ways; the wait is far longer than the test may take. */
     @RepeatedTest(500)
     void aWaitIsAlwaysEndedByAPost(org.junit.jupiter.api.RepetitionInfo info) throws InterruptedException {
         Thread producer = new Thread(() -> {
             for (int i = 0; i < info.getCurrentRepetition() % 50; i++) Thread.onSpinWait();
-            if (info.getCurrentRepetition() % 2 == 0) inbox.ask("alice", "a");
-            else inbox.post("closing", List.of());
+            if (info.getCurrentRepetition() % 2 == 0) inbox.postClient("alice", "a");
+            else inbox.postEvent("closing", List.of());
         });
         producer.start();
 

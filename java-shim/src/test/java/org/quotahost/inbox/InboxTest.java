@@ -1,7 +1,6 @@
 package org.quotahost.inbox;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -13,6 +12,7 @@ import java.util.stream.IntStream;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
 
+/** Posts of unknown clients and the wait for them. */
 class InboxTest {
     private static final ClientQuotas.Key ALICE = new ClientQuotas.Key(ClientQuotaType.PRODUCE, "name", "alice", "", "");
 
@@ -20,14 +20,14 @@ class InboxTest {
 
     @Test
     void aClientThatWaitsIsNotPostedTwice() {
-        for (int i = 0; i < 10; i++) inbox.ask("alice", "a");
+        for (int i = 0; i < 10; i++) inbox.postClient("alice", "a");
         assertEquals(List.of("alice/a"), Inboxes.drain(inbox));
     }
 
     @Test
     void beyondItsBoundAPostIsDroppedAndCounted() {
         inbox.max(5);
-        for (int i = 0; i < 8; i++) inbox.ask("alice", "client-" + i);
+        for (int i = 0; i < 8; i++) inbox.postClient("alice", "client-" + i);
         assertEquals(5, inbox.depth());
         assertEquals(3, inbox.overflow());
         assertEquals(5, Inboxes.drain(inbox).size());
@@ -37,7 +37,7 @@ class InboxTest {
     @Test
     void nothingIsLostUnderManyProducers() throws InterruptedException {
         List<Thread> producers = IntStream.range(0, 4)
-                .mapToObj(p -> new Thread(() -> IntStream.range(0, 5_000).forEach(i -> inbox.ask("p" + p, "c" + i)))).toList();
+                .mapToObj(p -> new Thread(() -> IntStream.range(0, 5_000).forEach(i -> inbox.postClient("p" + p, "c" + i)))).toList();
         producers.forEach(Thread::start);
         Set<String> seen = new HashSet<>();
         while (producers.stream().anyMatch(Thread::isAlive) || inbox.depth() > 0) {
@@ -48,18 +48,18 @@ class InboxTest {
 
     @Test
     void aPostEndsTheWait() throws InterruptedException {
-        Thread producer = new Thread(() -> inbox.ask("alice", "a"));
+        Thread producer = new Thread(() -> inbox.postClient("alice", "a"));
         producer.start();
         assertEquals(1, inbox.take(60_000).clients().size());
         producer.join();
-        Thread closer = new Thread(() -> inbox.post("closing", List.of()));
+        Thread closer = new Thread(() -> inbox.postEvent("closing", List.of()));
         closer.start();
         assertEquals("closing", inbox.take(60_000).events().get(0).kind());
         closer.join();
     }
 
     @Test
-    void aClientQuotaIsToldOnceWithItsLastValueAndAgainToANewHost() {
+    void aClientQuotaIsReportedOnceWithItsLastValueAndOnceMoreToANewHost() {
         inbox.clientQuota(ALICE, 1.0);
         inbox.clientQuota(ALICE, 2.0);
         inbox.clientQuota(ALICE, 2.0);
@@ -75,7 +75,7 @@ class InboxTest {
     }
 
     @Test
-    void theSameClusterIsToldOnce() {
+    void theSameClusterIsReportedOnce() {
         inbox.cluster("id", List.of("1"));
         inbox.cluster("id", List.of("1"));
         inbox.cluster("id", List.of("1", "2"));
@@ -84,8 +84,8 @@ class InboxTest {
 
     @Test
     void aBatchIsLaidOutAsPythonReadsIt() {
-        var asked = List.of(new Batch.Asked("ü", "", 0), new Batch.Asked("𝄞", "a\0b", 0));
-        ByteBuffer in = ByteBuffer.wrap(new Batch(asked, List.of(new Batch.Event("kind", List.of("field")))).bytes());
+        var clients = List.of(new Batch.Lookup("ü", "", 0), new Batch.Lookup("𝄞", "a\0b", 0));
+        ByteBuffer in = ByteBuffer.wrap(new Batch(clients, List.of(new Batch.Event("kind", List.of("field")))).bytes());
         int[] lengths = new int[in.getInt()];
         for (int i = 0; i < lengths.length; i++) lengths[i] = in.getInt();
         String text = StandardCharsets.UTF_8.decode(in).toString();
@@ -96,16 +96,6 @@ class InboxTest {
             at = end;
         }
         assertEquals(List.of("2", "ü", "", "𝄞", "a\0b", "kind", "1", "field"), texts);
-    }
-
-    @Test
-    void afterClearNothingIsLeft() {
-        inbox.ask("alice", "a");
-        inbox.clientQuota(ALICE, 1.0);
-        inbox.clear();
-        inbox.replay();
-        Batch batch = inbox.take(0);
-        assertTrue(batch.clients().isEmpty() && batch.events().isEmpty());
     }
 
     private List<String> rates() {

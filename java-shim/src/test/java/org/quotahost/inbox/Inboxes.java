@@ -3,7 +3,7 @@ package org.quotahost.inbox;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Inboxes in tests. */
+/** Reads inboxes in tests. */
 public final class Inboxes {
     private Inboxes() {}
 

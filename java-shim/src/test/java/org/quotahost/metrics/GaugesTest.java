@@ -15,7 +15,7 @@ import javax.management.ReflectionException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** The numbers as JMX shows them. */
+/** The numbers and operations as JMX shows them. */
 class GaugesTest {
     private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
     private final Gauges gauges = new Gauges();
@@ -67,9 +67,9 @@ class GaugesTest {
         gauges.operation("Test", "describe", args -> new String[] {args[0] + "/" + args[1]});
         ObjectName name = new ObjectName("quotahost:type=Test");
 
-        Object said = server.invoke(name, "describe", new Object[] {"alice", "app"}, new String[] {"java.lang.String", "java.lang.String"});
+        Object lines = server.invoke(name, "describe", new Object[] {"alice", "app"}, new String[] {"java.lang.String", "java.lang.String"});
 
-        assertArrayEquals(new String[] {"alice/app"}, (String[]) said);
+        assertArrayEquals(new String[] {"alice/app"}, (String[]) lines);
         assertThrows(ReflectionException.class, () -> server.invoke(name, "none", new Object[0], new String[0]));
     }
 

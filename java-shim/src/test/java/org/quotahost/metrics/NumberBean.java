@@ -4,10 +4,11 @@ import java.util.Map;
 import java.util.function.DoubleSupplier;
 import javax.management.DynamicMBean;
 
-/** MBeans with numbers, as Kafka's meters and sensors have them. */
+/** Makes MBeans with numbers, as Kafka's meters and sensors have them. */
 public final class NumberBean {
     private NumberBean() {}
 
+    /** @param attributes the function that reads each attribute */
     public static DynamicMBean of(Map<String, DoubleSupplier> attributes) {
         GaugeBean bean = new GaugeBean();
         attributes.forEach(bean::put);

@@ -15,23 +15,23 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** A wrong python.executable is refused with one sentence that cures it. */
+/** An interpreter that cannot work is refused with a message that says what to do. */
 class PythonEnvironmentTest {
     private static final Properties BUILT = PythonEnvironment.built();
 
-    private final Map<String, String> told = new HashMap<>(Map.of("version", "3.11.2", "executable", "/opt/q/bin/python",
+    private final Map<String, String> facts = new HashMap<>(Map.of("version", "3.11.2", "executable", "/opt/q/bin/python",
             "libpython", "/usr/lib/libpython3.11.so.1.0", "free-threaded", "false",
             "quotahost", BUILT.getProperty("quotahost"), "jpype", BUILT.getProperty("jpype")));
 
     private String refusal() {
-        return assertThrows(StartException.class, () -> PythonEnvironment.check("/opt/q/bin/python", told)).getMessage();
+        return assertThrows(StartException.class, () -> PythonEnvironment.check("/opt/q/bin/python", facts)).getMessage();
     }
 
     @Test
     void theRightOneIsTaken() {
-        PythonEnvironment.check("/opt/q/bin/python", told);
-        told.put("version", "3.14.0rc1");
-        PythonEnvironment.check("/opt/q/bin/python", told);
+        PythonEnvironment.check("/opt/q/bin/python", facts);
+        facts.put("version", "3.14.0rc1");
+        PythonEnvironment.check("/opt/q/bin/python", facts);
     }
 
     @Test
@@ -52,35 +52,35 @@ class PythonEnvironmentTest {
         "jpype, '', 'has jpype not installed, this jar needs 1.6.0'",
         "libpython, '', 'apt install libpython3.11'",
     })
-    void eachFaultIsNamedWithThePropertyAndTheCure(String fact, String value, String said) {
-        told.put(fact, value);
+    void eachFaultIsNamedWithThePropertyAndTheRemedy(String fact, String value, String message) {
+        facts.put(fact, value);
 
         String refusal = refusal();
 
-        assertTrue(refusal.contains(said), refusal);
+        assertTrue(refusal.contains(message), refusal);
         assertTrue(refusal.startsWith("client.quota.callback.python.executable=/opt/q/bin/python"), refusal);
     }
 
     @Test
     void aProgramThatIsNotThereIsNamed() {
-        String said = assertThrows(StartException.class, () -> PythonEnvironment.of("/no/such/python")).getMessage();
+        String message = assertThrows(StartException.class, () -> PythonEnvironment.of("/no/such/python")).getMessage();
 
-        assertTrue(said.contains("python.executable=/no/such/python could not be run"), said);
+        assertTrue(message.contains("python.executable=/no/such/python could not be run"), message);
     }
 
     @Test
     void aProgramThatFailsIsQuoted(@TempDir Path folder) throws Exception {
         String script = script(folder, "echo broken interpreter >&2; exit 3");
 
-        String said = assertThrows(StartException.class, () -> PythonEnvironment.of(script)).getMessage();
+        String message = assertThrows(StartException.class, () -> PythonEnvironment.of(script)).getMessage();
 
-        assertTrue(said.contains("is no working Python 3.11+: broken interpreter"), said);
+        assertTrue(message.contains("is no working Python 3.11+: broken interpreter"), message);
     }
 
     @Test
-    void whatItTellsIsTakenOver(@TempDir Path folder) throws Exception {
+    void theFactsOfTheProbeAreTakenOver(@TempDir Path folder) throws Exception {
         StringBuilder lines = new StringBuilder("echo 'a warning without sense'\n");
-        told.forEach((key, value) -> lines.append("echo '").append(key).append('=').append(value).append("'\n"));
+        facts.forEach((key, value) -> lines.append("echo '").append(key).append('=').append(value).append("'\n"));
         lines.append("echo 'path=/a=b'\necho 'path=/c d'\n");
 
         PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()));

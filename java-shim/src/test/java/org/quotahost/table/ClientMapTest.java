@@ -14,10 +14,14 @@ import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 
+/** It behaves like a map, and stays quick with names that were chosen to collide. */
 class ClientMapTest {
-    /** Adding what isn't there and removing what is, in any order, against a map of pairs; few names, so chains are long. */
+    /**
+     * Adding what isn't there and removing what is, in any order, against a map of pairs; few names, so chains are
+     * long.
+     */
     @Property(tries = 300)
-    void itHoldsWhatAMapWouldHold(@ForAll @Size(max = 200) List<@IntRange(max = 99) Integer> steps) {
+    void itContainsWhatAMapWouldContain(@ForAll @Size(max = 200) List<@IntRange(max = 99) Integer> steps) {
         ClientMap map = new ClientMap(0);
         Map<String, Client> model = new HashMap<>();
         for (int step : steps) {
@@ -32,9 +36,9 @@ class ClientMapTest {
                 model.put(principal + clientId, fresh);
             }
         }
-        Map<String, Client> held = new HashMap<>();
-        map.forEach(c -> held.put(c.principal + c.clientId, c));
-        assertEquals(model, held);
+        Map<String, Client> clients = new HashMap<>();
+        map.forEach(c -> clients.put(c.principal + c.clientId, c));
+        assertEquals(model, clients);
     }
 
     @Property(tries = 1)

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Batch;
 import org.quotahost.metrics.NumberBean;
 
-/** What an operator is told of a client. */
+/** The lines by which an operator sees one client's quotas. */
 class DescriptionTest {
     private static final String[] SUPPLIERS = {"client-quotas", "static", "excluded"};
     private static final double UNLIMITED = Double.NaN;
@@ -22,7 +22,7 @@ class DescriptionTest {
     private final QuotaTable table = Tables.table();
 
     private void answer(int[] codes, double[] rates, int[] sources) {
-        table.publish(new Batch(List.of(new Batch.Asked("alice", "app", 0)), List.of()), codes, rates, new String[0], sources, SUPPLIERS);
+        table.publish(new Batch(List.of(new Batch.Lookup("alice", "app", 0)), List.of()), codes, rates, new String[0], sources, SUPPLIERS);
     }
 
     private List<String> fields(int type) {
@@ -41,17 +41,17 @@ class DescriptionTest {
     }
 
     @Test
-    void eachTypeNamesWhoGaveItOrWhyItIsExempt() {
+    void eachTypeNamesItsSupplierOrTheReasonOfTheExemption() {
         answer(new int[] {Scopes.USER, Scopes.CLIENT, Scopes.CLIENT, Scopes.EXEMPT},
                 new double[] {1_000, 200, UNLIMITED, UNLIMITED}, new int[] {0, 1, -1, 2});
 
-        List<String> told = Arrays.stream(table.describe("alice", "app")).map(line -> line.split("\t", -1))
+        List<String> suppliers = Arrays.stream(table.describe("alice", "app")).map(line -> line.split("\t", -1))
                 .map(line -> line[6] + " " + line[7]).toList();
-        assertEquals(List.of("client-quotas false", "static false", " false", "excluded true"), told);
+        assertEquals(List.of("client-quotas false", "static false", " false", "excluded true"), suppliers);
     }
 
     @Test
-    void aFailedSupplierIsNamedForANewcomerAndTheFormerOneForWhoKeepsItsQuota() {
+    void aFailedSupplierIsNamedForANewcomerAndTheFormerSupplierForAClientThatKeepsItsQuota() {
         answer(new int[] {Scopes.CLIENT, Scopes.NEWCOMER, 0, 0}, new double[] {1_000, UNLIMITED, 5, 5}, new int[] {0, 1, 0, 0});
         assertEquals(List.of("newcomer", "static", "true"), List.of(fields(FETCH).get(5), fields(FETCH).get(6), fields(FETCH).get(11)));
 
@@ -61,7 +61,7 @@ class DescriptionTest {
     }
 
     @Test
-    void whileTheFactorActsWhatStandsInForAMissingQuotaIsTold() {
+    void whileTheFactorIsBelowOneTheLineNamesTheStandInOfAMissingQuota() {
         publish(table, "alice", "app", Scopes.CLIENT, UNLIMITED);
         assertEquals("NaN", fields(PRODUCE).get(8), "not while the factor is 1");
         table.factor(0.9, "");

@@ -4,7 +4,9 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** What Kafka remembers of one quota type and when it asks, as ClientQuotaManager.getOrCreateQuotaSensors does it. */
+/**
+ * Simulates what Kafka remembers of one quota type and when it asks (ClientQuotaManager.getOrCreateQuotaSensors).
+ */
 final class KafkaSensors {
     private final QuotaTable table;
     private final int type;
@@ -32,7 +34,7 @@ final class KafkaSensors {
         this.read = table.generation(type);
     }
 
-    /** A request of a client: the limit that it is measured by. */
+    /** Simulates a request of a client; answers the limit by which Kafka measures it. */
     Double request(String principal, String clientId) {
         Map<String, String> tags = table.tags(type, principal, clientId);
         int generation = table.generation(type);

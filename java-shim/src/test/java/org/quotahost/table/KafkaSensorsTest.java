@@ -15,12 +15,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.inbox.Inbox;
 
-/** Whatever happens, Kafka's sensors measure by the limits that the table would give: quotaResetRequired says when. */
+/**
+ * Whatever happens, Kafka's sensors measure by the limits of the table, since quotaResetRequired is true in time.
+ */
 class KafkaSensorsTest {
     private static final int PRODUCE = 0;
     private static final int SENSOR_LIFE = 3_600;
 
-    /** One thing that happens to a broker; shown by its text. */
+    /** One event in a broker's life; its text is shown if the property fails. */
     record Step(String text, Consumer<Broker> action) {
         @Override
         public String toString() {
@@ -93,7 +95,7 @@ class KafkaSensorsTest {
                 b -> Tables.publish(b.table, user, "a", code, none ? Double.NaN : rate, "group"));
     }
 
-    /** One user says nothing for so many ticks; the other one goes on. */
+    /** One user sends no request for so many ticks; the other one goes on. */
     private static Step silence(String user, int ticks) {
         String other = user.equals("u") ? "v" : "u";
         return new Step("silent " + user + " for " + ticks, b -> {

@@ -15,7 +15,7 @@ import net.jqwik.api.constraints.DoubleRange;
 import net.jqwik.api.constraints.IntRange;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
-/** From a base rate to what Kafka is given, for every rate that a double holds. */
+/** The limit that Kafka gets for a base rate, for every rate that a double can be. */
 class LimitRuleTest {
     private static final Set<ClientQuotaType> ALL = Set.of(ClientQuotaType.values());
     private static final double[] FLOORS = {35_000, 35_000, 1, 0.1};

@@ -15,14 +15,14 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Batch;
 
-/** What the host's answers make of a client, beyond the plain case. */
+/** Scopes, rates and failures in the host's answers. */
 class QuotaTableAnswersTest {
     private static final double UNLIMITED = Double.NaN;
 
     private final QuotaTable table = Tables.table();
 
     private void answer(String principal, String clientId, int[] codes, double[] rates) {
-        publish(table, new Batch(List.of(new Batch.Asked(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
+        publish(table, new Batch(List.of(new Batch.Lookup(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
     }
 
     @Test
@@ -97,7 +97,7 @@ class QuotaTableAnswersTest {
     }
 
     @Test
-    void publishTellsHowManyClientsDifferFromBefore() {
+    void publishAnswersHowManyClientsDifferFromBefore() {
         assertEquals(1, publish(table, "alice", "a", Scopes.CLIENT, 1_000));
         assertEquals(0, publish(table, "alice", "a", Scopes.CLIENT, 1_000));
         assertEquals(1, publish(table, "alice", "a", Scopes.CLIENT, 2_000));

@@ -16,11 +16,12 @@ import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 
+/** Which clients the table forgets, and when. */
 class QuotaTableEvictionTest {
     private static final int IDLE = QuotaTable.TICKS_PER_IDLE + 1;
 
     @Property
-    void theTableNeverHoldsMoreThanItsBound(@ForAll @Size(max = 200) List<@IntRange(max = 50) Integer> clients,
+    void theTableNeverHasMoreClientsThanItsBound(@ForAll @Size(max = 200) List<@IntRange(max = 50) Integer> clients,
             @ForAll @IntRange(min = 1, max = 20) int max) {
         QuotaTable table = Tables.table(new Inbox(), max, 3_600);
         for (int client : clients) {
@@ -34,8 +35,8 @@ class QuotaTableEvictionTest {
     @Test
     void oneBatchTooLargeIsAdmittedUpToTheBound() {
         QuotaTable table = Tables.table(new Inbox(), 5, 3_600);
-        List<Batch.Asked> many = new ArrayList<>();
-        for (int i = 0; i < 20; i++) many.add(new Batch.Asked("u", "c" + i, 0));
+        List<Batch.Lookup> many = new ArrayList<>();
+        for (int i = 0; i < 20; i++) many.add(new Batch.Lookup("u", "c" + i, 0));
 
         int[] codes = new int[20 * Tags.TYPES];
         double[] rates = new double[20 * Tags.TYPES];
@@ -58,7 +59,7 @@ class QuotaTableEvictionTest {
     }
 
     @Test
-    void aFloodOfNamesPushesNobodyOut() {
+    void aFloodOfNamesPushesNoClientOut() {
         QuotaTable table = Tables.table(new Inbox(), 2, 3_600);
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         for (int i = 0; i < 1_000; i++) publish(table, "mallory", "m" + i, Scopes.CLIENT, 9_000);
@@ -68,7 +69,7 @@ class QuotaTableEvictionTest {
     }
 
     @Test
-    void aForgottenClientIsHeldByTheFactorOfTheDayWhenItComesBack() {
+    void aForgottenClientGetsTheFactorInForceWhenItComesBack() {
         QuotaTable table = Tables.table();
         KafkaSensors kafka = new KafkaSensors(table, PRODUCE, QuotaTable.TICKS_PER_IDLE * 8);
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
@@ -82,7 +83,7 @@ class QuotaTableEvictionTest {
     }
 
     @Test
-    void tagsThatNobodyHasHadForLongAreForgottenToo() {
+    void tagsThatNoClientHasHadForLongAreForgottenToo() {
         QuotaTable table = Tables.table();
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         var tags = new java.util.HashMap<>(table.tags(PRODUCE, "u", "a"));

@@ -15,7 +15,7 @@ import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
-/** The table has the fence hold a PAUSE, if there is one. */
+/** If there is a fence, the table closes it for a PAUSE instead of lowering the produce limits. */
 class QuotaTableFenceTest {
     private static final double FLOOR = 10;
 

@@ -10,7 +10,7 @@ import static org.quotahost.table.Tables.publish;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 
-/** quotaResetRequired makes Kafka look at every metric of the broker: true when it has to, and only then. */
+/** quotaResetRequired has Kafka look at every metric of the broker: it is true when it has to be, and only then. */
 class QuotaTableGenerationTest {
     private final QuotaTable table = Tables.table(new Inbox(), 100_000, 3_600);
 
@@ -21,7 +21,7 @@ class QuotaTableGenerationTest {
     }
 
     @Test
-    void newClientsAreNoReasonHoweverMany() {
+    void newClientsAreNoReasonForAResetHoweverManyThereAre() {
         int before = table.generation(PRODUCE);
         for (int i = 0; i < 1_000; i++) publish(table, "w" + i, "c" + i, Scopes.CLIENT, 1_000 + i);
         for (int i = 0; i < 1_000; i++) publish(table, "x" + i, "", Scopes.USER, 1_000 + i);
@@ -39,7 +39,7 @@ class QuotaTableGenerationTest {
     }
 
     @Test
-    void theSameFactorFallbackOrSettingsAreNoReason() {
+    void theSameFactorFallbackOrSettingsAreNoReasonForAReset() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         table.factor(0.5, "");
 
@@ -50,7 +50,7 @@ class QuotaTableGenerationTest {
     }
 
     @Test
-    void anotherFloorShadowOrNewcomersRateIsOne() {
+    void anotherFloorShadowOrNewcomersRateIsAReasonForAReset() {
         table.factor(0, "");
         double[] other = {200, 100, 100, 100};
 
@@ -62,7 +62,7 @@ class QuotaTableGenerationTest {
     }
 
     @Test
-    void anEndOfAQuotaIsOneAndSoIsAnExemption() {
+    void theEndOfAQuotaIsAReasonForAResetAndSoIsAnExemption() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
 
         assertTrue(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, Double.NaN)));
@@ -72,7 +72,7 @@ class QuotaTableGenerationTest {
     }
 
     @Test
-    void leavingAScopeThatOthersStillHaveIsNone() {
+    void leavingAScopeThatOthersStillHaveIsNoReasonForAReset() {
         publish(table, "alice", "a", Scopes.USER, 1_000);
         publish(table, "alice", "b", Scopes.USER, 1_000);
 

@@ -19,6 +19,7 @@ import net.jqwik.api.constraints.Size;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.inbox.Inbox;
 
+/** Properties of tags and limits that are true for any names and any rates. */
 class QuotaTablePropertiesTest {
     @Property(tries = 300)
     void noTwoScopesShareASensorName(
@@ -49,7 +50,7 @@ class QuotaTablePropertiesTest {
         if (type <= 1) assertTrue(limit >= Math.min(base, floor));
     }
 
-    /** Readers see, for a client, tags of its own and a limit that was published for it, whatever the writer does. */
+    /** Whatever the writer does, readers get a client's own tags and a limit that was published for it. */
     @Property(tries = 5)
     void readersNeverSeeATornAnswer(@ForAll @IntRange(min = 1, max = 50) int clients) throws InterruptedException {
         QuotaTable table = Tables.table(new Inbox(), 1_000, 3_600);

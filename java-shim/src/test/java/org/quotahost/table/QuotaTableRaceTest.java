@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 
-/** Several readers, one writer. A rate tells whose it is and which publication it came with. */
+/** Several readers and one writer. From each rate a test knows its client and the publication that it came with. */
 class QuotaTableRaceTest {
     private static final int CLIENTS = 8;
     private static final int VERSIONS = 20_000;
@@ -31,18 +31,18 @@ class QuotaTableRaceTest {
         readers.shutdownNow();
     }
 
-    /** A limit is in place before the generation that tells of it, and never goes back. */
+    /** A limit is in place before its generation is visible, and no older limit comes back. */
     @Test
-    void whoSeesAGenerationSeesItsLimitsAndNeverOlderOnesAgain() throws Exception {
+    void aReaderThatSeesAGenerationSeesItsLimitsAndNeverOlderOnesAgain() throws Exception {
         publish(0, Scopes.CLIENT);
         int first = table.generation(0);
         List<Future<Integer>> reads = start(() -> {
             int[] last = new int[CLIENTS];
             int looks = 0;
             while (!done.get()) for (int client = 0; client < CLIENTS; client++, looks++) {
-                int told = table.generation(0) - first;
+                int seen = table.generation(0) - first;
                 int version = version(client, Tables.limit(table, 0, "u" + client, "c"));
-                assertTrue(version >= told, () -> "generation " + told + " was seen before its limits, " + version);
+                assertTrue(version >= seen, () -> "generation " + seen + " was seen before its limits, " + version);
                 assertTrue(version >= last[client], "a limit went back");
                 last[client] = version;
             }
@@ -55,7 +55,7 @@ class QuotaTableRaceTest {
         assertEquals(VERSIONS, table.generation(0) - first, "each publication changed every limit");
     }
 
-    /** Clients move between scopes, are forgotten and come back: tags are always the client's or the newcomers'. */
+    /** Clients move between scopes, are forgotten and come back; their tags are always their own or the newcomers'. */
     @Test
     void tagsAndLimitAlwaysBelongToTheClientThatAsks() throws Exception {
         int[] scopes = {Scopes.CLIENT, Scopes.USER, Scopes.CLIENT_ID, Scopes.GROUP, Scopes.EXEMPT, Scopes.NEWCOMER};
@@ -91,12 +91,12 @@ class QuotaTableRaceTest {
     }
 
     private void publish(int version, int code, String clientId) {
-        List<Batch.Asked> clients = new ArrayList<>();
+        List<Batch.Lookup> clients = new ArrayList<>();
         int[] codes = new int[CLIENTS * Tags.TYPES];
         double[] rates = new double[CLIENTS * Tags.TYPES];
         String[] groups = new String[CLIENTS];
         for (int client = 0; client < CLIENTS; client++) {
-            clients.add(new Batch.Asked("u" + client, clientId != null ? clientId : "c" + client, 0));
+            clients.add(new Batch.Lookup("u" + client, clientId != null ? clientId : "c" + client, 0));
             int at = client * Tags.TYPES;
             Arrays.fill(codes, at, at + Tags.TYPES, code == Scopes.GROUP ? code + client : code);
             Arrays.fill(rates, at, at + Tags.TYPES, code >= Scopes.NEWCOMER && code < Scopes.GROUP ? Double.NaN : rate(client, version));
@@ -109,7 +109,7 @@ class QuotaTableRaceTest {
         return (client + 1.0) * BASE + version;
     }
 
-    /** Which publication a limit came with; fails if it is another client's, or nobody's. */
+    /** The publication that a limit came with; fails if the limit is another client's or was never published. */
     private static int version(int client, double limit) {
         assertEquals(client + 1, (int) (limit / BASE), () -> "client " + client + " has the limit " + limit);
         return (int) (limit % BASE);

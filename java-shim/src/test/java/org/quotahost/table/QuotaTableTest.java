@@ -1,24 +1,24 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.limit;
 import static org.quotahost.table.Tables.publish;
 import static org.quotahost.table.Tables.tags;
 
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.quotahost.PythonQuotaCallback;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inboxes;
 
+/** Tags and limits of clients, from the first request to the last. */
 class QuotaTableTest {
     private static final Map<String, String> NEWCOMER = Map.of("user", "<newcomers>", "client-id", "");
 
@@ -46,7 +46,7 @@ class QuotaTableTest {
     }
 
     @Test
-    void aScopeIsSharedByAllWhoHaveIt() {
+    void aScopeIsSharedByAllClientsThatHaveIt() {
         publish(table, "alice", "a", Scopes.USER, 10_000);
         publish(table, "alice", "b", Scopes.USER, 20_000);
         publish(table, "bob", "b", Scopes.GROUP, 30_000, "team a");
@@ -80,7 +80,7 @@ class QuotaTableTest {
     }
 
     @Test
-    void kafkaIsToldToReadAgainExactlyWhenALimitItMayHoldHasChanged() {
+    void kafkaReadsTheLimitsAgainExactlyWhenOneThatItMayHaveHasChanged() {
         int before = table.generation(PRODUCE);
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
@@ -129,7 +129,7 @@ class QuotaTableTest {
     }
 
     @Test
-    void aFullTableAdmitsNobodyAndForgetsNobody() {
+    void aFullTableAdmitsNoClientAndForgetsNone() {
         for (String name : List.of("a", "b", "c", "d")) publish(table, "u", name, Scopes.CLIENT, 1_000);
         assertEquals(3, table.size());
         assertEquals(NEWCOMER, tags(table, "u", "d"));
@@ -163,7 +163,7 @@ class QuotaTableTest {
     }
 
     @Test
-    void theFallbackHoldsWhileItIsSetAndTheHostsFactorAfterwards() {
+    void theFallbackIsInForceWhileItIsSetAndTheHostsFactorAfterwards() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         table.factor(0.5, "");
         table.factorInForce().fallback(0.0);
@@ -177,7 +177,7 @@ class QuotaTableTest {
     @Test
     void aHitAllocatesNothing() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        var threads = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
+        var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         long id = Thread.currentThread().getId();
         lookUp(20_000);
         long before = threads.getThreadAllocatedBytes(id);
@@ -191,19 +191,5 @@ class QuotaTableTest {
             table.limit(PRODUCE, table.tags(PRODUCE, "alice", "a"));
             table.generation(PRODUCE);
         }
-    }
-
-    @Test
-    void theCallbackAnswersBeforeItIsConfiguredAndAfterItIsClosed() {
-        var type = org.apache.kafka.server.quota.ClientQuotaType.PRODUCE;
-        var callback = new PythonQuotaCallback();
-        callback.close();
-        var anyone = org.apache.kafka.common.security.auth.KafkaPrincipal.ANONYMOUS;
-        Map<String, String> tags = callback.quotaMetricTags(type, anyone, null);
-        assertEquals(NEWCOMER, tags);
-        assertNull(callback.quotaLimit(type, tags));
-        assertFalse(callback.quotaResetRequired(type));
-        callback.close();
-        assertTrue(callback.reconfigurableConfigs().isEmpty());
     }
 }

@@ -11,6 +11,7 @@ import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
 
+/** How quickly a factor falls, and that no step mutes for too long. */
 class RampTest {
     private static final long SECOND = 1_000_000_000L;
     private static final int WINDOW = 11;
@@ -45,7 +46,7 @@ class RampTest {
     }
 
     @Test
-    void nothingIsReachedInTheEnd() {
+    void aFactorOfNothingIsReachedInTheEnd() {
         for (int window = 0; window < 12; window++) after(WINDOW, 0);
         assertEquals(0, ramp.value());
     }

@@ -6,7 +6,7 @@ import java.util.Map;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 
-/** Tables for tests, filled as the host would fill them. */
+/** Quota tables for tests, filled as the host fills them. */
 public final class Tables {
     public static final int PRODUCE = 0;
     public static final int FETCH = 1;
@@ -33,8 +33,8 @@ public final class Tables {
         double[] rates = new double[Tags.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
-        var asked = new Batch.Asked(principal, clientId, System.nanoTime());
-        return publish(table, new Batch(List.of(asked), List.of()), codes, rates, groups);
+        var lookup = new Batch.Lookup(principal, clientId, System.nanoTime());
+        return publish(table, new Batch(List.of(lookup), List.of()), codes, rates, groups);
     }
 
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {

@@ -19,9 +19,11 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** The tags as Kafka's own callback gives them (ClientQuotaManager.DefaultQuotaCallback). */
 class TagsTest {
-    /** A client, the scope that it is given, and the group's name if that is one. */
+    /** A client, the scope of its quota, and the name of the group if the scope is a group. */
     record Member(String principal, String clientId, int code, String group) {
-        /** Whom Kafka must measure as one; a client without client-id is its user, as in Kafka. */
+        /**
+         * Clients with the same value must share a sensor; as in Kafka, a client without client-id shares its user's.
+         */
         List<String> measuredAs() {
             return switch (code) {
                 case Scopes.CLIENT -> clientId.isEmpty() ? List.of("user", principal) : List.of("client", principal, clientId);
@@ -82,7 +84,9 @@ class TagsTest {
         for (Member member : members) member.tags().forEach((key, value) -> assertNotNull(value, key));
     }
 
-    /** Few and nasty characters, so that names meet. A principal, a group and a client-id that shares have a name. */
+    /**
+     * Few and awkward characters, so that names collide. A principal, a group and a shared client-id are never empty.
+     */
     @Provide
     Arbitrary<List<Member>> members() {
         Arbitrary<String> text = Arbitraries.strings().withChars(":%<> /a3A\"é客").ofMaxLength(3);

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 
-/** What is told of the clients' use: of whom, in which order, and how long ago each last asked. */
+/** The lines about clients' usage: for which clients, in which order, and how long ago each was seen. */
 class UsageTest {
     public interface NumbersMBean {}
 
@@ -30,7 +30,7 @@ class UsageTest {
         for (ObjectName name : shown) ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);
     }
 
-    /** As Kafka's JmxReporter shows a quota. */
+    /** Registers an MBean as Kafka's JmxReporter does for a quota's sensor. */
     private void measured(String type, String tags, double rate, double delay) throws JMException {
         ObjectName name = new ObjectName("kafka.server:type=" + type + tags);
         var bean = new StandardMBean(new Numbers(), NumbersMBean.class) {
@@ -59,7 +59,7 @@ class UsageTest {
     }
 
     @Test
-    void whoSharesItsQuotaOrIsExemptOrUnmeasuredIsLeftOut() throws JMException {
+    void aClientThatSharesItsQuotaOrIsExemptOrUnmeasuredIsLeftOut() throws JMException {
         publish(table, "alice", "app", Scopes.USER, 1_000);
         measured("Produce", ",user=alice", 100, 0);
         publish(table, "bob", "app", Scopes.EXEMPT, Double.NaN);
@@ -90,12 +90,12 @@ class UsageTest {
     }
 
     @Test
-    void whoHasBeenSilentForMinutesIsLeftOut() throws JMException {
+    void aClientThatHasBeenSilentForMinutesIsLeftOut() throws JMException {
         publish(table, "alice", "app", Scopes.CLIENT, 1_000);
         measured("Produce", ",user=alice,client-id=app", 7, 0);
-        table.beat(Usage.LATELY_MS);
+        table.beat(Usage.RECENT_MS);
         assertEquals(1, usage(10).size());
-        table.beat(Usage.LATELY_MS + QuotaTable.BEAT_MS);
+        table.beat(Usage.RECENT_MS + QuotaTable.BEAT_MS);
         assertEquals(List.of(), usage(10));
     }
 

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** Kafka's one-minute rate, known before the meter itself ticks. */
+/** The one-minute rate of Kafka's meter is known before the meter itself ticks. */
 class CarriedRateTest {
     private final SimulatedMeters meters = new SimulatedMeters();
     private final TopicMeters found = new TopicMeters();
@@ -16,27 +16,27 @@ class CarriedRateTest {
         meters.close();
     }
 
-    private double look() {
-        return carried.look(found.total(), meters.nanos());
+    private double update() {
+        return carried.update(found.total(), meters.nanos());
     }
 
     private double pass(long ms, long bytesEach100) {
         double last = 0;
         for (long t = 0; t < ms; t += 100) {
             meters.append("t", bytesEach100);
-            last = look();
+            last = update();
             meters.sleep(100);
         }
         return last;
     }
 
     @Test
-    void itSaysBeforeEachTickWhatTheMeterSaysAfterIt() {
-        look();
+    void itKnowsBeforeEachTickTheRateThatTheMeterHasAfterIt() {
+        update();
         for (int each : new int[] {100, 0, 7, 3_000, 3_000, 50}) {
             double before = pass(5_000, each);
             assertEquals(meters.rate(""), before, 0.01 * Math.max(meters.rate(""), 10 * each), each + " bytes every 100 ms");
-            look();
+            update();
         }
     }
 
@@ -52,6 +52,6 @@ class CarriedRateTest {
         meters.remove("");
         meters.meter("");
         meters.append("t", 500);
-        assertEquals(100, look());
+        assertEquals(100, update());
     }
 }

@@ -7,7 +7,7 @@ import javax.management.JMException;
 import javax.management.ObjectName;
 import org.quotahost.metrics.NumberBean;
 
-/** Kafka's meters of bytes in, as MBeans, in a time that the test tells: yammer's Meter ticks every 5 s. */
+/** Kafka's meters of bytes in, as MBeans, in simulated time: like yammer's Meter they tick every 5 s. */
 final class SimulatedMeters implements AutoCloseable {
     static final String TOTAL = "";
     private static final double ALPHA = 1 - Math.exp(-5 / 60.0);
@@ -60,7 +60,7 @@ final class SimulatedMeters implements AutoCloseable {
         }
     }
 
-    /** Time goes on, in steps that divide 5 s. */
+    /** Lets simulated time go on, by a step that divides 5 s. */
     void sleep(long millis) {
         ms += millis;
         for (Meter meter : meters.values()) if ((ms - meter.madeAt) % 5_000 == 0) meter.tick();
@@ -78,7 +78,7 @@ final class SimulatedMeters implements AutoCloseable {
         return ms * 1_000_000;
     }
 
-    /** As when this broker leads no partition of the topic any more. */
+    /** Removes the meter, as Kafka does when this broker leads no partition of the topic any more. */
     void remove(String topic) {
         meters.remove(topic);
         try {

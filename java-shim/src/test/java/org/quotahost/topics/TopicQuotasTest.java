@@ -49,6 +49,7 @@ class TopicQuotasTest {
         quotas.configure(total, names, rates, new String[] {"snapshots"}, error);
     }
 
+    /** Whether a produce request to these topics goes on. */
     private boolean passes(String... topics) {
         try {
             fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write(topics));
@@ -58,7 +59,11 @@ class TopicQuotasTest {
         }
     }
 
-    /** Producers offer so many bytes/s, and what isn't turned back is appended. Answers the longest hold of any topic, in ms. */
+    /**
+     * Simulates producers that offer so many bytes/s by topic; what is not turned back is appended.
+     *
+     * @return for how many ms at a time a topic was turned back, at the longest
+     */
     private long run(long seconds, Map<String, Double> offers) {
         long longest = 0;
         Map<String, Long> passed = new HashMap<>();
@@ -71,28 +76,30 @@ class TopicQuotasTest {
                 longest = Math.max(longest, now - passed.getOrDefault(offer.getKey(), 0L));
             }
             meters.sleep(LOOK_MS);
-            quotas.look(meters.nanos());
+            quotas.read(meters.nanos());
         }
         return longest;
     }
 
+    /** The bytes/s of a topic that are appended on average, while producers offer so many by topic. */
     private double mean(String topic, long seconds, Map<String, Double> offers) {
         long before = meters.count(topic);
         run(seconds, offers);
         return (meters.count(topic) - before) / (double) seconds;
     }
 
+    /** Has producers send until all these topics are over their thresholds. */
     private void exceed(String... topics) {
         for (int i = 0; i < 300 && quotas.over().size() < topics.length; i++) {
             for (String topic : topics) meters.append(topic, (long) (TOTAL / 2));
             meters.sleep(LOOK_MS);
-            quotas.look(meters.nanos());
+            quotas.read(meters.nanos());
         }
     }
 
     @ParameterizedTest
     @ValueSource(doubles = {1.2, 3, 20, 100})
-    void aGreedyTopicIsHeldWithinATenthOfItsShareAndTheImportantOneKeepsItsRate(double times) {
+    void aGreedyTopicStaysWithinATenthOfItsShareAndTheImportantOneKeepsItsRate(double times) {
         configure(TOTAL, Map.of("important", 1_500_000.0));
         var offers = Map.of("important", 1_490_000.0, "modest", 745_000.0, "greedy", 750_000 * times);
         run(300, offers);
@@ -106,7 +113,7 @@ class TopicQuotasTest {
     }
 
     @Test
-    void whatOthersLeaveIsTheGreedyOnesToo() {
+    void theGreedyTopicGetsWhatTheOthersLeave() {
         configure(TOTAL, Map.of("important", 1_500_000.0));
         var offers = Map.of("important", 500_000.0, "greedy", 20_000_000.0);
         run(300, offers);
@@ -116,7 +123,7 @@ class TopicQuotasTest {
 
     @ParameterizedTest
     @ValueSource(doubles = {2, 50, 1_000})
-    void noTopicIsHeldForMuchLongerThan30SecondsAtATimeHoweverMuchItSentAtFirst(double times) {
+    void noTopicIsTurnedBackForMuchLongerThan30SecondsAtATimeHoweverMuchItSentAtFirst(double times) {
         configure(TOTAL, Map.of("important", 1_500_000.0, "modest", 750_000.0));
         long longest = run(900, Map.of("important", 1_490_000.0, "modest", 740_000.0, "greedy", 750_000 * times));
 
@@ -147,14 +154,14 @@ class TopicQuotasTest {
     void theShareFollowsTheTopicsThatComeAndGoAndTheThresholds() {
         configure(TOTAL, Map.of());
         meters.append("a", 1);
-        quotas.look(meters.nanos());
+        quotas.read(meters.nanos());
         assertEquals(TOTAL, quotas.share());
         meters.append("b", 1);
         meters.append("__consumer_offsets", 1);
         run(5, Map.of());
         assertEquals(TOTAL / 2, quotas.share());
         configure(TOTAL, Map.of("a", 1_000_000.0));
-        quotas.look(meters.nanos());
+        quotas.read(meters.nanos());
         assertEquals(2_000_000, quotas.share());
         meters.append("c", 1);
         meters.remove("b");
@@ -186,7 +193,7 @@ class TopicQuotasTest {
 
     @ParameterizedTest
     @EnumSource(names = {"NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"})
-    void clientsHearTheErrorThatTheOperatorChose(Errors error) {
+    void clientsGetTheErrorThatTheOperatorChose(Errors error) {
         configure(TOTAL, Map.of(), error.name());
         exceed("greedy");
 
@@ -202,13 +209,13 @@ class TopicQuotasTest {
         configure(TOTAL, Map.of());
         exceed("greedy");
         Fence.shadow(true);
-        long before = TopicsOverThreshold.shadowed.sum();
-        long rejections = TopicsOverThreshold.rejections.sum();
+        long before = TopicQuotas.shadowed();
+        long rejections = TopicQuotas.rejections();
 
         assertTrue(passes("greedy", "other"));
 
-        assertEquals(before + 1, TopicsOverThreshold.shadowed.sum());
-        assertEquals(rejections, TopicsOverThreshold.rejections.sum());
+        assertEquals(before + 1, TopicQuotas.shadowed());
+        assertEquals(rejections, TopicQuotas.rejections());
     }
 
     @Test
@@ -228,18 +235,18 @@ class TopicQuotasTest {
         exceed("greedy");
         meters.remove("");
         String log = LogCapture.during(() -> {
-            quotas.look(meters.nanos());
-            quotas.look(meters.nanos());
+            quotas.read(meters.nanos());
+            quotas.read(meters.nanos());
         });
         assertTrue(passes("greedy"));
-        assertEquals(1, LogCapture.lines(log, "no topic quota holds"), log);
+        assertEquals(1, LogCapture.lines(log, "until then topic quotas turn no request back"), log);
         meters.meter("");
         exceed("greedy");
         assertFalse(passes("greedy"));
         configure(Double.NaN, Map.of());
-        quotas.look(meters.nanos());
+        quotas.read(meters.nanos());
         assertTrue(passes("greedy"));
-        assertFalse(Fence.holds());
+        assertFalse(Fence.active());
     }
 
     @Test

@@ -16,7 +16,7 @@ import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
 
-/** What is expected of each topic. */
+/** How many bytes/s are expected of each topic. */
 class TopicThresholdsTest {
 
     @Test

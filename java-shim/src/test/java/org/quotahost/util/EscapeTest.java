@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Any text as a field of a line, and back. */
+/** Any text becomes a field of a line and is read back. */
 class EscapeTest {
     @Test
     void anyTextSurvivesALineAndPlainAscii() {

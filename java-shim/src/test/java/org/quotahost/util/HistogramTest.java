@@ -11,6 +11,7 @@ import net.jqwik.api.constraints.LongRange;
 import net.jqwik.api.constraints.NotEmpty;
 import org.junit.jupiter.api.Test;
 
+/** Quantiles of the recorded times. */
 class HistogramTest {
     private final Histogram histogram = new Histogram();
 

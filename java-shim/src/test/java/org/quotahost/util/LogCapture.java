@@ -4,10 +4,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
-/** What is logged meanwhile: the tests' SLF4J writes to System.err. */
+/** Captures the log lines of an action: the tests' SLF4J writes to System.err. */
 public final class LogCapture {
     private LogCapture() {}
 
+    /** The log lines of an action, as one text. */
     public static String during(Runnable action) {
         PrintStream before = System.err;
         ByteArrayOutputStream out = new ByteArrayOutputStream();
@@ -20,6 +21,7 @@ public final class LogCapture {
         return out.toString(StandardCharsets.UTF_8);
     }
 
+    /** How many of the lines contain a text. */
     public static long lines(String log, String with) {
         return log.lines().filter(line -> line.contains(with)).count();
     }

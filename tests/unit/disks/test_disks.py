@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
+from quotahost.api import DiskState
+from quotahost.disks import file_stores as disks
+from quotahost.disks import monitor as disk_monitor
+from quotahost.disks.file_stores import log_dirs, read_disks
+from quotahost.disks.monitor import DiskMonitor
 from quotahost.model import Volume
-from quotahost.plugins.disks import file_stores as disks
-from quotahost.plugins.disks import monitor as diskwatch
-from quotahost.plugins.disks.file_stores import Disks, log_dirs, read_disks
-from quotahost.plugins.disks.monitor import DiskWatch
 from quotahost.plugins.factor_sources.local import Local
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, eventually
+from tests.fakes.plugin_context import Clock, context, eventually, monitor, settings
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_a_directory_that_can_not_be_listed_is_offline_though_stat_still_answers
         raise OSError(code, os.strerror(code), path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    assert read_disks("1", [str(tmp_path)]) == Disks((), (f"{tmp_path}: {os.strerror(code)}",))
+    assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(code)}",))
 
 
 def test_a_file_store_that_does_not_tell_its_size_is_offline(
@@ -72,12 +73,12 @@ def test_a_file_store_that_does_not_tell_its_size_is_offline(
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     monkeypatch.setattr(os, "statvfs", refuse)
-    assert read_disks("1", [str(tmp_path)]) == Disks((), (f"{tmp_path}: {os.strerror(errno.EIO)}",))
+    assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(errno.EIO)}",))
 
 
 def test_a_directory_that_kafka_gave_up_is_offline_though_it_can_be_read(tmp_path: Path) -> None:
     told = read_disks("1", [str(tmp_path)], given_up=[str(tmp_path)])
-    assert told == Disks((), (f"{tmp_path}: taken offline by Kafka",))
+    assert told == DiskState((), (f"{tmp_path}: taken offline by Kafka",))
 
 
 MOUNTS = """\
@@ -114,20 +115,20 @@ def test_where_mounts_are_not_told_a_volume_has_its_directorys_name(
     assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)]
 
 
-# ---- the watch, and the source that reports it ----
+# ---- the monitor, and the source that reports it ----
 
 
 class Disk:
     """Stands for the disks: what a look answers, and how often they were looked at."""
 
     def __init__(self) -> None:
-        self.answer: Disks | Exception = Disks((Volume("1", "/d", 100, 10),))
+        self.answer: DiskState | Exception = DiskState((Volume("1", "/d", 100, 10),))
         self.looks = 0
         self.hangs = False
         self.free = threading.Event()
         self.free.set()
 
-    def __call__(self, broker: str, directories: Any, given_up: Any = ()) -> Disks:
+    def __call__(self, broker: str, directories: Any, given_up: Any = ()) -> DiskState:
         self.hangs = not self.free.is_set()
         self.free.wait()
         self.looks += 1
@@ -144,8 +145,8 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     made = Disk()
-    monkeypatch.setattr(diskwatch, "read_disks", made)
-    monkeypatch.setattr(diskwatch, "_FIRST_LOOK_WITHIN", 0.05)
+    monkeypatch.setattr(disk_monitor, "read_disks", made)
+    monkeypatch.setattr(disk_monitor, "_FIRST_LOOK_WITHIN", 0.05)
     yield made
     made.free.set()
 
@@ -155,14 +156,14 @@ Make = Callable[..., Local]
 
 @pytest.fixture
 def local(disk: Disk) -> Iterator[Make]:
-    made: list[Local] = []
+    made: list[DiskMonitor] = []
 
     def make(broker: FakeBroker | None = None, clock: Clock | None = None, looks: bool = True) -> Local:
-        given = context(broker, volumes__period="2ms", validity="60s")
-        made.append(Local(given, clock or Clock()))
+        given = context(broker, clock=clock or Clock(), volumes__period="2ms", validity="60s")
+        made.append(monitor(given))
         if looks:
             disk.looked_again()
-        return made[-1]
+        return Local(given)
 
     yield make
     disk.free.set()
@@ -175,13 +176,13 @@ def test_local_reports_the_disks_and_the_same_object_while_nothing_changes(disk:
     told = source.read()
     assert told.volumes == (Volume("1", "/d", 100, 10),)
     assert source.read() is told
-    disk.answer = Disks((Volume("1", "/d", 100, 11),))
+    disk.answer = DiskState((Volume("1", "/d", 100, 11),))
     disk.looked_again()
     assert source.read().volumes[0].consumed == 11
 
 
 def test_offline_directories_are_unknown(disk: Disk, local: Make) -> None:
-    disk.answer = Disks((), ("/d: Input/output error",))
+    disk.answer = DiskState((), ("/d: Input/output error",))
     assert local().read().unknown == ("broker 1, log dir /d: Input/output error",)
 
 
@@ -207,21 +208,39 @@ def test_a_disk_that_hangs_at_the_start_holds_nobody_and_is_waited_for(disk: Dis
     eventually(lambda: source.read().volumes and not source.read().waiting)
 
 
-def test_a_thread_in_a_disk_that_hangs_does_not_hold_the_close(disk: Disk, local: Make) -> None:
-    source = local()
+def test_a_thread_in_a_disk_that_hangs_does_not_hold_the_close(disk: Disk) -> None:
+    disks = monitor(context(volumes__period="2ms"))
     disk.free.clear()
     eventually(lambda: disk.hangs)
-    source.close()
-    assert any(thread.name == "quotahost-mine-disks" for thread in threading.enumerate()), "it is left behind"
+    disks.close()
+    assert any(thread.name == "quotahost-disks" for thread in threading.enumerate()), "it is left behind"
 
 
-def test_a_failure_that_nobody_thought_of_is_logged_once_and_the_watch_goes_on(
+def test_plugins_share_one_look_and_nothing_looks_before_the_first_of_them_asks(disk: Disk) -> None:
+    given = context(volumes__period="1h")
+    assert disk.looks == 0
+    first, other = Local(given), Local(given)
+    assert first.read() is other.read()
+    assert disk.looks == 1
+    monitor(given).close()
+
+
+def test_a_period_and_limits_that_change_live_are_those_of_the_next_look(disk: Disk) -> None:
+    given = context(volumes__period="2ms")
+    source = Local(given)
+    given.settings = settings(volumes__period="3ms", static__storage__overrides="/d hard=5")
+    eventually(lambda: source.read().volumes[0].hard)
+    assert monitor(given)._period() == 0.003
+    monitor(given).close()
+
+
+def test_a_failure_that_nobody_thought_of_is_logged_once_and_the_monitor_goes_on(
     disk: Disk, local: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = local()
     disk.answer = RuntimeError("odd")
     disk.looked_again()
-    disk.answer = Disks((Volume("1", "/d", 100, 12),))
+    disk.answer = DiskState((Volume("1", "/d", 100, 12),))
     disk.looked_again()
     assert source.read().volumes[0].consumed == 12
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
@@ -235,18 +254,18 @@ def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(
     assert broker.number("Volume", "Capacity", "/d") == 100
     assert broker.number("Volume", "Consumed", "/d") == 10
     assert broker.number("LogDirs", "Offline") == 0
-    disk.answer = Disks((), ("/d: gone",))
+    disk.answer = DiskState((), ("/d: gone",))
     disk.looked_again()
     assert broker.number("Volume", "Capacity", "/d") is None
     assert broker.number("LogDirs", "Offline") == 1
 
 
-def test_the_watch_asks_for_what_kafka_gave_up_at_each_look(
+def test_the_monitor_asks_for_what_kafka_gave_up_at_each_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = FakeBroker({"log.dirs": str(tmp_path)})
-    watch = DiskWatch(context(broker, volumes__period="2ms"))
-    assert len(watch.known().volumes) == 1
+    disks = monitor(context(broker, volumes__period="2ms"))
+    assert len(disks.known().volumes) == 1
     broker.offline = (str(tmp_path),)
-    eventually(lambda: watch.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",))
-    watch.close()
+    eventually(lambda: disks.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",))
+    disks.close()

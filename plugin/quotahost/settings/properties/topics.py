@@ -1,4 +1,7 @@
-"""What a broker and its topics are expected to take in: ``topics.*``, by "Broker side quota (V1)"."""
+"""What a broker and its topics are expected to take in: ``topics.*``, by "Broker side quota (V1)".
+
+While the broker takes in more than its total, the fence turns producers back from the topics above their thresholds.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,21 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from quotahost.settings.declaration import Frozen, declare
-from quotahost.settings.types import choose, distinct, split
+from quotahost.settings.types import ONE_OF, distinct, split
 from quotahost.units import BytesLimit
 from quotahost.units.parse import parse_quantity
 from quotahost.units.show import Unit, show_number
 
 _TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
-_ERRORS: Final = ("NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION")
 Threshold = tuple[str, float]
+RejectError = Annotated[
+    Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], ONE_OF
+]
 
 
-def parse_thresholds(value: object) -> tuple[Threshold, ...]:
-    """Topics and their bytes/s from ``important:50M,other:5M``, none of them twice.
-
-    Raises:
-        ValueError: no topic's name, an internal topic, no rate, or a topic twice.
-    """
+def _thresholds(value: object) -> tuple[Threshold, ...]:
+    """Topics and their bytes/s from ``important:50M,other:5M``, none of them twice."""
     pairs = [_threshold(part) for part in split(value, ",")]
     distinct([topic for topic, _ in pairs])
     return tuple(pairs)
@@ -50,37 +51,22 @@ def _show(thresholds: tuple[Threshold, ...]) -> str:
 
 
 Thresholds = Annotated[
-    tuple[Threshold, ...], BeforeValidator(parse_thresholds), Unit("TOPIC:bytes/s, comma-separated", _show)
-]
-RejectError = Annotated[
-    Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"],
-    BeforeValidator(lambda value: choose(value, _ERRORS)),
-    Unit(", ".join(_ERRORS), str),
+    tuple[Threshold, ...], BeforeValidator(_thresholds), Unit("TOPIC:bytes/s, comma-separated", _show)
 ]
 
 
 class TopicSettings(Frozen):
-    """The thresholds, in bytes/s of this broker; no total means no topic quotas."""
+    """The thresholds, in bytes/s of this broker; without a total there are no topic quotas."""
 
-    total: BytesLimit = declare(
-        _TOTAL,
-        "What this broker is expected to take in. While it takes in more, producers are turned back from the "
-        "topics that take in more than is expected of them; needs the fence. `unlimited`: no topic quotas.",
-        told="unlimited",
-    )
-    thresholds: Thresholds = declare(
-        "topics.bytes.in.per.sec.threshold",
-        "What single topics are expected to take in: `important:50M,other:5M`, together at most the total. "
-        "All other topics share equally what is left.",
-        default="",
-        told="",
-    )
-    reject_error: RejectError = declare(
-        "topics.reject.error",
-        "What a producer is told: NOT_ENOUGH_REPLICAS, and it tries again; POLICY_VIOLATION, and it drops the "
-        "records; THROTTLING_QUOTA_EXCEEDED, and Kafka's own producer tries again, librdkafka drops.",
-        default="NOT_ENOUGH_REPLICAS",
-    )
+    total: BytesLimit = declare(_TOTAL)
+    """What this broker is expected to take in. While it takes in more, producers are turned back from the topics that
+    take in more than is expected of them; needs the fence. `unlimited`: no topic quotas."""
+    thresholds: Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
+    """What single topics are expected to take in: `important:50M,other:5M`, together at most the total. All other
+    topics share equally what is left."""
+    reject_error: RejectError = declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
+    """The error by which a producer is turned back: NOT_ENOUGH_REPLICAS, and it tries again; POLICY_VIOLATION,
+    and it drops the records; THROTTLING_QUOTA_EXCEEDED, and Kafka's own producer tries again, librdkafka drops."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

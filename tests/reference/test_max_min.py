@@ -12,9 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quotahost.model import QuotaType
-from quotahost.pipeline.max_min import FLOOR, Division, divide, shares
+from quotahost.pipeline.shares import FLOOR
 from quotahost.records.clients import MAX_CLIENTS, ClientKey
 from quotahost.records.usage import Usage, Used
+from tests.reference.max_min import Division, divide, shares
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 KEY = ClientKey("alice", "app", QuotaType.PRODUCE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.plugins.disks.file_stores import cluster_id
+from quotahost.disks.file_stores import cluster_id
 
 
 def formatted(directory: Path, text: str) -> str:

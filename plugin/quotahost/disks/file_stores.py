@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import javaproperties
 
+from quotahost.api import DiskState
 from quotahost.model import Volume
 
 # TODO(merge) The id of the cluster that this broker's log directories belong to.
@@ -21,28 +21,13 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
 
 
-@dataclass(frozen=True, slots=True)
-class Disks:
-    """The volumes of one broker as they are now.
-
-    Attributes:
-        volumes: its file stores.
-        offline: its log directories that can't be read, each with the reason.
-        places: every log directory that can be read, and the name of its volume.
-    """
-
-    volumes: tuple[Volume, ...]
-    offline: tuple[str, ...] = ()
-    places: tuple[tuple[str, str], ...] = ()
-
-
 def log_dirs(broker: Mapping[str, str]) -> tuple[str, ...]:
     """The broker's log directories: ``log.dirs``, else ``log.dir``."""
     named = broker.get("log.dirs") or broker.get("log.dir") or _DEFAULT_LOG_DIR
     return tuple(name for name in (part.strip() for part in named.split(",")) if name)
 
 
-def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] = ()) -> Disks:
+def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] = ()) -> DiskState:
     """Look at the file stores under the log directories.
 
     What Kafka can't use counts as consumed (the blocks that a file system keeps for root), so that free is what is
@@ -76,7 +61,7 @@ def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] 
             offline.append(f"{directory}: {error.strerror or error}")
     told = {volume.name for volume in volumes}
     places = ((directory, names[at]) for directory, at in devices.items() if names[at] in told)
-    return Disks(tuple(volumes), tuple(offline), tuple(places))
+    return DiskState(tuple(volumes), tuple(offline), tuple(places))
 
 
 def _volume(broker: str, name: str, directory: str) -> Volume:

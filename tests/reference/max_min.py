@@ -1,8 +1,11 @@
-"""How a cluster-wide quota is divided among the brokers: max-min fair by demand (KIP-13 left this open).
+"""The division of a cluster-wide quota among the brokers in plain Python: max-min fair by demand.
 
-Each broker of the cluster keeps a small floor, so that a client can begin anywhere. The rest goes to those who
-demand more, the smallest demands first, nobody more than he demands, and all who are not content the same. What
-nobody demands is spread equally. ``pipeline/shares.py`` says the same in Spark's functions.
+KIP-13 left the division open. Each broker keeps a small floor, so that a client can begin anywhere. The rest goes to
+the brokers that demand more, the smallest demands first: no broker gets more than it demands, and all brokers whose
+demand is not met get the same. What no broker demands is spread equally over the brokers that report.
+
+The pipeline computes the same with ``sql/shares.sql``; tests/pipeline/test_shares.py compares the two, and the broker
+tests that run without Spark publish shares by this module.
 """
 
 from __future__ import annotations
@@ -10,15 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
 
+from quotahost.pipeline.shares import FLOOR, SHAVED
 from quotahost.records.clients import ClientKey, fitting
 from quotahost.records.shares import Share
 from quotahost.records.usage import Usage, Used
-
-FLOOR: Final = 0.05  # of an equal part
-# So much less is given that floats, added in whatever order, can't come to more than the quota.
-SHAVED: Final = 1 - 2**-32
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +25,9 @@ class Division:
     """One quota divided, in bytes/s.
 
     Attributes:
-        asking: the shares of the brokers that told a demand.
-        others: what each of the other brokers gets that is not silent.
-        silent: what each silent one keeps.
+        asking: the shares of the brokers that reported a demand, by broker.
+        others: the share of each other broker that is not silent.
+        silent: the share that each silent broker keeps.
     """
 
     asking: Mapping[str, float]
@@ -41,9 +40,9 @@ def divide(quota: float, demands: Mapping[str, float | None], others: int = 0, s
 
     Args:
         quota: bytes/s of the client in the whole cluster, above 0.
-        demands: bytes/s by broker; None wants all that it can get. At least one.
-        others: how many further brokers have told of themselves, but not of this client.
-        silent: how many brokers of the cluster have told nothing for too long.
+        demands: bytes/s by broker; None demands all that it can get. At least one.
+        others: how many further brokers report, but not this client.
+        silent: how many brokers of the cluster have not reported for too long.
     """
     brokers = len(demands) + others + silent
     floor = quota * FLOOR / brokers
@@ -61,7 +60,7 @@ def _above(floor: float, demand: float | None, rest: float) -> float:
 
 
 def _level(rest: float, wanted: list[float]) -> float:
-    """What nobody gets more than: the highest of the levels at which the 0, 1, 2 .. smallest demands are met."""
+    """The upper bound of each share: the highest level at which the 0, 1, 2 ... smallest demands are met."""
     level = met = 0.0
     for number, more in enumerate(wanted):
         level = max(level, (rest - met) / (len(wanted) - number))
@@ -72,24 +71,24 @@ def _level(rest: float, wanted: list[float]) -> float:
 def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, tuple[Share, ...]]:
     """The shares of every broker of one cluster, the client that uses most in the cluster first.
 
-    Every broker has the same clients: those that the fresh brokers told of, as many as fit into a record.
+    Every broker has the same clients: those that the fresh brokers reported, as many as fit into a record.
 
     Args:
         usages: the newest of each broker.
-        silent: those of them whose usage is too old to count; their brokers keep the floor.
+        silent: the brokers whose usage is too old; they keep the floor.
     """
-    told = sorted(usages, key=lambda usage: usage.broker)
-    fresh = [usage for usage in told if usage.broker not in silent]
+    known = sorted(usages, key=lambda usage: usage.broker)
+    fresh = [usage for usage in known if usage.broker not in silent]
     clients: dict[ClientKey, dict[str, Used]] = {}
     for usage in fresh:
         for used in usage.clients:
             clients.setdefault(used.key, {})[usage.broker] = used
     busiest = sorted(clients.items(), key=lambda item: (-sum(u.rate for u in item[1].values()), item[0]))
-    found: dict[str, list[Share]] = {usage.broker: [] for usage in told}
+    found: dict[str, list[Share]] = {usage.broker: [] for usage in known}
     for key, uses in islice(busiest, _fits(key for key, _ in busiest)):
         quota = min(used.quota for used in uses.values())
         demands = {broker: used.demand for broker, used in uses.items()}
-        divided = divide(quota, demands, len(fresh) - len(uses), len(told) - len(fresh))
+        divided = divide(quota, demands, len(fresh) - len(uses), len(known) - len(fresh))
         for broker, row in found.items():
             other = divided.silent if broker in silent else divided.others
             row.append(Share(key, divided.asking.get(broker, other), quota))

@@ -1,0 +1,162 @@
+"""The one thread of a broker that looks at its file stores, so that a disk that hangs blocks nobody else.
+
+The host makes one monitor and hands it to every plugin that asks (``context.disks``): a factor source and the task
+``publish-volumes`` then see the same look, each disk is statted once, and a wrong override is logged once.
+``file_stores`` does the looking.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Self
+
+from quotahost.api import Broker, DiskState, Metrics
+from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.disks.file_stores import cluster_id, log_dirs, read_disks
+from quotahost.model import ClusterVolumes, Volume
+from quotahost.settings.broker import Settings
+from quotahost.settings.volume_overrides import Matched, match
+from quotahost.text import printable
+
+log = logging.getLogger("quotahost.disks")
+
+_FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that its first read knows the disks
+
+
+class DiskMonitor:
+    """``quotahost.api.Disks``: looks every ``volumes.period`` once a plugin has asked for it.
+
+    Attributes:
+        cluster_id: see Disks.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        metrics: Metrics,
+        node_id: int,
+        settings: Callable[[], Settings],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """No thread runs before :meth:`started`.
+
+        Args:
+            broker: names the log directories, and those that Kafka has given up.
+            metrics: show the volumes' numbers.
+            node_id: of this broker.
+            settings: answers those in force, which a live change replaces.
+            clock: in seconds, monotonic.
+        """
+        self._broker, self._metrics, self._node = broker, metrics, str(node_id)
+        self._settings, self._clock = settings, clock
+        self._directories = log_dirs(broker.properties())
+        self._starting = threading.Lock()
+        self._thread: Periodic | None = None
+        self._looked = threading.Event()
+        self._newest: tuple[float, DiskState | None] = (clock(), None)
+        self._known: ClusterVolumes | None = None
+        self._failure = LoggedOnce(log, logging.ERROR)
+        self._logged = set[str]()
+        self.cluster_id = ""
+
+    def started(self) -> Self:
+        """Itself, looking. The first caller waits a second at most for the first look."""
+        with self._starting:
+            if self._thread is None:
+                self._newest = (self._clock(), None)
+                self._thread = Periodic("disks", self._try, self._period, self._start_thread)
+                self._looked.wait(_FIRST_LOOK_WITHIN)
+        return self
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        """See Disks."""
+        looked_at, disks = self._newest
+        return self._clock() - looked_at, disks
+
+    def known(self) -> ClusterVolumes:
+        """See Disks."""
+        known = self._as_known()
+        if known != self._known:
+            self._known = known
+        return self._known or known
+
+    def _as_known(self) -> ClusterVolumes:
+        age, disks = self.latest()
+        if disks is None:
+            return ClusterVolumes((), waiting=f"broker {self._node}: its disks have not answered yet")
+        unknown = tuple(f"broker {self._node}, log dir {each}" for each in disks.offline)
+        validity = self._settings().validity.total_seconds()
+        if age > validity:
+            # Without the age: the host compares these sentences, and would see a new one every second.
+            silent = f"its disks have not answered for more than validity ({validity:g} s)"
+            unknown += (f"broker {self._node}: {silent}",)
+        return ClusterVolumes(disks.volumes, unknown)
+
+    def look(self) -> None:
+        """Look at the disks now, on the calling thread."""
+        disks = self._with_limits(read_disks(self._node, self._directories, self._broker.offline_log_dirs()))
+        self.cluster_id = self.cluster_id or cluster_id(self._directories)
+        before = self._newest[1]
+        self._newest = (self._clock(), before if disks == before else disks)
+        if disks != before:
+            self._show(disks, before.volumes if before else ())
+
+    def close(self) -> None:
+        """End the thread; one that hangs in a disk is left behind."""
+        if self._thread:
+            self._thread.close()
+
+    def _period(self) -> float:
+        return self._settings().volumes_period.total_seconds()
+
+    def _start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        def body() -> None:
+            try:
+                run()
+            finally:
+                self._broker.thread_ends()
+
+        return start_daemon(name, body)
+
+    def _try(self) -> None:
+        # Whatever fails, the thread must go on: without it the disks would stay unknown for good.
+        try:
+            self.look()
+        except Exception:
+            self._failure.report("this broker's disks can't be looked at", exc_info=True)
+            return
+        self._failure.healed()
+        self._looked.set()
+
+    def _with_limits(self, disks: DiskState) -> DiskState:
+        overrides = self._settings().static.storage.overrides
+        if not overrides:
+            return disks
+        # An offline directory may be what an override names, or hide the volume that has this name.
+        known = dict.fromkeys(self._directories, "") | dict(disks.places)
+        matched = match(overrides, [volume.name for volume in disks.volumes], known)
+        self._log_problems(matched, bool(disks.offline))
+        none = (None, None)
+        limits = ((volume, *matched.limits.get(volume.name, none)) for volume in disks.volumes)
+        return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
+
+    def _log_problems(self, matched: Matched, offline: bool) -> None:
+        """Log each problem of the overrides once."""
+        strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
+        for problem in [*matched.conflicts, *([] if offline else strangers)]:
+            if problem not in self._logged:
+                log.warning("static.storage.overrides: %s", problem)
+            self._logged.add(problem)
+
+    def _show(self, disks: DiskState, before: tuple[Volume, ...]) -> None:
+        metrics = self._metrics
+        for gone in {volume.name for volume in before} - {volume.name for volume in disks.volumes}:
+            metrics.forget("Volume", gone)
+        for volume in disks.volumes:
+            metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
+            metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
+        metrics.gauge("LogDirs", "", "Offline", len(disks.offline))

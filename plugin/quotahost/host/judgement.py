@@ -1,0 +1,122 @@
+"""Reads the factor source and has the policy judge its volumes: how much of the quotas is left, as far as is known.
+
+A factor source returns volumes, or a factor itself where it knows no volumes. The policy is asked for every volume, and
+the smallest factor is the judgement. What is unknown is part of it: what applies then is decided in ``factor``, next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from quotahost.api import QuotaFactorSource, QuotaPolicy
+from quotahost.host.guard import Failed, Guard
+from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.settings.broker import Settings
+from quotahost.text import printable
+
+OPEN: Final = Factor(1.0)
+_CONSEQUENCE: Final = "its last factor holds for validity"
+_MOST_UNKNOWN: Final = 3  # sentences in a cause
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one read of the factor source gave.
+
+    Attributes:
+        factor: the factor of everything that is known.
+        unknown: why the rest is unknown, "" if nothing is.
+        patience: how many seconds the rest may stay unknown before ``fallback.action`` applies.
+    """
+
+    factor: Factor
+    unknown: str = ""
+    patience: float = 0.0
+
+
+class Judge:
+    """Asks the factor source and the policy; a failure of either leaves things unknown."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._last: tuple[ClusterVolumes, Factor] | None = None
+
+    def forget(self) -> None:
+        """The plugins or their settings have changed: judge the same volumes anew."""
+        self._last = None
+
+    def judge(
+        self,
+        source: tuple[str, QuotaFactorSource],
+        policy: tuple[str, QuotaPolicy] | None,
+        settings: Settings,
+        starting: bool,
+    ) -> Judgement:
+        """Read the source once.
+
+        Args:
+            source: the factor source and its name.
+            policy: the policy and its name; without one every volume is OPEN.
+            settings: those in force.
+            starting: whether nothing has been known yet, so that a failure is waited for as long as at a start.
+        """
+        name, plugin = source
+        answer = self._guard.call(name, "read()", _CONSEQUENCE, plugin.read)
+        grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
+        patience = grace if starting else validity
+        if isinstance(answer, Factor):
+            return Judgement(answer)
+        if isinstance(answer, ClusterVolumes):
+            factor, failed = self._factor(answer, policy)
+            if answer.unknown:
+                more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
+                return Judgement(factor, "; ".join(answer.unknown[:_MOST_UNKNOWN]) + more)
+            return Judgement(factor, failed or answer.waiting, patience if failed else grace)
+        if answer is not None and not isinstance(answer, Failed):
+            wrong = TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {answer!r}")
+            self._guard.report(name, "read()", _CONSEQUENCE, wrong)
+        return Judgement(OPEN, f"factor source {name} doesn't know", patience)
+
+    def _factor(self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None) -> tuple[Factor, str]:
+        """The smallest factor of all volumes, and the sentence that the policy fails for some, or ""."""
+        if policy is None:
+            return OPEN, ""
+        name, plugin = policy
+        # A source returns the same object while nothing has changed: a large cluster has thousands of volumes.
+        if self._last and answer is self._last[0] and not getattr(plugin, "depends_on_time", False):
+            return self._last[1], ""
+        factor, failure = smallest_factor(plugin, answer.volumes)
+        if failure is None:
+            self._guard.heal(name, "quota_factor()")
+            self._last = answer, factor
+            return factor, ""
+        self._guard.report(name, "quota_factor()", _CONSEQUENCE, failure)
+        self._last = None
+        return factor, f"the policy {name} fails"
+
+
+def smallest_factor(policy: QuotaPolicy, volumes: Iterable[Volume]) -> tuple[Factor, BaseException | None]:
+    """The smallest factor of the volumes that the policy can judge, and its first failure.
+
+    A volume for which the policy fails must not hide one at its hard limit, so all are asked.
+    """
+    smallest: tuple[float, Volume] | None = None
+    failure: BaseException | None = None
+    try:
+        every = list(volumes)
+    except BaseException as error:  # a source's volumes may be anything
+        return OPEN, error
+    for volume in every:
+        try:
+            value = Factor(policy.quota_factor(volume)).value
+        except BaseException as error:  # see quotahost.host.guard
+            failure = failure or error
+        else:
+            if smallest is None or value < smallest[0]:
+                smallest = value, volume
+    if smallest is None:
+        return OPEN, failure
+    value, volume = smallest
+    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}"), failure

@@ -1,0 +1,36 @@
+-- Records of the usage topic -> one row each; `error` is null where the record is taken.
+-- The generator is a barrier: without it the optimizer copies the parse into each column that reads a field of it.
+WITH parsed AS (
+  SELECT key, value, topic, partition, offset, timestamp, try_validate_utf8(string(key)) AS k, u
+  FROM {raw} LATERAL VIEW explode(array(from_json(
+    if(octet_length(value) <= :bytes, try_validate_utf8(string(value)), NULL), :schema,
+    map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt')))) AS u),
+timed AS (
+  SELECT *, if(u.usageAt RLIKE :time, try_to_timestamp(u.usageAt), NULL) AS at FROM parsed)
+SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timestamp) AS ts, value IS NULL AS removed,
+  coalesce(u.clients, array()) AS clients,
+  CASE
+    WHEN k IS NULL THEN 'key: the record has none'
+    WHEN value IS NULL THEN NULL
+    WHEN octet_length(value) > :bytes THEN 'size: the record is too large'
+    WHEN u.version <> :version THEN 'version: another one'
+    WHEN u IS NULL OR u._corrupt IS NOT NULL THEN 'json: malformed, or a field of another type'
+    WHEN u.version IS NULL THEN 'version: missing'
+    WHEN u.brokerId IS NULL OR u.brokerId <> k THEN 'key: it is not the brokerId'
+    WHEN char_length(k) > :name OR char_length(u.clusterId) > :name THEN 'schema: an id is too long'
+    WHEN at IS NULL THEN 'schema: usageAt is missing or no date-time'
+    WHEN at > timestamp + make_interval(0, 0, 0, 0, 0, 0, :skew) THEN 'schema: usageAt is in the future'
+    WHEN u.clients IS NULL THEN 'schema: clients are missing'
+    WHEN size(u.clients) > :clients THEN 'schema: too many clients'
+    WHEN exists(u.clients, c -> NOT coalesce(
+        c.user IS NOT NULL AND c.clientId IS NOT NULL AND c.quotaType IN ('PRODUCE', 'FETCH')
+        AND c.rate >= 0 AND c.rate < double('Infinity') AND c.quota > 0 AND c.quota < double('Infinity')
+        AND (c.demand IS NULL OR c.demand >= 0 AND c.demand < double('Infinity')), false))
+      THEN 'schema: a client lacks a name or type, or has a wrong number'
+    WHEN size(array_distinct(transform(u.clients, c -> struct(c.user, c.clientId, c.quotaType)))) <> size(u.clients)
+      THEN 'schema: a client is listed more than once'
+    WHEN aggregate(u.clients, 0L, (sum, c) -> sum + octet_length(c.user) + octet_length(c.clientId)) > :names
+      THEN 'size: the names are too long'
+  END AS error,
+  key, value, topic, partition, offset, timestamp
+FROM timed

@@ -1,0 +1,40 @@
+"""Clients whatever the suppliers answer: who is exempt, what newcomers share, and how many clients have a place."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.properties.topics import TopicSettings
+from quotahost.settings.types import Principals
+from quotahost.units import BytesLimit, Count, Duration, MutationsLimit, PercentLimit
+
+
+class NewcomerSettings(Frozen):
+    """What all clients share that are not resolved yet."""
+
+    produce: BytesLimit = declare("newcomers.produce", default="100M")
+    """Produce rate that all clients share whose own quota is not known yet."""
+    fetch: BytesLimit = declare("newcomers.fetch", default="100M")
+    """Fetch rate that they share."""
+    request: PercentLimit = declare("newcomers.request", default="200")
+    """Request rate that they share."""
+    controller_mutation: MutationsLimit = declare("newcomers.controller-mutation", default="100")
+    """Mutation rate that they share."""
+
+
+class ClientSettings(Frozen):
+    """Exempt principals, newcomers, the topics that clients write to, and the tables in the broker."""
+
+    excluded_principals: Principals = declare("static.excluded.principal.name.list", default="")
+    """Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, separated by `;`
+    because a distinguished name contains commas."""
+    newcomers: NewcomerSettings = Field(default_factory=NewcomerSettings)
+    topics: TopicSettings = Field(default_factory=TopicSettings)
+    clients_max: Count = declare("clients.max", default="50000", live=False)
+    """How many clients have a place in the table."""
+    clients_idle: Duration = declare("clients.idle", default="1h", live=False)
+    """How long a client must have been silent before its place may be given to another. Kafka keeps a client's
+    sensors for an hour: with less, one that is throttled could get rid of its quota."""
+    inbox_max: Count = declare("inbox.max", default="65536", live=False)
+    """How many events can wait for the host; the broker asks again later for what does not fit."""

@@ -1,0 +1,49 @@
+"""What the broker does with a factor, and what it does while it has none that it may trust."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quotahost.model import State
+from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.types import Action, Mode, QuotaTypes, Text
+from quotahost.units import BytesPerSecond, Duration
+
+
+def _fallback(fields: dict[str, Any]) -> str:
+    """PAUSE only where a factor source exists: without one nothing about disks is unknown."""
+    return State.PAUSE if fields.get("factor_source") else State.OPEN
+
+
+class EnforcementSettings(Frozen):
+    """The fallback and the times until it holds, the bounds of a factor's effect, the fence, and the mode."""
+
+    fallback_action: Action = declare(
+        "fallback.action", default=_fallback, words="PAUSE with a factor.source, else OPEN"
+    )
+    """What holds while the state is unknown or the host does not answer. Without a factor source nothing about disks
+    is unknown, so OPEN: the quotas that the broker remembers go on."""
+    validity: Duration = declare("validity", default="1m")
+    """How old the host's last sign of life, and the newest state of the disks, may be before `fallback.action`
+    holds."""
+    startup_grace: Duration = declare("startup.grace", default="1m")
+    """How long after its start a broker waits for the first state of the disks."""
+    start_timeout: Duration = declare("start.timeout", default="30s", live=False)
+    """How long the start of the broker waits for the plugins."""
+    floor_bytes: BytesPerSecond = declare("floor.bytes", default="35K")
+    """Byte rate that no factor takes a quota below: there Kafka's throttle times grow to hours, which no later change
+    takes back. A quota that is itself lower stays as it was set."""
+    max_mute: Duration = declare("max.mute", default="30s")
+    """The longest throttle time that a step of the factor downwards may cause; a lower factor is reached in several
+    steps, one each quota window."""
+    factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
+    """Quota types that the factor multiplies."""
+    fence_authorizer: Text = declare(
+        "fence.authorizer",
+        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        live=False,
+    )
+    """The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: `none` for a cluster that had no
+    authorizer, or the class that it had. Read by the fence itself."""
+    mode: Mode = declare("mode", default="enforce")
+    """`enforce`, or `shadow`: everything is computed and shown, nothing enforced."""

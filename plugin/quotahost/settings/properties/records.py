@@ -1,0 +1,36 @@
+"""The records by which brokers and the pipeline learn of one another: their topics, and how often they are written."""
+
+from __future__ import annotations
+
+from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.types import Text
+from quotahost.units import Count, Duration
+
+
+class RecordSettings(Frozen):
+    """Snapshots of volumes, usage of clients, shares of cluster-wide quotas, and the pipeline's cluster volumes."""
+
+    volumes_period: Duration = declare("volumes.period", default="250ms")
+    """How often this broker's file stores are looked at."""
+    snapshots_topic: Text = declare("snapshots.topic", default="__quotahost_snapshots", live=False)
+    """Compacted topic of the brokers' volume snapshots; made if it is absent."""
+    cluster_volumes_topic: Text = declare(
+        "cluster.volumes.topic", default="__quotahost_cluster_volumes", live=False
+    )
+    """Compacted topic of the clusters' volumes, which the pipeline writes and `cluster-volumes` reads."""
+    snapshots_period: Duration = declare("snapshots.period", default="5s")
+    """How often a broker publishes its snapshot at least; news (a thousandth of a volume's capacity, a limit crossed)
+    is published at once."""
+    usage_topic: Text = declare("usage.topic", default="__quotahost_usage", live=False)
+    """Compacted topic in which the task `publish-usage` publishes what each broker's busiest clients use; made if it
+    is absent."""
+    usage_period: Duration = declare("usage.period", default="500ms")
+    """How often `publish-usage` looks at the clients' rates. It publishes news at once, and everything every 5 s."""
+    usage_clients: Count = declare("usage.clients", default="100")
+    """How many clients, the busiest, it publishes at most."""
+    shares_topic: Text = declare("shares.topic", default="__quotahost_shares", live=False)
+    """Compacted topic of each broker's shares of the cluster-wide client quotas, which the pipeline writes and the
+    supplier `cluster-quota` reads."""
+    snapshots_expiry: Duration = declare("snapshots.expiry", default="1d")
+    """How long a fenced broker (registered, but out of service) may be silent while the others still expect its
+    snapshot. After that they ignore it, as if it were unregistered."""

@@ -1,0 +1,75 @@
+"""The host's own threads: what they hand to Java or read from it, and that they end detached."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import timedelta
+from urllib.request import urlopen
+
+from quotahost.host.exporter import Exporter
+from quotahost.host.guard import Guard
+from quotahost.host.logs import LINES_PER_WINDOW, Logs
+from quotahost.host.messages import Gauge
+from quotahost.host.scheduler import Scheduler
+from tests.fakes.plugin_context import eventually
+from tests.fakes.shim import FakeShim
+
+
+class Shim(FakeShim):
+    """Remembers which threads detached themselves."""
+
+    def detach(self) -> None:
+        self.lines.append(f"detached {threading.current_thread().name}")
+
+
+class Task:
+    """Runs each millisecond."""
+
+    period = timedelta(milliseconds=1)
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.closed_by = ""
+
+    def run(self) -> None:
+        self.runs += 1
+        raise RuntimeError("of no consequence for the next run")
+
+    def close(self) -> None:
+        self.closed_by = threading.current_thread().name
+
+
+def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_longer_configured() -> None:
+    shim, first, second = Shim(), Task(), Task()
+    scheduler = Scheduler(Guard(shim), shim.detach)
+    scheduler.set([("first", first), ("second", second)])
+    eventually(lambda: first.runs > 1 and second.runs > 1)
+    scheduler.set([("second", second)])
+    assert (first.closed_by, second.closed_by) == ("quotahost-task-first", "")
+    assert shim.lines == ["detached quotahost-task-first"]
+    scheduler.close()
+    assert second.closed_by == "quotahost-task-second"
+
+
+def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
+    shim = Shim()
+    with Logs(shim):
+        for line in range(LINES_PER_WINDOW + 5):
+            logging.getLogger("chatty").info("line %d", line)
+        logging.getLogger("quiet").warning("seen")
+    assert shim.lines == [
+        *(f"line {line}" for line in range(LINES_PER_WINDOW)), "seen", "detached quotahost-log",
+    ]  # fmt: skip
+
+
+def test_a_scrape_is_answered_with_the_numbers_that_were_read_last() -> None:
+    shim = Shim()
+    exporter = Exporter("127.0.0.1", 0, lambda: [Gauge("Volume", "/d", "Capacity", 7.0)], shim.detach)
+    try:
+        eventually(lambda: exporter._collect.latest)
+        with urlopen(f"http://127.0.0.1:{exporter._server.server_port}/metrics") as page:
+            assert b"} 7.0" in page.read()
+    finally:
+        exporter.close()
+    assert shim.lines == ["detached quotahost-metrics"]
