@@ -44,7 +44,7 @@ limits |= st.builds(Limit, st.just(LimitType.MIN_FREE_PERCENTAGE), st.integers(0
 volumes = st.builds(Volume, names, names, longs, longs, st.none() | limits, st.none() | limits)
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 fillings = st.builds(Filling, volumes, numbers, numbers)
-times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
+times = st.datetimes(datetime(1001, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
 
 
 def some(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
