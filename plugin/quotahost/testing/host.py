@@ -140,7 +140,7 @@ class FakeHost(Generic[PluginT]):
         if settings.plugin.get(self._name, {}) == self.context.settings.plugin.get(self._name, {}):
             self.context.settings = settings
         elif callable(reconfigure):
-            section = discovery.own_settings(self._role, self._name, settings, self._entry)
+            section = discovery.plugin_settings(self._role, self._name, settings, self._entry)
             self.context.settings, self.context.section = settings, section
             self.call("reconfigure()", lambda: reconfigure(section))
         else:
@@ -183,8 +183,9 @@ class FakeHost(Generic[PluginT]):
         return Settings.from_properties(given)
 
     def _build(self, settings: Settings) -> LoadedPlugin[PluginT]:
-        plugin, around = (self._role, self._name, self._entry), (self.broker, self.broker, self._announce)
-        made = partial(discovery.construct, *plugin, settings, self._node, *around, self._disks.started)
+        plugin, around = (self._role, self._name), (self.broker, self.broker, self._announce)
+        build = partial(discovery.build, entry=self._entry)
+        made = partial(build, *plugin, settings, self._node, *around, self._disks.started)
         return self._host_thread.call(
             "building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED
         )

@@ -237,7 +237,7 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
         ("class plugin:\n    quota = 5\n    def __init__(self, context): pass", "plugin has no method quota"),
         (
             "class plugin:\n    Section = dict",
-            "its attribute Settings is <class 'dict'>; make it a subclass",
+            "its attribute Section is <class 'dict'>; make it a subclass",
         ),
     ],
 )

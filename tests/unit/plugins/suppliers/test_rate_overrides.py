@@ -39,9 +39,8 @@ def settings(given: dict[str, str], supplier: str) -> Settings:
 
 
 def built(given: dict[str, str], supplier: str) -> Any:
-    return discovery.construct(
-        Role.SUPPLIER, supplier, ENTRIES[supplier], settings(given, supplier), 1, NODE, NODE
-    ).plugin
+    broker = settings(given, supplier)
+    return discovery.build(Role.SUPPLIER, supplier, broker, 1, NODE, NODE, entry=ENTRIES[supplier]).plugin
 
 
 def of(supplier: Any, client_id: str, user: str = "ANONYMOUS") -> dict[QuotaType, Quota]:
