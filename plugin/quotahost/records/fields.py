@@ -14,7 +14,7 @@ from pydantic import Field, PlainSerializer, PlainValidator
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.volumes import exact
+from quotahost.model.limits import exact
 from quotahost.records.codec import Refused
 from quotahost.records.declaration import As
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.volumes import contradict
+from quotahost.model.limits import contradict
 
 CONSUMED, FREE, PERCENT = LimitType
 SIZES = st.integers(0, 2**63 - 1)
