@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Annotated, Any, Final, NotRequired
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, with_config
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import LimitType, Volume
-from quotahost.records.codec import read, write
+from quotahost.records.codec import Codec
 from quotahost.records.declaration import IS_KEY, RECORD, As, Needed, NullIs, Versioned
 from quotahost.records.fields import (
     LimitJson,
@@ -215,23 +215,5 @@ class ClusterRecord(Versioned):
         return tuple(dict.fromkeys(filling.volume for filling in listed))
 
 
-_ADAPTER: Final = TypeAdapter(ClusterRecord)
-
-
-def encode(record: ClusterRecord) -> bytes:
-    """The record's value; its key is the cluster's id in UTF-8.
-
-    Raises:
-        Refused: no reader would take it: a list is too long, a number out of range, a name no valid Unicode.
-    """
-    return write(_ADAPTER, record.cluster, record, MAX_BYTES)
-
-
-def decode(key: bytes | None, value: bytes) -> ClusterRecord:
-    """The record of a cluster.
-
-    Raises:
-        Refused: the bytes are none: size, json, version, schema, key or limit. Nothing else is raised, whatever the
-            bytes.
-    """
-    return read(_ADAPTER, key, value, MAX_BYTES)
+_CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: record.cluster)
+encode, decode = _CODEC.encode, _CODEC.decode
