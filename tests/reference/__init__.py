@@ -1,1 +1,1 @@
-"""Plain models of what the product does in other ways, to which tests compare it."""
+"""Plain models of parts of the product that are written in SQL or Java; tests compare the two."""

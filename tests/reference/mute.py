@@ -1,4 +1,6 @@
-"""How far a limit may fall in one step, so that no client is muted for longer than is wanted.
+"""How far a limit may fall in one step, so that no client is muted for longer than ``max.mute``.
+
+Ramp.java and the share book limit their steps so.
 
 A muted client stays muted, even if the limit rises again: so it must not happen in the first place.
 """

@@ -1,6 +1,7 @@
-"""The same aggregate in plain Python, small enough to be seen right: what ``aggregate`` must equal.
+"""The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
 
-Nothing but tests uses it. It reads records with :mod:`quotahost.records.codec`, as brokers do.
+Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. It reads records with
+:mod:`quotahost.records.codec`, as brokers do.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Of a broker its newest snapshot, and what its fill rates look back to."""
+    """The newest snapshot of a broker, and the one that its fill rates look back to."""
 
     newest: Sample
     past: Sample | None
@@ -55,7 +56,7 @@ Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it counts."""
+    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken."""
     if record.key is None:
         return "key"
     if record.value is None:
@@ -68,7 +69,7 @@ def refusal(record: Record) -> str | None:
 
 
 def state(records: Iterable[Record], window: timedelta) -> Brokers:
-    """By topic and broker what is known; those that a tombstone removed are left out."""
+    """The known snapshots by topic and broker, without the brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
@@ -78,7 +79,7 @@ def state(records: Iterable[Record], window: timedelta) -> Brokers:
 
 
 def _known(samples: Sequence[Sample], window: timedelta) -> Known:
-    """What came before a tombstone is no past: who comes back begins anew."""
+    """A snapshot from before a tombstone is no past: a broker that comes back begins anew."""
     gone = max((each.seen for each in samples if each.snapshot is None), default=None)
     past = min(_firsts(samples, window), key=lambda each: each.seen, default=None)
     alive = past is not None and (gone is None or gone < past.seen)
@@ -90,7 +91,7 @@ def _order(sample: Sample) -> tuple[datetime, int]:
 
 
 def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
-    """Of the last even and the last odd period (``window`` long) in which the broker told something, the first."""
+    """The first snapshot of the last even period (``window`` long) that has one, and of the last odd period."""
     periods: dict[int, list[Sample]] = defaultdict(list)
     for each in samples:
         if each.snapshot is not None:
@@ -155,14 +156,14 @@ def _cluster(
     )
 
 
-def _fillings(broker: str, told: Known) -> Iterable[Filling]:
-    newest, past = told.newest, told.past
+def _fillings(broker: str, known: Known) -> Iterable[Filling]:
+    newest, past = known.newest, known.past
     assert newest.snapshot is not None
     before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
     passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
     for volume in newest.snapshot.volumes:
-        known = passed > 0 and volume.name in before
-        rate = (float(volume.consumed) - float(before[volume.name])) / passed if known else None
+        rates_known = passed > 0 and volume.name in before
+        rate = (float(volume.consumed) - float(before[volume.name])) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
         yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard), rate)
 

@@ -1,4 +1,4 @@
-"""What both forms of KIP-599 let pass in the long run, and when the next mutation is admitted."""
+"""Both forms of KIP-599 in the long run: how many mutations pass, and when the next one is admitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit that falls by one step mutes nobody who kept to it for longer than is wanted."""
+"""A limit that falls by one step mutes no client that kept to it for longer than ``max.mute``."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_no_mute_allowed_is_no_step() -> None:
 @pytest.mark.parametrize(
     ("q", "window_s", "mute"), [(0, 11, 30), (1, 0, 30), (1, 11, -1), (float("nan"), 1, 1)]
 )
-def test_what_makes_no_sense_is_refused(q: float, window_s: float, mute: float) -> None:
+def test_arguments_out_of_range_are_refused(q: float, window_s: float, mute: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         bound_after_step(q, window_s, mute)

@@ -15,7 +15,7 @@ from quotahost.model import ClientUsage, LogDir
 
 
 class Broker(Protocol):
-    """What a plugin may ask. Any thread may call; a question to the cluster waits up to ten seconds.
+    """Answers a plugin's questions. Any thread may call; a question to the cluster waits up to ten seconds.
 
     A thread that has called any of these, or any of :class:`Metrics`, calls ``thread_ends`` as its last act. A thread
     of ``Context.start_thread`` does so by itself.
@@ -23,7 +23,6 @@ class Broker(Protocol):
 
     def properties(self) -> Mapping[str, str]:
         """Some of the broker's own properties: node.id, process.roles, log.dirs, quota.window.num and the like."""
-        ...
 
     def client_config(self) -> dict[str, str]:
         """The librdkafka configuration of the plugin's own Kafka client; it contains secrets.
@@ -31,7 +30,6 @@ class Broker(Protocol):
         The client connects as ``kafka.*`` describes it if that is set, else as ``static.kafka.admin.*`` (Strimzi's
         names), else as this broker itself to its inter-broker listener.
         """
-        ...
 
     def registered(self) -> dict[int, bool]:
         """Every registered broker of the cluster by its id, and whether it is fenced (registered, not in service).
@@ -39,7 +37,6 @@ class Broker(Protocol):
         Raises:
             Exception: the cluster doesn't answer (yet).
         """
-        ...
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         """The log directories of these brokers.
@@ -47,11 +44,9 @@ class Broker(Protocol):
         Raises:
             Exception: the cluster doesn't answer (yet).
         """
-        ...
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         """The log directories of this broker that Kafka has marked offline."""
-        ...
 
     def usage(self, most: int) -> list[ClientUsage]:
         """At most so many clients of the last two minutes that have a quota of their own, busiest first.
@@ -62,11 +57,9 @@ class Broker(Protocol):
         Raises:
             Exception: Java fails to read its sensors.
         """
-        ...
 
     def thread_ends(self) -> None:
         """The calling thread ends and will call nothing more."""
-        ...
 
 
 class Metrics(Protocol):
@@ -78,12 +71,9 @@ class Metrics(Protocol):
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show this value from now on."""
-        ...
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         """Add to a counter. Adding 0 shows a counter that has counted nothing yet."""
-        ...
 
     def forget(self, type: str, name: str) -> None:
         """No longer show any number of this type and name."""
-        ...

@@ -7,23 +7,21 @@ the same name see the same properties, so they share one ``Section`` model.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context, Disks, Metrics, Role
-from quotahost.api.context import AnswersChanged, LoadedPlugin, no_disks, nobody_asks
+from quotahost.api import Context, Role
+from quotahost.api.context import LoadedPlugin
 from quotahost.discovery.entry_points import PluginError, failing, load, settings_model
 from quotahost.settings.broker import Settings
 from quotahost.settings.plugin_section import read_section
 from quotahost.settings.reader import configured_names
 from quotahost.settings.secrets import is_secret, secret_values
 
-__all__ = ["PluginError", "build", "configured", "load", "models", "plugin_settings"]
+__all__ = ["PluginError", "configured", "construct", "load", "models", "plugin_settings"]
 
 
 def configured(settings: Settings) -> list[tuple[Role, str]]:
@@ -62,37 +60,20 @@ def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
 
 
-def build(
-    role: Role,
-    name: str,
-    settings: Settings,
-    node_id: int,
-    broker: Broker,
-    metrics: Metrics,
-    answers_changed: AnswersChanged = nobody_asks,
-    open_disks: Callable[[], Disks] = no_disks,
-    section: Any = None,
-    entry: Any = None,
-) -> LoadedPlugin:
-    """Load the plugin, validate its own properties, build it and check that it can take the role.
+def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
+    """Build the plugin with its context, and check that it can take the role.
 
-    ``section`` is what :func:`plugin_settings` returned, and ``entry`` the class or function, where the caller has
-    them already. The other arguments are those of the plugin's :class:`Context`.
+    Args:
+        role: the role that the plugin takes.
+        entry: the class or function of its entry point, which :func:`load` returned.
+        context: what the plugin is given; its section is what :func:`plugin_settings` returned.
 
     Raises:
-        PluginError: the plugin can't be loaded or built, or lacks a method of its role.
-        SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
+        PluginError: the plugin can't be built, or lacks a method of its role.
     """
-    entry = load(role, name) if entry is None else entry
-    own = plugin_settings(role, name, settings, entry) if section is None else section
-    log = logging.getLogger(f"quotahost.plugin.{name}")
-    context: Context[Any] = Context(
-        name, own, settings, node_id, log, answers_changed,
-        open_disks=open_disks, broker=broker, metrics=metrics,
-    )  # fmt: skip
-    with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
+    with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)
-    with failing(role, name, "is not fit for its role"):
+    with failing(role, context.name, "is not fit for its role"):
         _check(role, plugin)
     return LoadedPlugin(role, plugin, context)
 

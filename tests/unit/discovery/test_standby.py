@@ -13,7 +13,8 @@ from quotahost.api import Context, Metrics, Role
 from quotahost.api.context import no_disks
 from quotahost.discovery.build import configured
 from quotahost.discovery.entry_points import PluginError
-from quotahost.host.plugins import Builder, PluginSet
+from quotahost.host.builder import Builder
+from quotahost.host.plugins import PluginSet
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
@@ -64,7 +65,7 @@ def start(**more: str) -> PluginSet:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks)
-    return builder.build(chosen, builder.validate(chosen))
+    return builder.build(chosen, builder.validate(chosen), PluginSet(()))
 
 
 def test_only_cluster_volumes_has_a_standby_by_default_and_it_is_snapshots() -> None:
@@ -103,7 +104,7 @@ def test_its_own_properties_are_those_of_a_configured_plugin_and_it_is_named_onc
 
 def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
     made = start()
-    assert [context.name for context in built] == ["first"]
+    assert [context.log.name for context in built] == ["quotahost.plugin.first"]
     source = made.factor_source()
     assert source is not None
     assert source[0] == "first"
@@ -144,6 +145,7 @@ def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_metrics_t
         metrics,
         first.settings,
     )
+    assert other.open_disks is first.open_disks is no_disks, "one monitor serves both"
 
 
 def test_without_a_host_there_is_none_to_be_built() -> None:

@@ -86,6 +86,7 @@ class _Translator:
                     self._texts[theirs.name] = theirs.read(self._given[theirs.name].strip())
                 except ValueError as error:
                     self._problem(theirs, str(error))
+        # In this order: which defaults apply depends on the factor source, and that on the limit.
         self._note_shared()
         limit = self._limit()
         has_source = self._factor_source(limit)
@@ -113,6 +114,7 @@ class _Translator:
             excluded = f"{PREFIX}{limits[0].name}, as in Strimzi's plugin"
             self._problem(limits[1], f"excludes {excluded}; keep one of them")
         elif limits:
+            # Ours has three hard limits; whichever of the other two is set, only one of both can be meant.
             hard = {_HARD, AVAILABLE_BYTES.ours, AVAILABLE_RATIO.ours} - {limits[0].ours}
             others = [name for name in sorted(hard) if self._given.get(name, "none").strip() != "none"]
             for name in others:
@@ -124,7 +126,7 @@ class _Translator:
     def _factor_source(self, limit: StrimziProperty | None) -> bool:
         """Make the factor source Strimzi's where the file names none; whether there is one."""
         own = self._given.get(_SOURCE)
-        if self._texts.get(CHECK_INTERVAL.name) == "":
+        if self._texts.get(CHECK_INTERVAL.name) == "":  # an interval of 0 or less: off
             if own is not None and own.strip():
                 other = f"{PREFIX}{_SOURCE}={printable(own)}"
                 self._problem(CHECK_INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
