@@ -1,7 +1,7 @@
 """The base of every error that quotahost raises for a person to read.
 
-The command line catches it once and prints its message without a traceback; the host logs it as it is. Knows nothing
-else of quotahost.
+Private. The command line catches it once and prints its message without a traceback; the host logs the message. This
+module imports nothing else of quotahost.
 """
 
 from __future__ import annotations

@@ -173,10 +173,10 @@ class FakeShim:
 
     def detach(self) -> None: ...
 
-    # ---- what it shows ----
+    # ---- what tests read ----
 
     def rate(self, principal: str, client_id: str, quota_type: int = 0) -> float | None:
-        """The rate published for a client; None if unlimited."""
+        """The rate that the host published for a client; None if unlimited."""
         rate = self.table[Client(principal, client_id)][quota_type][1]
         return None if math.isnan(rate) else rate
 

@@ -24,6 +24,7 @@ from quotahost.records.codec import Refused
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage, Used
 from tests.reference import max_min as plain
+from tests.unit.records import test_times as times
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)
@@ -188,7 +189,15 @@ def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkS
             wire_usage.decode(key, value or b"")
 
 
-def test_usage_from_the_future_is_refused_as_it_would_stay_the_newest(spark: SparkSession) -> None:
+def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
+    texts = [*times.TAKEN, *times.REFUSED]
+    records = [(b"1", json.dumps(GOOD | {"usageAt": text}).encode()) for text in texts]
+    rows = pipeline.parse(raw(spark, records)).orderBy("offset").collect()
+    taken = {text: row.ts.replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row.error}
+    assert taken == times.TAKEN
+
+
+def test_usage_from_the_future_is_refused_or_it_would_count_until_then(spark: SparkSession) -> None:
     record = (b"1", json.dumps(GOOD).encode())
     for late, error in ((61, "schema: usageAt is in the future"), (59, None)):
         (row,) = pipeline.parse(raw(spark, [record], NOW - timedelta(seconds=late))).collect()

@@ -113,9 +113,7 @@ class Context(Generic[SectionT_co]):
         def body() -> None:
             try:
                 run()
-            except (
-                BaseException
-            ):  # SystemExit of a library is a failure like any other, and belongs in the log
+            except BaseException:  # a library's SystemExit is a failure like any other
                 self.log.exception("thread %s of plugin %s ended", name, self.name)
             finally:
                 self.broker.thread_ends()

@@ -7,14 +7,15 @@ and the pipeline name clients by :class:`ClientKey`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
+from operator import itemgetter
+from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar, get_type_hints
 
 from pydantic import Field, PlainValidator
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import QuotaType
 from quotahost.records.codec import Refused
-from quotahost.records.declaration import NullIs
+from quotahost.records.declaration import As, NullIs
 from quotahost.records.fields import Name
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -74,29 +75,43 @@ Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class KeyJson(TypedDict):
-    """A ClientKey; ``user`` is the principal."""
+    """A ClientKey, in its order; ``user`` is the principal."""
 
     user: Annotated[str, Field(max_length=MAX_NAMES)]
     clientId: Annotated[str, Field(max_length=MAX_NAMES)]
     quotaType: Annotated[QuotaType, PlainValidator(_quota_type)]
 
 
-def key_of(fields: KeyJson) -> ClientKey:
-    """The value of its JSON."""
-    return ClientKey(fields["user"], fields["clientId"], fields["quotaType"])
+_KEY: Final = tuple(KeyJson.__annotations__)
 
 
-def key_json(key: ClientKey) -> dict[str, Any]:
-    """The JSON of a key."""
-    return {"user": key.principal, "clientId": key.client_id, "quotaType": key.quota_type.value}
+def clients_of(entry: type[Any]) -> As:
+    """Annotates the list of a record's clients.
 
-
-def one_record(entries: Iterable[_Entry]) -> tuple[_Entry, ...]:
-    """The entries of one record.
-
-    Raises:
-        Refused: size or schema: they don't fit a record, or a client is listed twice.
+    Args:
+        entry: a dataclass of a ``key`` and numbers. In JSON its fields stand beside those of the key.
     """
+    numbers = get_type_hints(entry, include_extras=True)
+    del numbers["key"]
+    typed_dict: Any = TypedDict
+    form = typed_dict(f"{entry.__name__}Json", get_type_hints(KeyJson, include_extras=True) | numbers)
+
+    key_of, numbers_of = itemgetter(*_KEY), itemgetter(*numbers)
+
+    def read(listed: list[dict[str, Any]], _: object) -> tuple[Any, ...]:
+        return _of_one_record(entry(ClientKey(*key_of(each)), *numbers_of(each)) for each in listed)
+
+    def write(entries: tuple[Any, ...]) -> list[dict[str, Any]]:
+        return [
+            dict(zip(_KEY, each.key, strict=True)) | {name: getattr(each, name) for name in numbers}
+            for each in fitting(entries)
+        ]
+
+    listed_form = Annotated[list[form], Field(max_length=MAX_CLIENTS)]  # type: ignore[valid-type]  # made above
+    return As(listed_form, read, write)
+
+
+def _of_one_record(entries: Iterable[_Entry]) -> tuple[_Entry, ...]:
     found = tuple(entries)
     keys = [entry.key for entry in found]
     if len(keys) > MAX_CLIENTS or sum(key.octets for key in keys) > MAX_NAMES:

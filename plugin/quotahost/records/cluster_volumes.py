@@ -7,47 +7,30 @@ The pipeline publishes it to the compacted topic ``cluster.volumes.topic`` under
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated, Any, Final, NotRequired
+from typing import Annotated, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, with_config
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from pydantic import Field, with_config
 
 from quotahost.model import LimitType, Volume
-from quotahost.records.codec import read, write
-from quotahost.records.declaration import IS_KEY, RECORD, As, Needed, NullIs, Versioned
-from quotahost.records.fields import (
-    LimitJson,
-    Long,
-    Name,
-    SizesJson,
-    Time,
-    in_utc,
-    limit,
-    limit_json,
-    sizes_json,
-)
+from quotahost.records.codec import Codec
+from quotahost.records.declaration import IS_KEY, RECORD, Needed, NullIs, Versioned
+from quotahost.records.fields import Long, Name, Time, in_utc
+from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, WORST, Filling, Worst
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_LISTED",
+    "MAX_WORST",
+    "ClusterRecord",
+    "Filling",
+    "OfflineDir",
+    "decode",
+    "encode",
+]
 
 MAX_BYTES: Final = 1024 * 1024
-MAX_LISTED: Final = 64  # brokers, log directories, volumes that are the fullest of their kind
-MAX_WORST: Final = 16  # volumes by limit type
-
-
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """A volume and how it fills; None where that is unknown.
-
-    Attributes:
-        volume: the volume with the limits published for it.
-        fill_rate: bytes/s by which its consumption grows; below 0 it empties.
-        seconds_to_full: seconds until it is full at that rate.
-    """
-
-    volume: Volume
-    fill_rate: float | None = None
-    seconds_to_full: float | None = None
 
 
 @with_config(RECORD)
@@ -59,90 +42,10 @@ class OfflineDir:
     log_dir: Name
 
 
-# ---- forms that differ from their values -----------------------------------------------------------
-
-
-def _without_nulls(fields: object) -> object:
-    """Spark writes a limit that isn't there with nulls for its fields."""
-    if not isinstance(fields, dict):
-        return {} if fields is None else fields
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-SparkLimit = Annotated[LimitJson, BeforeValidator(_without_nulls)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class FillingJson(SizesJson):
-    """A Filling, flat."""
-
-    brokerId: Name
-    softLimit: NotRequired[SparkLimit]
-    hardLimit: NotRequired[SparkLimit]
-    bytesPerSecond: NotRequired[Number | None]
-    secondsToFull: NotRequired[Number | None]
-
-
-def _filling(fields: FillingJson) -> Filling:
-    volume = Volume(
-        fields["brokerId"],
-        fields["volumeName"],
-        fields["capacity"],
-        fields["consumed"],
-        limit(fields.get("softLimit", {})),
-        limit(fields.get("hardLimit", {})),
-    )
-    return Filling(volume, fields.get("bytesPerSecond"), fields.get("secondsToFull"))
-
-
-def _fillings(listed: list[FillingJson] | None, _: ValidationInfo) -> tuple[Filling, ...]:
-    return tuple(map(_filling, listed or ()))
-
-
-def _fillings_json(fillings: tuple[Filling, ...]) -> list[FillingJson]:
-    return [
-        {
-            "brokerId": each.volume.broker,
-            **sizes_json(each.volume),
-            "softLimit": limit_json(each.volume.soft),
-            "hardLimit": limit_json(each.volume.hard),
-            "bytesPerSecond": each.fill_rate,
-            "secondsToFull": each.seconds_to_full,
-        }
-        for each in fillings
-    ]
-
-
-WorstList = Annotated[list[FillingJson], Field(max_length=MAX_WORST)] | None
-
-
-@with_config(ConfigDict(strict=True))  # of its own: its names are no camelCase
-class WorstJson(TypedDict):
-    """The volumes nearest to a limit, by its type (``quotahost.model.LimitType``); other types are ignored."""
-
-    ConsumedBytes: NotRequired[WorstList]
-    MinFreeBytes: NotRequired[WorstList]
-    MinFreePercentage: NotRequired[WorstList]
-
-
-Worst = Mapping[LimitType, tuple[Filling, ...]]
-
-
-def _worst(by_type: Mapping[str, Any] | None, info: ValidationInfo) -> Worst:
-    return {kind: _fillings((by_type or {}).get(kind), info) for kind in LimitType}
-
-
-def _worst_json(worst: Worst) -> dict[str, Any]:
-    return {kind.value: _fillings_json(worst.get(kind, ())) for kind in LimitType}
-
-
-# ---- the record ------------------------------------------------------------------------------------
-
 # A sum over no broker is null.
 Count = Annotated[Long, NullIs(0)]
 Sum = Annotated[int, Field(ge=0), NullIs(0)]  # of any size: 10,000 brokers may have more than 2**63 bytes
 Ids = Annotated[tuple[Name, ...], Field(max_length=MAX_LISTED), NullIs(())]
-Fullest = Annotated[list[FillingJson], Field(max_length=MAX_LISTED)]
 
 
 @with_config(RECORD)
@@ -193,10 +96,8 @@ class ClusterRecord(Versioned):
     capacity: Sum = 0
     consumed: Sum = 0
     smallest_factor: Annotated[float, Field(ge=0, le=1)] | None = None
-    fullest: Needed[Annotated[tuple[Filling, ...], As(Fullest, _fillings, _fillings_json)]] = ()
-    worst: Annotated[Worst, As(WorstJson | None, _worst, _worst_json)] = field(
-        default_factory=lambda: dict.fromkeys(LimitType, ())
-    )
+    fullest: Needed[Annotated[tuple[Filling, ...], FULLEST]] = ()
+    worst: Annotated[Worst, WORST] = field(default_factory=lambda: dict.fromkeys(LimitType, ()))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "computed_at", in_utc(self.computed_at))
@@ -215,23 +116,5 @@ class ClusterRecord(Versioned):
         return tuple(dict.fromkeys(filling.volume for filling in listed))
 
 
-_ADAPTER: Final = TypeAdapter(ClusterRecord)
-
-
-def encode(record: ClusterRecord) -> bytes:
-    """The record's value; its key is the cluster's id in UTF-8.
-
-    Raises:
-        Refused: no reader would take it: a list is too long, a number out of range, a name no valid Unicode.
-    """
-    return write(_ADAPTER, record.cluster, record, MAX_BYTES)
-
-
-def decode(key: bytes | None, value: bytes) -> ClusterRecord:
-    """The record of a cluster.
-
-    Raises:
-        Refused: the bytes are none: size, json, version, schema, key or limit. Nothing else is raised, whatever the
-            bytes.
-    """
-    return read(_ADAPTER, key, value, MAX_BYTES)
+_CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: record.cluster)
+encode, decode = _CODEC.encode, _CODEC.decode

@@ -7,25 +7,13 @@ that broker reads it. The form is ``schemas/shares.json``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import Field, with_config
 
-from quotahost.records.clients import (
-    MAX_BYTES,
-    MAX_CLIENTS,
-    ClientKey,
-    ClusterId,
-    KeyJson,
-    Quota,
-    Rate,
-    fitting,
-    key_json,
-    key_of,
-    one_record,
-)
-from quotahost.records.codec import read, write
-from quotahost.records.declaration import IS_KEY, RECORD, As, Versioned
+from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
+from quotahost.records.codec import Codec
+from quotahost.records.declaration import IS_KEY, RECORD, Versioned
 from quotahost.records.fields import Long, Millis, Name
 
 
@@ -40,26 +28,8 @@ class Share:
     """
 
     key: ClientKey
-    share: float
-    quota: float
-
-
-class ShareJson(KeyJson):
-    """A Share, flat."""
-
     share: Rate
     quota: Quota
-
-
-def _clients(listed: list[ShareJson], _: object) -> tuple[Share, ...]:
-    return one_record(Share(key_of(c), c["share"], c["quota"]) for c in listed)
-
-
-def _clients_json(clients: tuple[Share, ...]) -> list[dict[str, Any]]:
-    return [key_json(each.key) | {"share": each.share, "quota": each.quota} for each in fitting(clients)]
-
-
-_Listed = Annotated[list[ShareJson], Field(max_length=MAX_CLIENTS)]
 
 
 @with_config(RECORD)
@@ -80,26 +50,9 @@ class Shares(Versioned):
     run: Long
     sequence: Long
     computed_at: Millis
-    clients: Annotated[tuple[Share, ...], As(_Listed, _clients, _clients_json)]
+    clients: Annotated[tuple[Share, ...], clients_of(Share)]
     cluster: ClusterId = ""
 
 
-_ADAPTER: Final = TypeAdapter(Shares)
-
-
-def encode(shares: Shares) -> bytes:
-    """The shares as a record's value, with the first of its clients if not all fit; the key is the broker's id.
-
-    Raises:
-        Refused: no reader would take it: a share is negative, a name no valid Unicode, or a client there twice.
-    """
-    return write(_ADAPTER, shares.broker, shares, MAX_BYTES)
-
-
-def decode(key: bytes | None, value: bytes) -> Shares:
-    """The shares in a record of the topic.
-
-    Raises:
-        Refused: the bytes are none: size, json, version, schema or key. Nothing else is raised, whatever the bytes.
-    """
-    return read(_ADAPTER, key, value, MAX_BYTES)
+_CODEC: Final = Codec(Shares, MAX_BYTES, lambda record: record.broker)
+encode, decode = _CODEC.encode, _CODEC.decode

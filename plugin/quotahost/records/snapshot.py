@@ -14,10 +14,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, NotRequired
 
-from pydantic import Field, TypeAdapter, ValidationInfo, with_config
+from pydantic import Field, ValidationInfo, with_config
 
 from quotahost.model import Volume
-from quotahost.records.codec import Refused, read, write
+from quotahost.records.codec import Codec, Refused
 from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, Record
 from quotahost.records.fields import (
     LimitJson,
@@ -107,31 +107,16 @@ class Snapshot(Record):
         return replace(volume, soft=volume.soft or self.soft, hard=volume.hard or self.hard)
 
 
-_ADAPTER: Final = TypeAdapter(Snapshot)
+_CODEC: Final = Codec(Snapshot, MAX_BYTES, lambda snapshot: snapshot.broker)
+decode = _CODEC.decode
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """The snapshot as a record's value; the record's key is the broker's id in UTF-8.
-
-    Raises:
-        Refused: no reader would take it: the record is too large, a size is beyond 2**63-1, two volumes
-            have one name, or a name is too long or no valid Unicode.
-    """
-    volumes = [_volume_json(volume, snapshot) for volume in snapshot.volumes]
-    return write(_ADAPTER, snapshot.broker, snapshot, MAX_BYTES, volumes=volumes)
+    """As :meth:`quotahost.records.codec.Codec.encode`; a limit that a volume has from its broker isn't repeated."""
+    return _CODEC.encode(snapshot, volumes=[_volume_json(volume, snapshot) for volume in snapshot.volumes])
 
 
 def _volume_json(volume: Volume, snapshot: Snapshot) -> dict[str, Any]:
     limits = {"hardLimit": (volume.hard, snapshot.hard), "softLimit": (volume.soft, snapshot.soft)}
     own = {name: limit_json(own) for name, (own, brokers) in limits.items() if own != brokers}
     return {**sizes_json(volume), **own}
-
-
-def decode(key: bytes | None, value: bytes) -> Snapshot:
-    """The snapshot in a record of the topic.
-
-    Raises:
-        Refused: the record is none: size, json, version, schema, key, volumes (too many, or one twice) or limit.
-            Nothing else is raised, whatever the bytes.
-    """
-    return read(_ADAPTER, key, value, MAX_BYTES)

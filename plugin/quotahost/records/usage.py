@@ -7,25 +7,13 @@ pipeline reads it (in SQL, ``pipeline/shares.py``) and divides the quotas by it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import Field, with_config
 
-from quotahost.records.clients import (
-    MAX_BYTES,
-    MAX_CLIENTS,
-    ClientKey,
-    ClusterId,
-    KeyJson,
-    Quota,
-    Rate,
-    fitting,
-    key_json,
-    key_of,
-    one_record,
-)
-from quotahost.records.codec import read, write
-from quotahost.records.declaration import IS_KEY, RECORD, As, Versioned
+from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
+from quotahost.records.codec import Codec
+from quotahost.records.declaration import IS_KEY, RECORD, Versioned
 from quotahost.records.fields import Millis, Name
 
 
@@ -41,31 +29,9 @@ class Used:
     """
 
     key: ClientKey
-    rate: float
-    demand: float | None
-    quota: float
-
-
-class UsedJson(KeyJson):
-    """A Used, flat."""
-
     rate: Rate
     demand: Rate | None
     quota: Quota
-
-
-def _clients(listed: list[UsedJson], _: object) -> tuple[Used, ...]:
-    return one_record(Used(key_of(c), c["rate"], c["demand"], c["quota"]) for c in listed)
-
-
-def _clients_json(clients: tuple[Used, ...]) -> list[dict[str, Any]]:
-    return [
-        key_json(each.key) | {"rate": each.rate, "demand": each.demand, "quota": each.quota}
-        for each in fitting(clients)
-    ]
-
-
-_Listed = Annotated[list[UsedJson], Field(max_length=MAX_CLIENTS)]
 
 
 @with_config(RECORD)
@@ -82,26 +48,9 @@ class Usage(Versioned):
 
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
     captured_at: Annotated[Millis, Field(alias="usageAt")]
-    clients: Annotated[tuple[Used, ...], As(_Listed, _clients, _clients_json)]
+    clients: Annotated[tuple[Used, ...], clients_of(Used)]
     cluster: ClusterId = ""
 
 
-_ADAPTER: Final = TypeAdapter(Usage)
-
-
-def encode(usage: Usage) -> bytes:
-    """The usage as a record's value, with the first of its clients if not all fit; the key is the broker's id.
-
-    Raises:
-        Refused: no reader would take it: a rate is negative, a name no valid Unicode, or a client there twice.
-    """
-    return write(_ADAPTER, usage.broker, usage, MAX_BYTES)
-
-
-def decode(key: bytes | None, value: bytes) -> Usage:
-    """The usage in a record of the topic.
-
-    Raises:
-        Refused: the bytes are none: size, json, version, schema or key. Nothing else is raised, whatever the bytes.
-    """
-    return read(_ADAPTER, key, value, MAX_BYTES)
+_CODEC: Final = Codec(Usage, MAX_BYTES, lambda record: record.broker)
+encode, decode = _CODEC.encode, _CODEC.decode

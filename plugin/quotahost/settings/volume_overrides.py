@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from quotahost.model import Limit, LimitType
-from quotahost.model.volumes import contradict
+from quotahost.model.limits import contradict
 from quotahost.settings.types import split
 from quotahost.text import nearest
 from quotahost.units.parse import parse_share, parse_size

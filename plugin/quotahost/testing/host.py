@@ -142,7 +142,7 @@ class FakeHost(Generic[PluginT]):
         if settings.plugin.get(self._name, {}) == self.context.settings.plugin.get(self._name, {}):
             self.context.settings = settings
         elif callable(reconfigure):
-            section = discovery.own_settings(self._role, self._name, settings, self._entry)
+            section = discovery.plugin_settings(self._role, self._name, settings, self._entry)
             self.context.settings, self.context.section = settings, section
             self.call("reconfigure()", lambda: reconfigure(section))
         else:
@@ -201,7 +201,7 @@ class FakeHost(Generic[PluginT]):
         self._task_thread.end()
 
     def _construct(self, settings: Settings) -> LoadedPlugin[PluginT]:
-        own = discovery.own_settings(self._role, self._name, settings, self._entry)
+        own = discovery.plugin_settings(self._role, self._name, settings, self._entry)
         context = Context(
             self._name, own, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
             self._announce, open_disks=self._disks.started, broker=self.broker, metrics=self.broker,

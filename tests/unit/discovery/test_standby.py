@@ -1,4 +1,4 @@
-"""``factor.source.second`` from the properties to the plugin: when it is looked for, checked, built and not built."""
+"""The standby factor source, from ``factor.source.second`` to the plugin: when it is found, checked and built."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def start(**more: str) -> PluginSet:
     return builder.build(chosen, builder.validate(chosen), PluginSet(()))
 
 
-def test_only_cluster_volumes_has_a_second_source_by_default_and_it_is_snapshots() -> None:
+def test_only_cluster_volumes_has_a_standby_by_default_and_it_is_snapshots() -> None:
     assert settings({"factor.source": "cluster-volumes"}).factor_source_second == "snapshots"
     assert settings({"factor.source": "snapshots"}).factor_source_second is None
     assert settings({}).factor_source_second is None
@@ -84,7 +84,7 @@ def test_there_may_be_none(text: str) -> None:
     ("text", "words"),
     [("cluster-volumes", "can't stand in for itself"), ("a,b", "is not one entry point name")],
 )
-def test_what_can_not_be_a_second_source_is_refused(text: str, words: str) -> None:
+def test_what_can_not_be_a_standby_is_refused(text: str, words: str) -> None:
     with pytest.raises(SettingsError, match=f"factor.source.second.*{words}"):
         settings({"factor.source": "cluster-volumes", "factor.source.second": text})
 

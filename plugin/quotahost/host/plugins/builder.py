@@ -94,5 +94,5 @@ def _section(role: Role, name: str, settings: Settings) -> Any:
     except PluginError as error:
         if role is not Role.FACTOR_SOURCE or name == settings.factor_source:
             raise
-        named = f"{PREFIX}factor.source.second names it: {str(error).partition(': ')[2]}"
+        named = f"{PREFIX}factor.source.second names it: {error.failed}"
         raise PluginError(role, name, named) from error

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.codec import REASONS
-from quotahost.records.fields import MAX_NAME
+from quotahost.records.fields import DATE_TIME, MAX_NAME
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
 #: A limit as in the record; without a limit both fields are null.
@@ -31,9 +31,6 @@ SNAPSHOT: Final = (
 #: The reasons for which a record is refused: a broker's, and ``time``: its snapshotAt is more than an hour after the
 #: time at which Kafka wrote it. Kafka refuses a record's timestamp likewise (``message.timestamp.after.max.ms``).
 REFUSALS: Final = (*REASONS, "time")
-_DATE_TIME: Final = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})$"
-)
 
 
 def parse(raw: DataFrame) -> DataFrame:
@@ -56,7 +53,7 @@ def _parse_sql() -> str:
     of_volume = {f"{side}_of_volume": _bad_limit(f"v.{side}Limit") for side in ("soft", "hard")}
     fields = {f"bad_{name}": text for name, text in (bad | of_volume).items()}
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME}
-    return sql("parse", schema=SNAPSHOT, date_time=_DATE_TIME, **fields, **limits)
+    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, **fields, **limits)
 
 
 def _bad_limit(limit: str) -> str:

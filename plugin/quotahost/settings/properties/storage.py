@@ -12,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, model_validator
 
 from quotahost.model import Limit
-from quotahost.model.volumes import contradict
+from quotahost.model.limits import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.volume_overrides import LEVELS, Override, limit_of, parse_overrides
 from quotahost.units import Share, Size

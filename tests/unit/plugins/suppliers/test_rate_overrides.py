@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quotahost.api import Role
-from quotahost.discovery.build import own_settings
+from quotahost.discovery.build import plugin_settings
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from quotahost.plugins.suppliers.controller_mutation import ControllerMutation
 from quotahost.plugins.suppliers.overrides import Overrides
@@ -41,7 +41,7 @@ def built(given: dict[str, str], supplier: str) -> Any:
     entry = ENTRIES[supplier]
     made = context(name=supplier)
     made.settings = settings(given, supplier)
-    made.section = own_settings(Role.SUPPLIER, supplier, made.settings, entry)
+    made.section = plugin_settings(Role.SUPPLIER, supplier, made.settings, entry)
     return entry(made)
 
 
