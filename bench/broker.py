@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.callback import JAR
-from harness.clients.crowd import introduce
+from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
@@ -73,6 +73,6 @@ def flood(count: int) -> str:
         settings = {"clients.max": "10000", "static.produce": "1M"}
         with _node(Path(folder), True, **settings) as node:
             for step in range(10):
-                introduce(node, (f"flood-{step}-{n}" for n in range(count // 10)))
+                introduce_clients(node, (f"flood-{step}-{n}" for n in range(count // 10)))
                 lines.append(f"| {(step + 1) * count // 10:,} | {node.rss() / 1e6:.0f} |")
     return "\n".join(lines)

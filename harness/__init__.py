@@ -30,8 +30,8 @@ The package knows nothing of quotahost. It needs a JDK (17+), Maven (for the fir
 """
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.crowd import introduce
 from harness.clients.load import KAFKA_WINDOW, QUICK_QUOTAS, QUICK_WINDOW, Load, Throttled, settled_rate
+from harness.clients.many_clients import introduce_clients
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import HelperError
@@ -79,7 +79,7 @@ __all__ = [
     "enforced_quotas",
     "eventually",
     "fill_topic",
-    "introduce",
+    "introduce_clients",
     "kafka_configs",
     "maven_jar",
     "own_file_system",

@@ -14,7 +14,7 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
-from bench.callback import JAR, strimzi
+from bench.callback import JAR, strimzi_jars
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.cluster import Cluster
@@ -25,28 +25,28 @@ PREFIX: Final = "client.quota.callback."
 USERS: Final = {"app": "a", "filler": "f"}  # the filler is excluded, so that it can fill any disk
 PAUSE: Final = 2
 CHECK_INTERVAL: Final = 2  # seconds; Strimzi's default is 60, and 1 turns the check off
-SPACE_COMES_BACK_SOON: Final = {
+QUICK_DELETION: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "1000",
 }
 
 
-class Whose(StrEnum):
+class Contender(StrEnum):
     """Which plugin, as the tables name it."""
 
-    FENCED = "quotahost, fence"
-    UNFENCED = "quotahost, no fence"
-    THEIRS = "Strimzi's plugin"
+    WITH_FENCE = "quotahost, fence"
+    WITHOUT_FENCE = "quotahost, no fence"
+    STRIMZI = "Strimzi's plugin"
 
 
-def free(directory: Path) -> int:
+def free_bytes(directory: Path) -> int:
     """Bytes that Kafka could still write on the file store of a directory."""
     store = os.statvfs(directory)
     return store.f_bavail * store.f_frsize
 
 
-def _theirs(min_free: int) -> dict[str, str]:
+def _strimzi_properties(min_free: int) -> dict[str, str]:
     return {
         "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
         "static.storage.check-interval": str(CHECK_INTERVAL),
@@ -54,7 +54,7 @@ def _theirs(min_free: int) -> dict[str, str]:
     }
 
 
-def _ours(min_free: int | None, soft_free: int | None) -> dict[str, str]:
+def _quotahost_properties(min_free: int | None, soft_free: int | None) -> dict[str, str]:
     limits = {"hard": min_free, "soft": soft_free}
     return {
         "class": "org.quotahost.PythonQuotaCallback",
@@ -64,20 +64,20 @@ def _ours(min_free: int | None, soft_free: int | None) -> dict[str, str]:
     }
 
 
-def _equip(node: KafkaNode, whose: Whose, settings: dict[str, str]) -> None:
+def _set_properties(node: KafkaNode, contender: Contender, settings: dict[str, str]) -> None:
     """The plugin's properties on a node."""
     settings = {"static.excluded.principal.name.list": "User:filler", **settings}
-    node.properties = SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in settings.items()}
-    if whose is Whose.THEIRS:
+    node.properties = QUICK_DELETION | {PREFIX + name: value for name, value in settings.items()}
+    if contender is Contender.STRIMZI:
         node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
-    if whose is Whose.FENCED:
+    if contender is Contender.WITH_FENCE:
         node.properties |= {"authorizer.class.name": "org.quotahost.QuotaFence"}
         node.properties |= {PREFIX + "fence.authorizer": "none"}
 
 
 @contextmanager
 def brokers(
-    whose: Whose, count: int, headroom: int, soft_at: float | None = None, **more: str
+    contender: Contender, count: int, headroom: int, soft_at: float | None = None, **more: str
 ) -> Iterator[Cluster]:
     """Brokers that run and let everyone write, with a hard limit ``headroom`` bytes from what is used now.
 
@@ -85,7 +85,7 @@ def brokers(
     disk by its snapshots alone; of theirs each one looks at all disks and needs the limit.
 
     Args:
-        whose: the plugin.
+        contender: the plugin.
         count: of brokers.
         headroom: bytes.
         soft_at: the soft limit, as a share of the headroom; Strimzi's plugin has none.
@@ -95,9 +95,9 @@ def brokers(
         ValueError: there is less free than that.
     """
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
-        classpath = [JAR, *map(Path, strimzi())]
+        classpath = [JAR, *map(Path, strimzi_jars())]
         cluster = Cluster(Path(folder), count, classpath=classpath, users=USERS, jvm_options=())
-        hard = free(Path(folder)) - headroom
+        hard = free_bytes(Path(folder)) - headroom
         if hard <= 0:
             raise ValueError(
                 f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store"
@@ -106,11 +106,15 @@ def brokers(
         given = {name.replace("_", "."): value for name, value in more.items()}
         for node in cluster.brokers:
             limits = (hard, soft) if node.node_id == 1 else (None, None)
-            plugin = _theirs(hard) if whose is Whose.THEIRS else _ours(*limits)
-            _equip(node, whose, plugin | given)
+            plugin = (
+                _strimzi_properties(hard)
+                if contender is Contender.STRIMZI
+                else _quotahost_properties(*limits)
+            )
+            _set_properties(node, contender, plugin | given)
         with cluster:
             # The controllers start with other limits than the brokers know: none may be left in the fallback.
-            eventually(lambda: not any(stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
+            eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
             try:
                 yield cluster
             finally:
@@ -123,13 +127,13 @@ def min_free(node: KafkaNode) -> int:
     return max(int(node.properties.get(PREFIX + name, "0")) for name in names)
 
 
-def stopped(node: KafkaNode) -> bool:
+def is_stopped(node: KafkaNode) -> bool:
     """Whether a node's plugin says that producers are stopped: PAUSE, or Strimzi's throttle factor 0.
 
     Raises:
         RuntimeError: the node has ended, which would look like the fullest stop of all.
     """
-    alive(node)
+    check_alive(node)
     try:
         if "strimzi" in node.properties[PREFIX + "class"]:
             found = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
@@ -139,7 +143,7 @@ def stopped(node: KafkaNode) -> bool:
         return True
 
 
-def alive(*nodes: KafkaNode) -> None:
+def check_alive(*nodes: KafkaNode) -> None:
     """Raises RuntimeError if one of them has ended: nothing measured since counts."""
     for node in nodes:
         if not node.running:
@@ -148,7 +152,7 @@ def alive(*nodes: KafkaNode) -> None:
             )
 
 
-def until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:
+def wait_until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:
     """The moment (monotonic s) at which a cheap condition came true; None if not within timeout seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
@@ -158,7 +162,7 @@ def until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> 
     return time.monotonic()
 
 
-def delete(node: KafkaNode, *topics: str) -> None:
+def delete_topics(node: KafkaNode, *topics: str) -> None:
     """Deletes topics; their files go some 100 ms later."""
     admin = AdminClient(node.client_config(client_id="bench") | {"log_level": 0})
     for done in admin.delete_topics(list(topics)).values():
@@ -177,7 +181,7 @@ def on_disk(cluster: Cluster, topic: str) -> int:
     return found
 
 
-def busy() -> str:
+def machine_line() -> str:
     """A line about the machine for under a table."""
     load = os.getloadavg()[0]
     return f"Load average {load:.1f} at the end, {os.cpu_count()} cores, files on {tempfile.gettempdir()}."

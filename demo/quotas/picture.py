@@ -17,11 +17,11 @@ from harness.clients.load import KAFKA_WINDOW
 COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
 
 
-def draw(everyone: list[Client], end: float, file: Path) -> None:
+def draw(all_clients: list[Client], end: float, file: Path) -> None:
     """Write a PNG: each client's rate, as the mean of Kafka's 11 s window, and its quota as steps."""
     figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
-    zero = min(client.load.meter.started for client in everyone)
-    for client in everyone:
+    zero = min(client.load.meter.started for client in all_clients)
+    for client in all_clients:
         meter = client.load.meter
         moments = [zero + second for second in range(1, int(end - zero))]
         rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
@@ -40,7 +40,7 @@ def draw(everyone: list[Client], end: float, file: Path) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
-    figure.legend(frameon=False, loc="outside lower center", ncols=len(everyone))
+    figure.legend(frameon=False, loc="outside lower center", ncols=len(all_clients))
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
     pyplot.close(figure)

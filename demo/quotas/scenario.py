@@ -76,7 +76,7 @@ def _raise_bronze(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 3 * MEGA}, user="bronze")
 
 
-def _swap_in_example(node: KafkaNode) -> None:
+def _use_example_plugin(node: KafkaNode) -> None:
     own = {"produce": "2500K", "from": "00:00", "to": "23:59"}
     changes = {PREFIX + f"plugin.off-peak.{name}": value for name, value in own.items()}
     alter_broker_config(node, {**changes, PREFIX + "supplier": "off-peak,client-quotas,static"})
@@ -103,7 +103,7 @@ PHASES: Final = (
     ),
     Phase(
         "the example plugin swapped in, live: off-peak hours double 2.5 MB/s",
-        _swap_in_example,
+        _use_example_plugin,
         {"gold": (5 * MEGA, "off-peak"), "bronze": (5 * MEGA, "off-peak"), "reader": (3 * MEGA, "static")},
     ),
 )
@@ -161,22 +161,22 @@ def _has(node: KafkaNode, client: Client, quota: float) -> bool:
     return limit(node, client) == quota
 
 
-def start(phase: Phase, node: KafkaNode, everyone: list[Client]) -> float:
+def start(phase: Phase, node: KafkaNode, all_clients: list[Client]) -> float:
     """Wait until the phase's change has reached the table; the moment (monotonic) when it had."""
-    for client in everyone:
+    for client in all_clients:
         quota = phase.quotas[client.user][0]
         eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
     now = time.monotonic()
-    for client in everyone:
+    for client in all_clients:
         quota, source = phase.quotas[client.user]
         client.quotas.append((now, quota, source))
     return now
 
 
-def results(phase: Phase, since: float, windows: int, everyone: list[Client]) -> list[Result]:
+def results(phase: Phase, since: float, windows: int, all_clients: list[Client]) -> list[Result]:
     """What each client achieved over whole quota windows, the first one after the change left out."""
     begin, end = since + KAFKA_WINDOW, since + KAFKA_WINDOW * (1 + windows)
     return [
         Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
-        for client in everyone
+        for client in all_clients
     ]

@@ -22,12 +22,12 @@ def mega(rate: float) -> str:
     return f"{rate / 1e6:.2f} MB/s"
 
 
-def live(title: str, left: float, node: KafkaNode, everyone: list[Client]) -> Group:
+def live(title: str, left: float, node: KafkaNode, all_clients: list[Client]) -> Group:
     """What holds and what is achieved right now."""
     table = Table(title=f"{title}  ({max(0, left):.0f} s)", title_justify="left", expand=False)
     for column in ("client", "type", "quota", "given by", "achieved, last 11 s", "", "throttle time"):
         table.add_column(column)
-    for client in everyone:
+    for client in all_clients:
         quota = client.quotas[-1][1]
         since = max(client.load.meter.started, time.monotonic() - KAFKA_WINDOW)
         rate = client.load.meter.rate(since, time.monotonic())
@@ -44,10 +44,10 @@ def live(title: str, left: float, node: KafkaNode, everyone: list[Client]) -> Gr
             bar,
             f"{throttle * 1000:.0f} ms",
         )
-    return Group(table, Text(_own(node), style="dim"))
+    return Group(table, Text(_status_line(node), style="dim"))
 
 
-def _own(node: KafkaNode) -> str:
+def _status_line(node: KafkaNode) -> str:
     beans = Jmx(node).query("quotahost:*")
     of = {name.split("type=")[1]: bean for name, bean in beans.items() if ",name=" not in name}
     table, lease = of["QuotaTable"], of["Lease"]

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from demo.quotas.scenario import JAR, MEGA, PREFIX
-from demo.spark.disk import Disk, FullDisk, LimitsBelow
+from demo.spark.disk import Disk, FilledDisk, LoweredLimits
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
@@ -23,7 +23,7 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 
-FIRST, SECOND = "cluster-volumes", "snapshots"
+RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 _BEANS: Final = ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord")
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 VALIDITY: Final = "10s"
@@ -31,8 +31,8 @@ QUOTA: Final = 1 * MEGA  # bytes/s of each producer
 SETTINGS: Final = {
     "class": "org.quotahost.PythonQuotaCallback",
     "python.executable": sys.executable,
-    "factor.source": FIRST,
-    "factor.source.second": SECOND,
+    "factor.source": RECORD_SOURCE,
+    "factor.source.second": SNAPSHOT_SOURCE,
     "validity": VALIDITY,
     "snapshots.period": "1s",
     "fence.authorizer": "none",
@@ -44,11 +44,14 @@ SETTINGS: Final = {
     "static.storage.hard": str(10**15),
 }
 PIPELINE: Final = {"tick": "1s", "interval": "500ms", "validity": VALIDITY}
-OTHERS: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
+BROKER_PROPERTIES: Final = {
+    "authorizer.class.name": "org.quotahost.QuotaFence",
+    "log.segment.delete.delay.ms": "200",
+}
 
 
 @dataclass(frozen=True)
-class Seen:
+class BrokerSample:
     """One broker: its state, factor, the source that answers, the age of the record in seconds (None: there is
     none), how often the state has changed, and the bytes/s of the producer that writes to it."""
 
@@ -61,23 +64,23 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Look:
+class Sample:
     """All brokers by id, at one time in seconds since the start."""
 
     at: float
-    brokers: dict[int, Seen]
+    brokers: dict[int, BrokerSample]
 
     def all_are(self, state: str) -> bool:
         """Whether every broker is in that state."""
-        return all(seen.state == state for seen in self.brokers.values())
+        return all(broker_sample.state == state for broker_sample in self.brokers.values())
 
-    def all_ask(self, source: str) -> bool:
+    def all_use(self, source: str) -> bool:
         """Whether that factor source answers on every broker."""
-        return all(seen.source == source for seen in self.brokers.values())
+        return all(broker_sample.source == source for broker_sample in self.brokers.values())
 
 
 @dataclass
-class Scene:
+class Setup:
     """All that is on the stage: brokers, one producer for each, the pipeline, the disk of broker 3."""
 
     cluster: Cluster
@@ -86,21 +89,24 @@ class Scene:
     disk: Disk
     began: float
 
-    def look(self) -> Look:
+    def sample(self) -> Sample:
         """At all brokers, now."""
         at = time.monotonic() - self.began
-        return Look(at, {node.node_id: self._seen(node) for node in self.cluster.brokers})
+        return Sample(at, {node.node_id: self._broker_sample(node) for node in self.cluster.brokers})
 
-    def _seen(self, node: KafkaNode) -> Seen:
+    def _broker_sample(self, node: KafkaNode) -> BrokerSample:
         beans: dict[str, dict[str, Any]] = {}
         for kind in _BEANS:  # not all at once: one that goes away while it is asked fails the whole question
             beans |= Jmx(node).query(f"quotahost:type={kind}")
         beans = {name.removeprefix("quotahost:"): bean for name, bean in beans.items()}
         table = beans["type=QuotaTable"]
-        answers = {source: beans.get(_bean("FactorSource", source), {}) for source in (FIRST, SECOND)}
+        answers = {
+            source: beans.get(_bean("FactorSource", source), {})
+            for source in (RECORD_SOURCE, SNAPSHOT_SOURCE)
+        }
         source = next((name for name, bean in answers.items() if bean.get("Answers") == 1), "")
         age = beans.get("type=ClusterRecord", {}).get("Age")
-        return Seen(
+        return BrokerSample(
             STATES[int(table["State"])],
             float(table["Factor"]),
             source,
@@ -130,14 +136,16 @@ def topic(broker: int) -> str:
 
 
 @contextmanager
-def stage(folder: Path, own_disk: bool) -> Iterator[Scene]:
+def running_setup(folder: Path, own_disk: bool) -> Iterator[Setup]:
     """Three brokers and their producers; the pipeline is not started yet.
 
     Args:
         folder: of the nodes; ``node-3`` in it may be a file system of its own.
         own_disk: whether it is. If not, limits stand for a disk that fills.
     """
-    properties = {PREFIX + name: value for name, value in SETTINGS.items()} | OTHERS | dict(QUICK_QUOTAS)
+    properties = (
+        {PREFIX + name: value for name, value in SETTINGS.items()} | BROKER_PROPERTIES | dict(QUICK_QUOTAS)
+    )
     users = dict.fromkeys(("app", "service"), "secret")
     with Cluster(folder, brokers=3, classpath=[JAR], properties=properties, users=users) as cluster:
         create_topics(cluster)
@@ -145,19 +153,19 @@ def stage(folder: Path, own_disk: bool) -> Iterator[Scene]:
         # Just below the quota: who has more to send gets it in bursts, a quota window's worth at a time.
         loads = {n: ProducerLoad(config, topic(n), rate=0.95 * QUOTA) for n in (1, 2, 3)}
         driver = PipelineProcess(folder / "pipeline", cluster.bootstrap, **PIPELINE)
-        disk = FullDisk(cluster) if own_disk else LimitsBelow(cluster)
+        disk = FilledDisk(cluster) if own_disk else LoweredLimits(cluster)
         with ExitStack() as stack:
             stack.callback(driver.kill)
             stack.callback(disk.close)
             for load in loads.values():
                 stack.enter_context(load)
-            yield Scene(cluster, loads, driver, disk, time.monotonic())
+            yield Setup(cluster, loads, driver, disk, time.monotonic())
 
 
 def create_topics(cluster: Cluster) -> None:
     """One for each broker's producer, and the one that fills the disk of broker 3."""
     admin = AdminClient(cluster.client_config(client_id="harness"))
-    placed = {topic(n): n for n in (1, 2, 3)} | {FullDisk.TOPIC: 3}
+    placed = {topic(n): n for n in (1, 2, 3)} | {FilledDisk.TOPIC: 3}
     made = admin.create_topics([NewTopic(name, 1, replica_assignment=[[n]]) for name, n in placed.items()])
     for done in made.values():
         done.result(30)

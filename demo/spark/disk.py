@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from confluent_kafka.admin import AdminClient
 
-from demo.disk.story import consumed
+from demo.disk.acts import consumed
 from demo.quotas.scenario import MEGA, PREFIX
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config
@@ -26,10 +26,10 @@ class Disk(Protocol):
     def fill(self) -> None:
         """Begin to fill it."""
 
-    def slowed(self) -> None:
+    def on_throttle(self) -> None:
         """All have been slowed: on to the hard limit."""
 
-    def stopped(self) -> None:
+    def on_pause(self) -> None:
         """All have been stopped: no need to fill it any further."""
 
     def free(self) -> None:
@@ -42,7 +42,7 @@ class Disk(Protocol):
         """End what fills it."""
 
 
-class FullDisk:
+class FilledDisk:
     """A service that nobody slows writes to a topic on the disk; the topic is deleted."""
 
     TOPIC: Final = "filling"
@@ -59,10 +59,10 @@ class FullDisk:
         limit(self._cluster, *self.limits)
         self._service.start()
 
-    def slowed(self) -> None:
+    def on_throttle(self) -> None:
         """It goes on by itself."""
 
-    def stopped(self) -> None:
+    def on_pause(self) -> None:
         """Stop writing."""
         self._service.stop()
 
@@ -80,7 +80,7 @@ class FullDisk:
         self._service.stop()
 
 
-class LimitsBelow:
+class LoweredLimits:
     """Limits below what is used: to all others that is a disk that has filled."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -92,11 +92,11 @@ class LimitsBelow:
         """What is used lies in the middle between soft and hard."""
         self._limit(self.used() // 2, self.used() * 3 // 2)
 
-    def slowed(self) -> None:
+    def on_throttle(self) -> None:
         """What is used lies above hard."""
         self._limit(self.used() // 3, self.used() // 2)
 
-    def stopped(self) -> None:
+    def on_pause(self) -> None:
         """Nothing fills it."""
 
     def free(self) -> None:

@@ -12,27 +12,27 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 
-from demo.spark.acts import Tale
-from demo.spark.cluster import FIRST, SECOND
+from demo.spark.acts import Recording
+from demo.spark.cluster import RECORD_SOURCE, SNAPSHOT_SOURCE
 
 COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
 WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # they lie on each other
-SOURCES: Final = {FIRST: "#6a51a3", SECOND: "#e6a700"}
+SOURCES: Final = {RECORD_SOURCE: "#6a51a3", SNAPSHOT_SOURCE: "#e6a700"}
 
 
-def draw(tale: Tale, file: Path) -> None:
+def draw(recording: Recording, file: Path) -> None:
     """Write a PNG: above the factors, below throughput; the source that answers as a band, marks as lines."""
     figure, (above, band, below) = pyplot.subplots(
         3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
     )
-    times = [look.at for look in tale.looks]
+    times = [sample.at for sample in recording.samples]
     for broker, colour in COLOURS.items():
-        seen = [look.brokers[broker] for look in tale.looks]
+        broker_sample = [sample.brokers[broker] for sample in recording.samples]
         style = {"color": colour, "label": f"broker {broker}"}
-        above.plot(times, [each.factor for each in seen], linewidth=WIDTHS[broker], **style)
-        below.plot(times, [each.rate / 1e6 for each in seen], linewidth=1.2, **style)
-    _sources(band, tale)
-    _marks(above, (above, below), tale)
+        above.plot(times, [each.factor for each in broker_sample], linewidth=WIDTHS[broker], **style)
+        below.plot(times, [each.rate / 1e6 for each in broker_sample], linewidth=1.2, **style)
+    _sources(band, recording)
+    _marks(above, (above, below), recording)
     for axes in (above, band, below):
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
@@ -44,10 +44,10 @@ def draw(tale: Tale, file: Path) -> None:
     pyplot.close(figure)
 
 
-def _sources(axes: Any, tale: Tale) -> None:
+def _sources(axes: Any, recording: Recording) -> None:
     for source, colour in SOURCES.items():
         axes.plot([], [], color=colour, linewidth=6, label=source)
-    for one, other in pairwise(tale.looks):
+    for one, other in pairwise(recording.samples):
         for row, broker in enumerate(one.brokers):
             colour = SOURCES.get(one.brokers[broker].source, "#dddddd")
             axes.barh(row, other.at - one.at, left=one.at, height=0.7, color=colour, linewidth=0)
@@ -56,8 +56,8 @@ def _sources(axes: Any, tale: Tale) -> None:
     axes.set_ylabel("source", fontsize=9)
 
 
-def _marks(top: Any, every: tuple[Any, ...], tale: Tale) -> None:
-    for number, (word, at) in enumerate(tale.marks.items()):
+def _marks(top: Any, every: tuple[Any, ...], recording: Recording) -> None:
+    for number, (word, at) in enumerate(recording.marks.items()):
         for axes in every:
             axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
         top.annotate(

@@ -19,23 +19,23 @@ class ConsumerLoad(Load):
     though it is fetched again: ``fill_topic`` makes batches small enough to keep that below 2%.
     """
 
-    def __init__(self, config: Mapping[str, Any], topic: str, again: bool = True) -> None:
+    def __init__(self, config: Mapping[str, Any], topic: str, rewind: bool = True) -> None:
         """Nothing is fetched yet.
 
         Args:
             config: librdkafka's, as from ``node.client_config()``; put over the load's own.
             topic: must exist.
-            again: False to wait for new records at the end instead.
+            rewind: False to wait for new records at a partition's end instead.
         """
         super().__init__(topic)
         self._config: Final = config
-        self._again: Final = again
+        self._rewind: Final = rewind
 
     def _connect(self) -> Callable[[], None]:
         own = {
             "group.id": "harness",
             "enable.auto.commit": False,
-            "enable.partition.eof": self._again,
+            "enable.partition.eof": self._rewind,
             "fetch.message.max.bytes": 512 * 1024,
             "fetch.wait.max.ms": 100,
             "fetch.queue.backoff.ms": 10,
@@ -49,11 +49,11 @@ class ConsumerLoad(Load):
             partitions = client.list_topics(self.topic, timeout=30).topics[self.topic].partitions
             client.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in partitions])
             while not self._stopping.is_set():
-                self._take(client, client.consume(500, timeout=0.05))
+                self._process(client, client.consume(500, timeout=0.05))
         finally:
             client.close()
 
-    def _take(self, client: Consumer, messages: list[Message]) -> None:
+    def _process(self, client: Consumer, messages: list[Message]) -> None:
         good = [message for message in messages if message.error() is None]
         if good:
             self.meter.add(sum(map(len, good)), len(good))

@@ -44,7 +44,7 @@ class Load(ABC):
         self.throttles: list[Throttled] = []
         self.errors: list[str] = []
         self._stopping = threading.Event()
-        self._broken: BaseException | None = None
+        self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
@@ -60,8 +60,8 @@ class Load(ABC):
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
-        if self._broken is not None:
-            raise self._broken
+        if self._failure is not None:
+            raise self._failure
 
     def max_throttle(self, since: float = 0.0) -> float:
         """The longest throttle time in seconds that a broker reported since that monotonic moment."""
@@ -84,8 +84,8 @@ class Load(ABC):
     def _work(self, run: Callable[[], None]) -> None:
         try:
             run()
-        except BaseException as broken:
-            self._broken = broken
+        except BaseException as error:
+            self._failure = error
 
     def _on_throttle(self, event: ThrottleEvent) -> None:
         self.throttles.append(Throttled(time.monotonic(), event.broker_id, event.throttle_time))

@@ -11,7 +11,7 @@ from harness.kafka.node import KafkaNode
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class TopicError:
     """Why a topic was left as it was: the class of Java's exception, its message, and its throttle time in ms."""
 
     error: str
@@ -26,7 +26,7 @@ def mutate(
     topics: Mapping[str, int],
     *,
     validate_only: bool = False,
-) -> dict[str, Refusal | None]:
+) -> dict[str, TopicError | None]:
     """One request for all topics, in the order of their names, not repeated when the quota is exceeded.
 
     Args:
@@ -39,8 +39,8 @@ def mutate(
     Returns:
         None by topic, or its refusal.
     """
-    told = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), validate_only)
+    errors = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), validate_only)
     return {
-        name: each and Refusal(each["error"], each["message"], each["throttle"])
-        for name, each in told.items()
+        name: each and TopicError(each["error"], each["message"], each["throttle"])
+        for name, each in errors.items()
     }

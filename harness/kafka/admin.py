@@ -38,11 +38,11 @@ def create_topic(
     admin = AdminClient(node.client_config(client_id="harness"))
     admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(config or {}))])[topic].result(60)
 
-    def led() -> bool:
+    def has_leaders() -> bool:
         known = admin.list_topics(topic, timeout=30).topics[topic].partitions
         return len(known) == partitions and all(each.leader >= 0 for each in known.values())
 
-    eventually(led, what=f"leaders of {topic}")
+    eventually(has_leaders, what=f"leaders of {topic}")
 
 
 def set_quota(

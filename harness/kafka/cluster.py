@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import new_cluster_id
 
-_PATIENCE: Final = 45.0  # seconds
+_STOP_TIMEOUT: Final = 45.0  # seconds
 
 
 class Cluster:
@@ -91,7 +91,7 @@ class Cluster:
 
     def _stop(self, node: KafkaNode) -> None:
         with suppress(TimeoutError) if not self.controllers else nullcontext():
-            node.stop(_PATIENCE)
+            node.stop(_STOP_TIMEOUT)
 
     def kill(self) -> None:
         """Ends the nodes with SIGKILL."""

@@ -10,7 +10,7 @@ from typing import Final, NoReturn, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.java.cds import kafka_archive
+from harness.java.class_archive import kafka_archive
 from harness.java.helper import helper
 from harness.java.jars import DEFAULT_VERSION, broker_jars
 from harness.java.jdk import class_path, harness_classes, program

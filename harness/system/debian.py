@@ -31,12 +31,12 @@ def debian_package(name: str) -> Path:
 
 
 def _run(command: list[str], directory: Path) -> None:
-    said = " ".join(command)
+    command_line = " ".join(command)
     try:
         done = subprocess.run(
             command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PackageMissing(f"{said}: {error}") from None
+        raise PackageMissing(f"{command_line}: {error}") from None
     if done.returncode != 0:
-        raise PackageMissing(f"{said} failed: {done.stderr.strip()[-500:]}")
+        raise PackageMissing(f"{command_line} failed: {done.stderr.strip()[-500:]}")

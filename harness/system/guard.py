@@ -29,15 +29,15 @@ def start_guarded(
         cwd: its working directory.
         pipes: stdin, stdout and stderr, as for Popen.
     """
-    guard = _guard()
+    guard = _guard_pipe()
     process = subprocess.Popen(command, env=env, cwd=cwd, start_new_session=True, **pipes)
-    _tell(guard, f"+{process.pid}\n")
+    _send(guard, f"+{process.pid}\n")
     return process
 
 
-def forget(process: subprocess.Popen[bytes]) -> None:
+def stop_guarding(process: subprocess.Popen[bytes]) -> None:
     """To be called when the process has ended: its id may be given to another."""
-    _tell(_guard(), f"-{process.pid}\n")
+    _send(_guard_pipe(), f"-{process.pid}\n")
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> int:
@@ -45,19 +45,19 @@ def kill_group(process: subprocess.Popen[bytes]) -> int:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     code = process.wait()
-    forget(process)
+    stop_guarding(process)
     return code
 
 
 @functools.cache
-def _guard() -> IO[bytes]:
+def _guard_pipe() -> IO[bytes]:
     command = [sys.executable, "-I", __file__]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     return process.stdin
 
 
-def _tell(guard: IO[bytes], line: str) -> None:
+def _send(guard: IO[bytes], line: str) -> None:
     guard.write(line.encode())
     guard.flush()
 

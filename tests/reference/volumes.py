@@ -155,14 +155,14 @@ def _cluster(
     )
 
 
-def _fillings(broker: str, told: Known) -> Iterable[Filling]:
-    newest, past = told.newest, told.past
+def _fillings(broker: str, known: Known) -> Iterable[Filling]:
+    newest, past = known.newest, known.past
     assert newest.snapshot is not None
     before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
     passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
     for volume in newest.snapshot.volumes:
-        known = passed > 0 and volume.name in before
-        rate = (float(volume.consumed) - float(before[volume.name])) / passed if known else None
+        has_past = passed > 0 and volume.name in before
+        rate = (float(volume.consumed) - float(before[volume.name])) / passed if has_past else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
         yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard), rate)
 

@@ -38,11 +38,11 @@ class Oracle:
         assert self._process.stdout is not None
         self._process.stdin.write("".join(f"{line}\n" for line in [*lines, "."]))
         self._process.stdin.flush()
-        told = []
+        numbers = []
         while (line := self._process.stdout.readline()) != ".\n":
             assert line, "the oracle's JVM has ended"
-            told.append(float(line))
-        return told
+            numbers.append(float(line))
+        return numbers
 
     def __enter__(self) -> Self:
         return self

@@ -15,8 +15,8 @@ from rich.live import Live
 from demo.quotas import scenario
 from demo.spark import acts as spark_acts
 from demo.spark import picture as spark_picture
-from demo.spark.cluster import stage
-from demo.spark.table import shower, summary
+from demo.spark.cluster import running_setup
+from demo.spark.table import output_for, summary
 from harness.system.filesystem import own_file_system
 
 PICTURE: Final = scenario.ROOT / "build/demo/spark.png"
@@ -42,16 +42,16 @@ def show(console: Console) -> bool:
             console.print("no small disk can be mounted here: limits below what is used stand for a full one")
         began = time.monotonic()
         console.print("three brokers start, each with Python inside ...")
-        with stage(Path(folder), mounted) as scene:
+        with running_setup(Path(folder), mounted) as setup:
             console.print(f"up in {time.monotonic() - began:.1f} s, a producer writes to each")
             with Live(console=console, auto_refresh=False) as shown:
-                tale = spark_acts.play(scene, shower(console, shown))
-            if not all(act.good for act in tale.acts):
+                recording = spark_acts.play(setup, output_for(console, shown))
+            if not all(act.passed for act in recording.acts):
                 _keep_logs(Path(folder), console)
-    spark_picture.draw(tale, PICTURE)
-    console.print(summary(tale.acts))
+    spark_picture.draw(recording, PICTURE)
+    console.print(summary(recording.acts))
     console.print(f"the factors over time: {PICTURE}")
-    return all(act.good for act in tale.acts)
+    return all(act.passed for act in recording.acts)
 
 
 def _keep_logs(folder: Path, console: Console) -> None:

@@ -14,7 +14,7 @@ _API_VERSIONS: Final = 18  # its version 0 has no body, and is charged to the RE
 _AT_ONCE: Final = 500
 
 
-def introduce(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
+def introduce_clients(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
     """Has the broker answer one request of each client-id, as ANONYMOUS; returns how many there were.
 
     Args:

@@ -25,10 +25,10 @@ QUOTA: Final = 2 * MEGA  # bytes/s of each of the two that are slowed and stoppe
 USERS: Final = ("blue", "green")
 SERVICE: Final = 12 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
-STEP: Final = 0.5  # seconds
-PAUSED_FOR: Final = 5.0
-AFTER: Final = 6.0
-LONGEST: Final = 60.0
+POLL: Final = 0.5  # seconds
+PAUSE_TIME: Final = 5.0
+OPEN_TIME: Final = 6.0
+ACT_TIMEOUT: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Sample:
 
 
 @dataclass
-class Story:
+class Recording:
     """What was seen: the samples, the limits in bytes, and the moments of each act."""
 
     soft: int
@@ -64,11 +64,11 @@ class Story:
         """Bytes of the two that were delivered between half a second after the stop and the freeing."""
         if self.paused_at is None or self.freed_at is None:
             return -1
-        held = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
-        return sum(held[-1].totals[user] - held[0].totals[user] for user in USERS) if held else 0
+        paused = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
+        return sum(paused[-1].totals[user] - paused[0].totals[user] for user in USERS) if paused else 0
 
 
-def play(node: KafkaNode, show: Callable[[Story, str], None]) -> Story:
+def play(node: KafkaNode, show: Callable[[Recording, str], None]) -> Recording:
     """All acts; ``show`` is called after each look, with what is going on."""
     own = dict.fromkeys(f"{PREFIX}plugin.off-peak.{name}" for name in ("produce", "from", "to"))
     alter_broker_config(node, {**own, PREFIX + "supplier": "client-quotas,static"})
@@ -76,8 +76,8 @@ def play(node: KafkaNode, show: Callable[[Story, str], None]) -> Story:
         set_quota(node, {"producer_byte_rate": QUOTA}, user=user)
     create_topic(node, "filling")
     now = consumed(node)
-    story = Story(now + SOFT, now + HARD)
-    limits = {"soft": str(story.soft), "hard": str(story.hard)}
+    recording = Recording(now + SOFT, now + HARD)
+    limits = {"soft": str(recording.soft), "hard": str(recording.hard)}
     alter_broker_config(node, {f"{PREFIX}static.storage.{side}": level for side, level in limits.items()})
     # Just below their quota: who has more to send gets it in bursts, a quota window's worth at a time.
     loads: dict[str, Load] = {
@@ -87,34 +87,46 @@ def play(node: KafkaNode, show: Callable[[Story, str], None]) -> Story:
     with ExitStack() as stack:
         for load in loads.values():
             stack.enter_context(load)
-        look = partial(_look, node, story, loads, time.monotonic())
-        _acts(node, story, loads["service"], look, show)
-    return story
+        take_sample = partial(_take_sample, node, recording, loads, time.monotonic())
+        _run_acts(node, recording, loads["service"], take_sample, show)
+    return recording
 
 
-def _acts(
+def _run_acts(
     node: KafkaNode,
-    story: Story,
+    recording: Recording,
     service: Load,
-    look: Callable[[], None],
-    show: Callable[[Story, str], None],
+    take_sample: Callable[[], None],
+    show: Callable[[Recording, str], None],
 ) -> None:
-    _until(
-        lambda: _is(story, "PAUSE"),
-        look,
+    _watch_until(
+        lambda: _state_is(recording, "PAUSE"),
+        take_sample,
         show,
-        story,
+        recording,
         "the disk fills: above soft all are slowed but the service",
     )
-    story.paused_at = story.samples[-1].at
+    recording.paused_at = recording.samples[-1].at
     service.stop()
-    _for(PAUSED_FOR, look, show, story, "the disk is at its hard limit: the fence turns producers back")
+    _watch_for(
+        PAUSE_TIME,
+        take_sample,
+        show,
+        recording,
+        "the disk is at its hard limit: the fence turns producers back",
+    )
     admin = AdminClient(node.client_config(client_id="harness"))
     admin.delete_topics(["filling"])["filling"].result(30)
-    story.freed_at = story.samples[-1].at
-    _until(lambda: _is(story, "OPEN"), look, show, story, "the service's topic is deleted: space comes back")
-    story.open_at = story.samples[-1].at
-    _for(AFTER, look, show, story, "and they go on")
+    recording.freed_at = recording.samples[-1].at
+    _watch_until(
+        lambda: _state_is(recording, "OPEN"),
+        take_sample,
+        show,
+        recording,
+        "the service's topic is deleted: space comes back",
+    )
+    recording.open_at = recording.samples[-1].at
+    _watch_for(OPEN_TIME, take_sample, show, recording, "and they go on")
 
 
 def consumed(node: KafkaNode) -> int:
@@ -122,38 +134,42 @@ def consumed(node: KafkaNode) -> int:
     return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
 
 
-def _look(node: KafkaNode, story: Story, loads: dict[str, Load], began: float) -> None:
+def _take_sample(node: KafkaNode, recording: Recording, loads: dict[str, Load], began: float) -> None:
     table = Jmx(node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
     fence = Jmx(node).query("quotahost:type=Fence")["quotahost:type=Fence"]
     rates = {user: load.meter.rate_over(1.0) for user, load in loads.items()}
     totals = {user: load.meter.bytes for user, load in loads.items()}
     state = STATES[int(table["State"])]
     at = time.monotonic() - began
-    story.samples.append(
+    recording.samples.append(
         Sample(at, consumed(node), table["Factor"], state, rates, totals, fence["Rejections"])
     )
 
 
-def _is(story: Story, state: str) -> bool:
-    return bool(story.samples) and story.samples[-1].state == state
+def _state_is(recording: Recording, state: str) -> bool:
+    return bool(recording.samples) and recording.samples[-1].state == state
 
 
-def _until(
+def _watch_until(
     reached: Callable[[], bool],
-    look: Callable[[], None],
-    show: Callable[[Story, str], None],
-    story: Story,
-    what: str,
+    take_sample: Callable[[], None],
+    show: Callable[[Recording, str], None],
+    recording: Recording,
+    caption: str,
 ) -> None:
-    end = time.monotonic() + LONGEST
+    end = time.monotonic() + ACT_TIMEOUT
     while not reached() and time.monotonic() < end:
-        look()
-        show(story, what)
-        time.sleep(STEP)
+        take_sample()
+        show(recording, caption)
+        time.sleep(POLL)
 
 
-def _for(
-    seconds: float, look: Callable[[], None], show: Callable[[Story, str], None], story: Story, what: str
+def _watch_for(
+    seconds: float,
+    take_sample: Callable[[], None],
+    show: Callable[[Recording, str], None],
+    recording: Recording,
+    caption: str,
 ) -> None:
     end = time.monotonic() + seconds
-    _until(lambda: time.monotonic() >= end, look, show, story, what)
+    _watch_until(lambda: time.monotonic() >= end, take_sample, show, recording, caption)
