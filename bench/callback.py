@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.java.jars import BUILD, broker_jars, maven_jar
+from harness.plugin import JAR
 
 SOURCES: Final = Path(__file__).parent / "java"
-JAR: Final = Path(__file__).parent.parent / "dist/quotahost.jar"
 STRIMZI_PLUGIN: Final = "io.strimzi:kafka-quotas-plugin:0.3.1"
 JMH: Final = "org.openjdk.jmh:jmh-generator-annprocess:1.37"
 

@@ -18,6 +18,7 @@ from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
+from harness.system.process import cpu_seconds
 from harness.system.waiting import eventually
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes as wire_cluster
@@ -34,7 +35,6 @@ SAMPLES: Final = 100  # latencies
 WARM_UP: Final = 100  # before them: a JVM compiles for minutes
 HISTORY: Final = 8  # snapshots of each broker before the measurement
 IDLE: Final = 30.0  # seconds
-TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> str:
@@ -115,10 +115,9 @@ def _in(entry: Path, group: int) -> bool:
 
 def _cpu(pid: int) -> float:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
+        return cpu_seconds(pid)
+    except OSError:  # it has ended meanwhile
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.disks.brokers import machine_line, table
+from bench.markdown import machine_line, table
 
 BROKERS: Final = 1_000
 VOLUMES: Final = 2  # of each

@@ -28,10 +28,11 @@ from demo.quotas.table import live, mega, summary
 from demo.spark import part as spark
 from harness.clients.load import KAFKA_WINDOW
 from harness.kafka.node import KafkaNode
+from harness.plugin import JAR, ROOT
 from harness.system.filesystem import own_file_system
 
-PICTURE: Final = scenario.ROOT / "build/demo/rates.png"
-DISK: Final = scenario.ROOT / "build/demo/disk.png"
+PICTURE: Final = ROOT / "build/demo/rates.png"
+DISK: Final = ROOT / "build/demo/disk.png"
 console = Console()
 
 
@@ -101,8 +102,8 @@ def _check(parts: Sequence[str]) -> None:
     for program, remedy in {"java": "install a JDK 17 or newer", "mvn": "install Maven"}.items():
         if shutil.which(program) is None:
             sys.exit(f"{program} is not on the PATH: {remedy}")
-    if not scenario.JAR.is_file():
-        sys.exit(f"{scenario.JAR} is missing: run 'make build'")
+    if not JAR.is_file():
+        sys.exit(f"{JAR} is missing: run 'make build'")
     if "spark" in parts and (problem := spark.missing()):
         sys.exit(problem)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,18 +11,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
-
-from bench.callback import JAR, strimzi_jars
+from bench.callback import strimzi_jars
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
-PREFIX: Final = "client.quota.callback."
 USERS: Final = {"app": "a", "filler": "f"}  # the filler is excluded, so that it can fill any disk
-PAUSE: Final = 2
 CHECK_INTERVAL: Final = 2  # seconds; Strimzi's default is 60, and 1 turns the check off
 QUICK_DELETION: Final = {
     "log.segment.delete.delay.ms": "100",
@@ -57,22 +53,20 @@ def _strimzi_properties(min_free: int) -> dict[str, str]:
 def _quotahost_properties(min_free: int | None, soft_free: int | None) -> dict[str, str]:
     limits = {"hard": min_free, "soft": soft_free}
     return {
-        "class": "org.quotahost.PythonQuotaCallback",
-        "python.executable": sys.executable,
         "factor.source": "snapshots",
         **{f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items() if at is not None},
     }
 
 
 def _set_properties(node: KafkaNode, contender: Contender, settings: dict[str, str]) -> None:
-    """The plugin's properties on a node."""
+    """Gives a node the plugin's properties."""
     settings = {"static.excluded.principal.name.list": "User:filler", **settings}
-    node.properties = QUICK_DELETION | {PREFIX + name: value for name, value in settings.items()}
     if contender is Contender.STRIMZI:
-        node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
+        settings["static.kafka.admin.bootstrap.servers"] = node.bootstrap
     if contender is Contender.WITH_FENCE:
-        node.properties |= {"authorizer.class.name": "org.quotahost.QuotaFence"}
-        node.properties |= {PREFIX + "fence.authorizer": "none"}
+        settings["fence.authorizer"] = "none"
+    loaded = prefixed(settings) if contender is Contender.STRIMZI else plugin_properties(settings)
+    node.properties = QUICK_DELETION | loaded | (FENCE if contender is Contender.WITH_FENCE else {})
 
 
 @contextmanager
@@ -138,7 +132,7 @@ def is_stopped(node: KafkaNode) -> bool:
         if "strimzi" in node.properties[PREFIX + "class"]:
             found = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
             return any(float(bean["Value"]) == 0 for bean in found.values())
-        return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == PAUSE
+        return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == STATES.index("PAUSE")
     except HelperError:  # not registered yet
         return True
 
@@ -162,13 +156,6 @@ def wait_until(condition: Callable[[], bool], timeout: float, poll: float = 0.01
     return time.monotonic()
 
 
-def delete_topics(node: KafkaNode, *topics: str) -> None:
-    """Deletes topics; their files go some 100 ms later."""
-    admin = AdminClient(node.client_config(client_id="bench") | {"log_level": 0})
-    for done in admin.delete_topics(list(topics)).values():
-        done.result(30)
-
-
 def on_disk(cluster: Cluster, topic: str) -> int:
     """Bytes of a topic's segments, all replicas together: what was appended, whoever says what."""
     found = 0
@@ -179,15 +166,3 @@ def on_disk(cluster: Cluster, topic: str) -> int:
             except FileNotFoundError:  # deleted meanwhile
                 continue
     return found
-
-
-def machine_line() -> str:
-    """A line about the machine for under a table."""
-    load = os.getloadavg()[0]
-    return f"Load average {load:.1f} at the end, {os.cpu_count()} cores, files on {tempfile.gettempdir()}."
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -12,16 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench.disks.brokers import (
-    CHECK_INTERVAL,
-    Contender,
-    brokers,
-    free_bytes,
-    is_stopped,
-    machine_line,
-    min_free,
-    table,
-)
+from bench.disks.brokers import CHECK_INTERVAL, Contender, brokers, free_bytes, is_stopped, min_free
+from bench.markdown import machine_line, table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually

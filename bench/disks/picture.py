@@ -13,10 +13,10 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 
-from bench.disks.brokers import Contender, brokers, delete_topics, free_bytes, is_stopped, min_free
+from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad, fill_topic
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 
 FILE: Final = Path(__file__).parents[2] / "docs/disk.png"

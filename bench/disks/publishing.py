@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import statistics
 import threading
 import time
@@ -11,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from bench.disks.brokers import Contender, brokers, check_alive, machine_line, on_disk, table
+from bench.disks.brokers import Contender, brokers, check_alive, on_disk
+from bench.markdown import machine_line, table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from quotahost.api import Context
@@ -34,7 +33,6 @@ VOLUMES: Final = 20  # of each
 PERIOD: Final = 5.0  # seconds: snapshots.period
 WATCHED: Final = 60.0
 ROOM: Final = 10**9  # bytes of headroom: nothing is to be stopped here
-TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
 def snapshot(broker: int, used: int = 0) -> wire.Snapshot:
@@ -111,18 +109,12 @@ def _measure_costs(source: Snapshots, policy: Limits) -> CpuCosts:
     )
 
 
-def cpu(node: KafkaNode) -> float:
-    """CPU seconds that the process has used."""
-    fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
 def cpu_share(node: KafkaNode, seconds: float = WATCHED) -> float:
     """Of one core, over so many seconds from now."""
-    began, used = time.monotonic(), cpu(node)
+    began, used = time.monotonic(), node.cpu_seconds()
     time.sleep(seconds)
     check_alive(node)
-    return (cpu(node) - used) / (time.monotonic() - began)
+    return (node.cpu_seconds() - used) / (time.monotonic() - began)
 
 
 def three_brokers() -> tuple[int, float, float, float]:

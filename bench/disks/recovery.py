@@ -11,27 +11,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
 from bench.disks.brokers import (
     Contender,
     brokers,
     check_alive,
-    delete_topics,
     free_bytes,
     is_stopped,
-    machine_line,
     min_free,
     on_disk,
-    table,
     wait_until,
 )
 from bench.disks.paced_producer import PacedProducer
+from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.java.helper import Helper
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import create_topic, delete_topics, place_topics
 from harness.kafka.cluster import Cluster
 from harness.system.waiting import eventually
 
@@ -72,7 +67,9 @@ def runs(contender: Contender, count: int) -> list[Recovered]:
 def _one(cluster: Cluster, number: int) -> Recovered:
     node, load_topic, java_topic = cluster.brokers[0], f"load-{number}", f"java-{number}"
     create_topic(node, load_topic, partitions=3)
-    _create_topic_on(cluster, java_topic, 3)
+    place_topics(
+        cluster, {java_topic: 3}
+    )  # broker 3 has no limit: it learns of the full disk from the snapshots
     with ExitStack() as stack:
         load = stack.enter_context(PacedProducer(cluster.client_config("app", "load"), load_topic, RATE))
         java = stack.enter_context(_java_producer(cluster, java_topic))
@@ -107,13 +104,6 @@ def _wait(space_back_at: float, meters: list[Meter], wanted: list[float]) -> lis
             if found[at] is None and meter.rate(now - WINDOW, now) >= wanted[at]:
                 found[at] = now - space_back_at
     return found
-
-
-def _create_topic_on(cluster: Cluster, topic: str, broker: int) -> None:
-    """A topic of one partition on a broker without a limit, which knows of the full disk from the snapshots."""
-    admin = AdminClient(cluster.client_config(client_id="bench") | {"log_level": 4})
-    new = NewTopic(topic, 1, replica_assignment=[[broker]])
-    admin.create_topics([new])[topic].result(30)
 
 
 @contextmanager

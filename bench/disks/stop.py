@@ -11,17 +11,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from bench.disks.brokers import (
-    Contender,
-    brokers,
-    free_bytes,
-    is_stopped,
-    machine_line,
-    min_free,
-    on_disk,
-    table,
-    wait_until,
-)
+from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free, on_disk, wait_until
+from bench.markdown import machine_line, table
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import create_topic
 from harness.system.waiting import eventually

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.callback import JAR, strimzi_jars
-from bench.disks.brokers import PREFIX, QUICK_DELETION, check_alive, free_bytes, machine_line, table
+from bench.callback import strimzi_jars
+from bench.disks.brokers import QUICK_DELETION, check_alive, free_bytes
+from bench.markdown import machine_line, table
 from harness.clients.load import KAFKA_WINDOW
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import JAR, PREFIX, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
 BASE: Final = 20_000_000  # bytes/s
@@ -58,11 +60,12 @@ def rates(meter: Meter, start: float, end: float) -> Rates:
     return Rates(meter.smooth_rate(start, end), statistics.pstdev(each))
 
 
-def _node(folder: str, plugin: dict[str, str]) -> KafkaNode:
-    properties = QUICK_DELETION | {PREFIX + name: value for name, value in plugin.items()}
+def _node(folder: str, settings: dict[str, str]) -> KafkaNode:
+    strimzi = "class" in settings
+    properties = QUICK_DELETION | (prefixed(settings) if strimzi else plugin_properties(settings))
     classpath = [JAR, *map(Path, strimzi_jars())]
     node = KafkaNode(Path(folder), classpath=classpath, properties=properties, probe=True, jvm_options=())
-    if "strimzi" in plugin["class"]:  # wanted even where nothing is checked
+    if strimzi:  # the plugin demands the property even where it checks no disk
         node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
     return node
 
@@ -82,7 +85,7 @@ def factors() -> str:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         given = {"factor.source": "fixed", "static.produce": str(BASE), "static.scope": "client"}
-        with _node(folder, QUOTAHOST_PROPERTIES | given) as node, _eager(node) as load:
+        with _node(folder, given) as node, _eager(node) as load:
             for factor in FACTORS:
                 alter_broker_config(node, {PREFIX + "plugin.fixed.factor": str(factor)})
                 eventually(lambda f=factor: _bound(node) == f * BASE, 120, "the factor in force")  # type: ignore[misc]
@@ -125,7 +128,7 @@ def between(policy: str) -> tuple[Rates, float, float, float]:
         given = {f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items()}
         given |= {"factor.source": "local", "policy": policy, "static.produce": str(BASE)}
         keeps = {"retention.ms": str(int(LENGTH * 1000)), "segment.bytes": str(SEGMENT), "segment.ms": "2000"}
-        with _node(folder, QUOTAHOST_PROPERTIES | given) as node, _eager(node, **keeps) as load:
+        with _node(folder, given) as node, _eager(node, **keeps) as load:
             end = time.monotonic() + WATCHED
             seen = []
             while time.monotonic() < end:

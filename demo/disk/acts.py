@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
-
-from demo.quotas.scenario import MEGA, PREFIX
+from demo.quotas.scenario import MEGA
 from harness.clients.load import Load
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, set_quota
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, set_quota
 from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX, STATES
 from quotahost.disks.file_stores import read_disks
 
 SOFT: Final = 80 * MEGA  # above what is used when the disk's part begins
@@ -24,7 +23,6 @@ HARD: Final = 240 * MEGA
 QUOTA: Final = 2 * MEGA  # bytes/s of each of the two that are slowed and stopped
 USERS: Final = ("blue", "green")
 SERVICE: Final = 12 * MEGA  # bytes/s of the excluded service, which goes on whatever the factor
-STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 POLL: Final = 0.5  # seconds
 PAUSE_TIME: Final = 5.0
 OPEN_TIME: Final = 6.0
@@ -115,8 +113,7 @@ def _run_acts(
         recording,
         "the disk is at its hard limit: the fence turns producers back",
     )
-    admin = AdminClient(node.client_config(client_id="harness"))
-    admin.delete_topics(["filling"])["filling"].result(30)
+    delete_topics(node, "filling")
     recording.freed_at = recording.samples[-1].at
     _watch_until(
         lambda: _state_is(recording, "OPEN"),

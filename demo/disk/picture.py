@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 from matplotlib import pyplot
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from demo.disk.acts import Recording, Sample
+from demo.pictures import save, tidy
 
 BAR: Final = 40
 COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "service": "#7f7f7f"}
@@ -84,13 +81,10 @@ def draw(recording: Recording, file: Path) -> None:
         )
     for axes in (above, below):
         _states(axes, recording)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    tidy((above, below))
     above.set(ylabel="MB", title="A disk that fills: consumption against its limits, and throughput")
     below.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=120)
-    pyplot.close(figure)
+    save(figure, file)
 
 
 def _states(axes: Any, recording: Recording) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 from matplotlib import pyplot
 
+from demo.pictures import save
 from demo.quotas.scenario import Client
 from harness.clients.load import KAFKA_WINDOW
 
@@ -41,6 +38,4 @@ def draw(all_clients: list[Client], end: float, file: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
     figure.legend(frameon=False, loc="outside lower center", ncols=len(all_clients))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=120)
-    pyplot.close(figure)
+    save(figure, file)

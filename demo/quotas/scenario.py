@@ -18,12 +18,10 @@ from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, ROOT, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-JAR: Final = ROOT / "dist/quotahost.jar"
 EXAMPLE: Final = ROOT / "examples/off_peak"
-PREFIX: Final = "client.quota.callback."
 TOLERANCE: Final = 0.1
 MEGA: Final = 1_000_000
 
@@ -77,9 +75,12 @@ def _raise_bronze(node: KafkaNode) -> None:
 
 
 def _use_example_plugin(node: KafkaNode) -> None:
-    own = {"produce": "2500K", "from": "00:00", "to": "23:59"}
-    changes = {PREFIX + f"plugin.off-peak.{name}": value for name, value in own.items()}
-    alter_broker_config(node, {**changes, PREFIX + "supplier": "off-peak,client-quotas,static"})
+    plugin = {
+        "plugin.off-peak.produce": "2500K",
+        "plugin.off-peak.from": "00:00",
+        "plugin.off-peak.to": "23:59",
+    }
+    alter_broker_config(node, prefixed(plugin | {"supplier": "off-peak,client-quotas,static"}))
 
 
 PHASES: Final = (
@@ -118,18 +119,15 @@ def install_example() -> None:
 @contextmanager
 def broker(directory: Path) -> Iterator[KafkaNode]:
     """A running broker with the callback, and a topic to read from."""
-    properties = {
-        "class": "org.quotahost.PythonQuotaCallback",
-        "python.executable": sys.executable,
+    settings = {
         "static.fetch": "3M",
         "static.scope": "client",
         "static.excluded.principal.name.list": "User:service",
         "fence.authorizer": "none",
     }
     users = {name: name for name in ("gold", "bronze", "reader", "blue", "green", "service")}
-    named = {PREFIX + name: value for name, value in properties.items()}
-    named |= {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
-    with KafkaNode(directory, classpath=[JAR], properties=named, users=users) as node:
+    properties = plugin_properties(settings) | FENCE | {"log.segment.delete.delay.ms": "200"}
+    with KafkaNode(directory, classpath=[JAR], properties=properties, users=users) as node:
         for topic in ("written", "read"):
             create_topic(node, topic)
         fill_topic(node.client_config(client_id="filler"), "read", 30 * MEGA)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,26 +10,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
-from demo.quotas.scenario import JAR, MEGA, PREFIX
-from demo.spark.disk import Disk, FilledDisk, LoweredLimits
+from demo.quotas.scenario import MEGA
+from demo.spark.disk import BROKER, Disk, FilledDisk, LoweredLimits
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
+from harness.kafka.admin import place_topics
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, STATES, plugin_properties
 from harness.system.pipeline import PipelineProcess
 
 RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 _BEANS: Final = ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord")
-STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 VALIDITY: Final = "10s"
 QUOTA: Final = 1 * MEGA  # bytes/s of each producer
 SETTINGS: Final = {
-    "class": "org.quotahost.PythonQuotaCallback",
-    "python.executable": sys.executable,
     "factor.source": RECORD_SOURCE,
     "factor.source.second": SNAPSHOT_SOURCE,
     "validity": VALIDITY,
@@ -44,10 +40,7 @@ SETTINGS: Final = {
     "static.storage.hard": str(10**15),
 }
 PIPELINE: Final = {"tick": "1s", "interval": "500ms", "validity": VALIDITY}
-BROKER_PROPERTIES: Final = {
-    "authorizer.class.name": "org.quotahost.QuotaFence",
-    "log.segment.delete.delay.ms": "200",
-}
+BROKER_PROPERTIES: Final = FENCE | {"log.segment.delete.delay.ms": "200"}
 
 
 @dataclass(frozen=True)
@@ -143,9 +136,7 @@ def running_setup(folder: Path, own_disk: bool) -> Iterator[Setup]:
         folder: of the nodes; ``node-3`` in it may be a file system of its own.
         own_disk: whether it is. If not, limits stand for a disk that fills.
     """
-    properties = (
-        {PREFIX + name: value for name, value in SETTINGS.items()} | BROKER_PROPERTIES | dict(QUICK_QUOTAS)
-    )
+    properties = plugin_properties(SETTINGS) | BROKER_PROPERTIES | dict(QUICK_QUOTAS)
     users = dict.fromkeys(("app", "service"), "secret")
     with Cluster(folder, brokers=3, classpath=[JAR], properties=properties, users=users) as cluster:
         create_topics(cluster)
@@ -164,8 +155,4 @@ def running_setup(folder: Path, own_disk: bool) -> Iterator[Setup]:
 
 def create_topics(cluster: Cluster) -> None:
     """One for each broker's producer, and the one that fills the disk of broker 3."""
-    admin = AdminClient(cluster.client_config(client_id="harness"))
-    placed = {topic(n): n for n in (1, 2, 3)} | {FilledDisk.TOPIC: 3}
-    made = admin.create_topics([NewTopic(name, 1, replica_assignment=[[n]]) for name, n in placed.items()])
-    for done in made.values():
-        done.result(30)
+    place_topics(cluster, {topic(n): n for n in (1, 2, 3)} | {FilledDisk.TOPIC: BROKER})

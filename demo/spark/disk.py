@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from confluent_kafka.admin import AdminClient
-
 from demo.disk.acts import consumed
-from demo.quotas.scenario import MEGA, PREFIX
+from demo.quotas.scenario import MEGA
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import alter_broker_config
+from harness.kafka.admin import alter_broker_config, delete_topics
 from harness.kafka.cluster import Cluster
+from harness.plugin import PREFIX
 
 BROKER: Final = 3
 SOFT: Final = 60 * MEGA  # above what is used when it begins to fill
@@ -68,8 +67,7 @@ class FilledDisk:
 
     def free(self) -> None:
         """Delete the topic."""
-        admin = AdminClient(self._cluster.client_config(client_id="harness"))
-        admin.delete_topics([self.TOPIC])[self.TOPIC].result(30)
+        delete_topics(self._cluster, self.TOPIC)
 
     def used(self) -> int:
         """Bytes."""

@@ -12,15 +12,15 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
-from demo.quotas import scenario
 from demo.spark import acts as spark_acts
 from demo.spark import picture as spark_picture
 from demo.spark.cluster import running_setup
 from demo.spark.table import output_for, summary
+from harness.plugin import ROOT
 from harness.system.filesystem import own_file_system
 
-PICTURE: Final = scenario.ROOT / "build/demo/spark.png"
-LOGS: Final = scenario.ROOT / "build/demo/spark-logs"
+PICTURE: Final = ROOT / "build/demo/spark.png"
+LOGS: Final = ROOT / "build/demo/spark-logs"
 WITHOUT: Final = "Spark's pipeline is not part of this run; to see it in the loop: SPARK=1 make demo"
 
 

@@ -6,12 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 from matplotlib import pyplot
 
+from demo.pictures import save, tidy
 from demo.spark.acts import Recording
 from demo.spark.cluster import RECORD_SOURCE, SNAPSHOT_SOURCE
 
@@ -33,15 +30,11 @@ def draw(recording: Recording, file: Path) -> None:
         below.plot(times, [each.rate / 1e6 for each in broker_sample], linewidth=1.2, **style)
     _sources(band, recording)
     _marks(above, (above, below), recording)
-    for axes in (above, band, below):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    tidy((above, band, below))
     above.set(ylabel="factor", ylim=(-0.04, 1.06))
     above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
     below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=120)
-    pyplot.close(figure)
+    save(figure, file)
 
 
 def _sources(axes: Any, recording: Recording) -> None:

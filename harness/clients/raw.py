@@ -13,7 +13,6 @@ import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 from harness.kafka.node import KafkaNode
@@ -107,9 +106,7 @@ class RawClient:
         """Returns the client, which is connected already."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Closes the connection."""
         self._socket.close()
 

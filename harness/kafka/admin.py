@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from harness.java.helper import helper
+from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 
@@ -43,6 +44,21 @@ def create_topic(
         return len(known) == partitions and all(each.leader >= 0 for each in known.values())
 
     eventually(has_leaders, what=f"leaders of {topic}")
+
+
+def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int]) -> None:
+    """Creates topics of one partition whose only replica is on the given broker; ``brokers`` is by topic."""
+    admin = AdminClient(node.client_config(client_id="harness"))
+    new = [NewTopic(topic, 1, replica_assignment=[[broker]]) for topic, broker in brokers.items()]
+    for created in admin.create_topics(new).values():
+        created.result(30)
+
+
+def delete_topics(node: KafkaNode | Cluster, *topics: str, timeout: float = 30) -> None:
+    """Deletes topics. Kafka deletes their files ``log.segment.delete.delay.ms`` later."""
+    admin = AdminClient(node.client_config(client_id="harness"))
+    for deleted in admin.delete_topics(list(topics)).values():
+        deleted.result(timeout)
 
 
 def set_quota(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from confluent_kafka import KafkaException
@@ -113,9 +112,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
         """Starts it."""
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stops it if it still runs."""
         try:
             if self.running:

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 from urllib.request import urlopen
 
@@ -69,7 +68,5 @@ class PipelineProcess(LoggedProcess):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -13,6 +14,18 @@ from typing import Final
 from harness.system.guard import kill_group, start_guarded
 from harness.system.logfile import LogFile
 from harness.system.waiting import eventually
+
+_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time that a process has used so far, in seconds: user and system time from /proc.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 
 
 class LoggedProcess:
@@ -87,6 +100,10 @@ class LoggedProcess:
     def pid(self) -> int:
         """The process id."""
         return self._started().pid
+
+    def cpu_seconds(self) -> float:
+        """The CPU time that the process has used so far, in seconds."""
+        return cpu_seconds(self.pid)
 
     def rss(self) -> int:
         """The resident memory in bytes, as /proc shows it."""

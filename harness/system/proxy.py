@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from types import TracebackType
 from typing import Self
 
 from harness.system.ports import free_port
@@ -42,9 +41,7 @@ class Proxy:
         """As it is."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ends it and its connections."""
         _close(self._server)
         self.cut()

@@ -15,19 +15,11 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import (
-    JAR,
-    OPEN,
-    PAUSE,
-    PREFIX,
-    THROTTLE,
-    callback_properties,
-    gauge,
-    wait_for_state,
-)
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, wait_for_state
 from tests.broker.support.numbers import appended, attempt
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -36,7 +28,6 @@ pytestmark = pytest.mark.broker
 VALIDITY: Final = 4.0  # seconds
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "cluster-volumes",
     "fence.authorizer": "none",

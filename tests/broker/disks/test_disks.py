@@ -15,24 +15,15 @@ from jsonschema import Draft7Validator
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, unregister_broker
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as wire
 from tests.broker.support.disks import SNAPSHOTS as TOPIC
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import (
-    JAR,
-    OPEN,
-    PAUSE,
-    PREFIX,
-    THROTTLE,
-    callback_properties,
-    gauge,
-    state,
-    wait_for_state,
-)
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, state, wait_for_state
 from tests.broker.support.numbers import appended, attempt, records
 
 pytestmark = pytest.mark.broker
@@ -40,7 +31,6 @@ pytestmark = pytest.mark.broker
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",
@@ -172,7 +162,7 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
 
 def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
     admin = AdminClient(cluster.client_config(client_id="harness"))
-    admin.delete_topics([TOPIC])[TOPIC].result(60)
+    delete_topics(cluster, TOPIC, timeout=60)
     eventually(lambda: TOPIC in admin.list_topics(timeout=30).topics)
     eventually(lambda: set(newest_records(cluster.brokers[0])) == {"1", "2", "3"})
     wait_for_state(cluster, OPEN)

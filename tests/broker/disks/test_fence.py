@@ -26,22 +26,21 @@ from harness.java.helper import Helper
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import (
     ANYONE,
-    JAR,
-    PREFIX,
     callback_node,
     callback_properties,
     gauge,
     has_own_quota,
     table_row,
+    topic_name,
 )
 from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
 
 pytestmark = pytest.mark.broker
 
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "fixed",
     "factor.interval": "100ms",
@@ -62,7 +61,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    name = topic_name(request)
     create_topic(node, name)
     yield name
     resume(node)

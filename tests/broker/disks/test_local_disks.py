@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.helper import HelperError
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.disks.file_stores import read_disks
@@ -24,27 +24,26 @@ from tests.broker.support.node import (
     ANYONE,
     OPEN,
     PAUSE,
-    PREFIX,
     THROTTLE,
     callback_node,
     gauge,
     has_own_quota,
     state,
     table_row,
+    topic_name,
 )
 from tests.broker.support.numbers import end_offset
 
 pytestmark = pytest.mark.broker
 
 MEGA: Final = 1_000_000
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "100"}
 SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none", "validity": "10s"}
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """On a disk that nobody else writes to, where one can be mounted, and with something on it."""
-    properties = dict(QUICK_QUOTAS) | FENCE
+    properties = dict(QUICK_QUOTAS) | FENCE | {"log.segment.delete.delay.ms": "100"}
     directory = tmp_path_factory.mktemp("node")
     with own_file_system(directory):
         (directory / "ballast").write_bytes(bytes(200 * MEGA))
@@ -54,7 +53,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    name = topic_name(request)
     create_topic(node, name)
     yield name
     names = ("static.storage.soft", "static.storage.hard", "mode", "factor.source", "policy")
@@ -87,11 +86,6 @@ def factor(node: KafkaNode) -> float:
     return gauge(node, "QuotaTable", "Factor")
 
 
-def delete(node: KafkaNode, topic: str) -> None:
-    admin = AdminClient(node.client_config(client_id="harness"))
-    admin.delete_topics([topic])[topic].result(30)
-
-
 def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_space_is_back(
     node: KafkaNode, topic: str
 ) -> None:
@@ -111,7 +105,7 @@ def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_s
             eventually(lambda: gauge(node, "Fence", "Rejections") > rejected)
             assert (end_offset(node, "filler"), end_offset(node, topic)) == ends
         assert filler.errors == []
-        delete(node, "filler")
+        delete_topics(node, "filler")
         eventually(lambda: state(node) == OPEN, what="space is back")
         eventually(lambda: end_offset(node, topic) > ends[1])
         assert going.drain() == 0

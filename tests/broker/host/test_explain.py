@@ -15,8 +15,9 @@ from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PREFIX, callback_node, has_own_quota
+from tests.broker.support.node import ANYONE, callback_node, has_own_quota
 
 pytestmark = pytest.mark.broker
 
@@ -33,7 +34,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         "factor.source": "fixed",
         "plugin.fixed.factor": "1",
     }
-    properties = {**QUICK_QUOTAS, "authorizer.class.name": "org.quotahost.QuotaFence"}
+    properties = QUICK_QUOTAS | FENCE
     more = {"node_id": NODE_ID, "users": USERS, "properties": properties}
     with callback_node(tmp_path_factory.mktemp("node"), settings, **more) as node:
         create_topic(node, "t")

@@ -12,8 +12,9 @@ from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PLUGINS, PREFIX, callback_node, gauge, has_own_quota, table_row
+from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

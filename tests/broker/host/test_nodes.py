@@ -16,11 +16,11 @@ from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.metrics import CATALOGUE
 from tests.broker.support.node import (
     ANYONE,
-    JAR,
     callback_node,
     callback_properties,
     gauge,

@@ -13,21 +13,13 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from tests.broker.support.disks import SNAPSHOTS
-from tests.broker.support.node import (
-    JAR,
-    OPEN,
-    PAUSE,
-    PREFIX,
-    callback_node,
-    callback_properties,
-    gauge,
-    state,
-)
+from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state
 from tests.broker.support.numbers import end_offset
 
 pytestmark = pytest.mark.broker
@@ -39,7 +31,6 @@ SETTINGS: Final = {
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
 }
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 
 
 def listener_properties(

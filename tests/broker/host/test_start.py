@@ -25,7 +25,7 @@ def start_error(directory: Path, settings: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected_words"),
     [
         ({"static.prodcue": "1M"}, ["client.quota.callback.static.prodcue", "static.produce"]),
         ({"static.produce": "fast"}, ["client.quota.callback.static.produce", "fast", "10M"]),
@@ -51,7 +51,7 @@ def test_a_wrong_property_is_named_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected_words"),
     [
         ("version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=\nexecutable=x", "no shared libpython"),
         (

@@ -17,8 +17,9 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import CLIENTS
+from harness.plugin import CALLBACK, JAR, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import CALLBACK, JAR, PREFIX, gauge, has_own_quota, table_row, wait_for_rate
+from tests.broker.support.node import gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 

@@ -21,6 +21,7 @@ from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
 from harness.clients.producer import ProducerLoad
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.plugins.kafka.topics import ensure_compacted
 from quotahost.records import shares as wire_shares
@@ -28,7 +29,7 @@ from quotahost.records import usage as wire_usage
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage
 from tests.broker.support.background import Background
-from tests.broker.support.node import ANYONE, JAR, callback_properties, gauge, table_row, wait_for_rate
+from tests.broker.support.node import ANYONE, callback_properties, gauge, table_row, wait_for_rate
 from tests.reference.max_min import shares
 
 pytestmark = pytest.mark.broker

@@ -26,10 +26,11 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
 from tests.broker.host.test_explain import explain, field
-from tests.broker.support.node import ANYONE, PREFIX, callback_node, has_own_quota, table_row
+from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

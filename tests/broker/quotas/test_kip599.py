@@ -20,10 +20,11 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.kafka.settings import CONTROLLER, INTERNAL
+from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
 from quotahost.throttling.token_bucket import TokenBucket
-from tests.broker.support.node import ANYONE, JAR, callback_properties, has_own_quota, table_row
+from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

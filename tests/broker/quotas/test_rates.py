@@ -15,16 +15,9 @@ from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import (
-    ANYONE,
-    PREFIX,
-    callback_node,
-    gauge,
-    has_own_quota,
-    table_row,
-    wait_for_rate,
-)
+from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 

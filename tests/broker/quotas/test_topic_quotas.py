@@ -20,13 +20,13 @@ from harness.java.helper import Helper, HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
 from harness.kafka.node import KafkaNode, StartFailed
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import PREFIX, callback_node, gauge
+from tests.broker.support.node import callback_node, gauge, topic_name
 from tests.broker.support.numbers import attempt, end_offset
 
 pytestmark = pytest.mark.broker
 
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
 SETTINGS: Final = {"fence.authorizer": "none", TOTAL: "3M", OWN: "important:1500K"}
 SHARE: Final = 750_000  # of modest and greedy each
@@ -144,7 +144,7 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 @pytest.fixture
 def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic that is over, in a broker that is."""
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    name = topic_name(request)
     create_topic(tight, name)
     fill_topic(tight.client_config("root", "filler"), name, 1_000_000)
     alter_broker_config(tight, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})

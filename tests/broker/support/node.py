@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 from harness.clients.load import QUICK_WINDOW, Load
 from harness.java.jmx import Jmx
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import CALLBACK, JAR, plugin_properties
 from harness.system.waiting import eventually
 
-PREFIX: Final = "client.quota.callback."
-JAR: Final = Path(__file__).parents[3] / "dist/quotahost.jar"
 PLUGINS: Final = Path(__file__).parents[1] / "plugins"
-CALLBACK: Final = "org.quotahost.PythonQuotaCallback"
 ANYONE: Final = "ANONYMOUS"
 OPEN, THROTTLE, PAUSE = 0, 1, 2  # the gauge State
 
 
 def callback_properties(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
     """Broker properties with the callback; settings without the prefix."""
-    settings = {"python.executable": sys.executable, "static.scope": "client", **(settings or {})}
-    return {PREFIX + "class": name} | {PREFIX + key: value for key, value in settings.items()}
+    return plugin_properties({"static.scope": "client", **(settings or {})}, name)
 
 
 def callback_node(directory: Path, settings: dict[str, str] | None = None, **more: Any) -> KafkaNode:
     """A node with the callback and the probe, not started."""
     properties = callback_properties(settings) | more.pop("properties", {})
     return KafkaNode(directory, classpath=[JAR], properties=properties, probe=True, **more)
+
+
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A topic's name made of the test's name, with a dash for each character that topics don't allow."""
+    return "".join(char if char.isalnum() else "-" for char in request.node.name)
 
 
 def gauge(node: KafkaNode, bean: str, attribute: str) -> float:

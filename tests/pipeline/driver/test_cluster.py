@@ -12,10 +12,10 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
 from harness.kafka.cluster import Cluster
+from harness.plugin import FENCE, JAR
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from tests.broker.disks.test_cluster_volumes import (
-    FENCE,
     RECORD_SOURCE,
     SETTINGS,
     SNAPSHOT_SOURCE,
@@ -24,7 +24,7 @@ from tests.broker.disks.test_cluster_volumes import (
     settled_ends,
     wait_for_source,
 )
-from tests.broker.support.node import JAR, OPEN, PAUSE, callback_properties, wait_for_state
+from tests.broker.support.node import OPEN, PAUSE, callback_properties, wait_for_state
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 VALIDITY: Final = "8s"
