@@ -1,4 +1,8 @@
-"""A consumer that keeps going."""
+"""A consumer that reads a topic until it is stopped.
+
+It puts FETCH load on a broker, for tests of consumer quotas. ``harness.clients.load`` starts and stops it and
+measures its rate.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,19 @@ from harness.clients.load import Load
 
 
 class ConsumerLoad(Load):
-    """Consumes all partitions of a topic from their beginnings, and at their ends from there again.
+    """Consumes all partitions of a topic from the beginning, and starts again at each partition's end.
 
-    So a topic of some 50 MB lasts for ever. It belongs to no group. Little is fetched ahead (1 MB), so that
-    what is consumed follows a change of quota at once. A fetch may end amid a batch, which Kafka charges
-    though it is fetched again: ``fill_topic`` makes batches small enough to keep that below 2%.
+    So a topic of 50 MB feeds it for ever. It belongs to no consumer group. It fetches only 1 MB ahead, so that
+    its rate follows a change of quota at once. A fetch may end in the middle of a batch; Kafka charges for that part
+    although the client has to fetch the batch again. ``fill_topic`` makes batches so small that this stays below 2%.
     """
 
     def __init__(self, config: Mapping[str, Any], topic: str, rewind: bool = True) -> None:
-        """Nothing is fetched yet.
+        """Prepares the load; it fetches nothing before ``start()``.
 
         Args:
-            config: librdkafka's, as from ``node.client_config()``; put over the load's own.
-            topic: must exist.
+            config: librdkafka's properties, as from ``node.client_config()``; they replace the load's own.
+            topic: an existing topic.
             rewind: False to wait for new records at a partition's end instead.
         """
         super().__init__(topic)

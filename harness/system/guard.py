@@ -1,8 +1,9 @@
-"""A small process that outlives this one by a moment, to kill what this one started.
+"""A small process, the guard, that outlives this one by a moment and kills the processes that this one started.
 
-It reads process ids from a pipe. When this process ends, however it ends, the pipe closes and the
-guard kills the process groups that are left. Linux's PR_SET_PDEATHSIG would not do: it fires when
-the *thread* that started the process ends.
+No broker may stay behind when a test run is killed. The guard reads process ids from a pipe. When this process ends,
+however it ends, the pipe closes, and the guard kills the process groups that are left. Linux's PR_SET_PDEATHSIG
+would not do, because it fires when the *thread* that started the process ends. ``harness.system.process`` and
+``harness.java.helper`` start their processes here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import IO, Any
 def start_guarded(
     command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, **pipes: Any
 ) -> subprocess.Popen[bytes]:
-    """Starts a process in a group of its own, which Ctrl-C does not reach but the guard does.
+    """Starts a process in a group of its own: Ctrl-C doesn't reach it, but the guard kills it.
 
     Args:
         command: program and arguments.
@@ -36,12 +37,12 @@ def start_guarded(
 
 
 def stop_guarding(process: subprocess.Popen[bytes]) -> None:
-    """To be called when the process has ended: its id may be given to another."""
+    """Tells the guard that the process has ended; the system may give its id to another process."""
     _send(_guard_pipe(), f"-{process.pid}\n")
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> int:
-    """Kills the process and what it started; returns its exit code."""
+    """Kills the process and all that it started; returns its exit code."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     code = process.wait()

@@ -1,4 +1,8 @@
-"""A TCP proxy that can be cut and healed, for a network that fails."""
+"""A TCP proxy that can be cut and healed.
+
+It stands for a network that fails between a plugin's Kafka client and the brokers: a broker advertises the proxy's
+port, and the test cuts the proxy for as long as it likes.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,10 @@ from harness.system.ports import free_port
 
 
 class Proxy:
-    """Passes bytes between clients and one address of loopback, while it isn't cut."""
+    """Passes bytes between clients and one port of loopback, unless it is cut."""
 
     def __init__(self, target: int) -> None:
-        """Begins to listen on a free port.
-
-        Args:
-            target: the port to pass to.
-        """
+        """Listens on a free port, and passes connections on to the port ``target``."""
         self.port = free_port()
         self._target = target
         self._cut = False
@@ -27,22 +27,22 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Closes all connections, and every new one at once."""
+        """Closes all connections; closes each new one at once."""
         self._cut = True
         for each in self._pairs:
             _close(each)
         self._pairs.clear()
 
     def heal(self) -> None:
-        """Takes connections again."""
+        """Accepts connections again."""
         self._cut = False
 
     def __enter__(self) -> Self:
-        """As it is."""
+        """Returns the proxy, which listens already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends it and its connections."""
+        """Ends the proxy and its connections."""
         _close(self._server)
         self.cut()
 
