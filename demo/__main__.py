@@ -1,6 +1,7 @@
-"""Runs the demo: ``python -m demo``; with ``SPARK=1`` in the environment, the Spark pipeline's part too.
+"""Runs the demo, which shows on a real broker what quotahost does.
 
-Exit code 1 if something was not as it should be, 130 after Ctrl-C.
+With SPARK=1 in the environment it also plays the part with the Spark pipeline. The exit code is 1 if something was
+not as it should be, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -37,14 +38,18 @@ console = Console()
 
 
 def main() -> int:
-    """All of it; leaves nothing running and no folder behind."""
+    """Plays the chosen parts; leaves nothing running and no folder behind."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--windows", type=int, default=1, help="quota windows (11 s) to measure a phase over")
-    parser.add_argument("--only", choices=("broker", "spark"), help="one part alone")
+    parser.add_argument(
+        "--windows", type=int, default=1, help="over how many quota windows (of 11 s) to measure each phase"
+    )
+    parser.add_argument("--only", choices=("broker", "spark"), help="play this part alone")
     args = parser.parse_args()
     parts = (args.only,) if args.only else ("broker", "spark") if _spark_wanted() else ("broker",)
     _check(parts)
-    console.print("[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends it at any time.")
+    console.print(
+        "[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends the demo at any time."
+    )
     if "spark" not in parts:
         console.print(spark.WITHOUT, style="dim")
     parts_by_name = {"broker": lambda: _broker(args.windows), "spark": lambda: spark.show(console)}
@@ -65,17 +70,19 @@ def _broker(windows: int) -> bool:
         own_file_system(Path(folder) / "disk") as mounted,
     ):
         console.print(f"the broker's data is on {'a small file system of its own' if mounted else folder}")
-        console.print("a single-node KRaft broker starts with quotahost.jar and one property ...")
+        console.print(
+            "a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ..."
+        )
         started = time.monotonic()
         with scenario.broker(Path(folder) / "disk/node") as node:
             console.print(
-                f"broker at {node.bootstrap}, Python inside, up in {time.monotonic() - started:.1f} s"
+                f"the broker at {node.bootstrap} runs, with Python inside it, after {time.monotonic() - started:.1f} s"
             )
             return _report(*_play(node, windows))
 
 
 def _disk(node: KafkaNode) -> Recording:
-    title = "Now the disk: limits are set live, 80 and 240 MB above what is used"
+    title = "Now the disk: its soft and hard limits are set live, 80 and 240 MB above what is used"
     console.print(f"[bold]{title}")
     if not console.is_terminal:
         printed: list[str] = []
@@ -94,7 +101,7 @@ def _print_sample(recording: Recording, caption: str, printed: list[str]) -> Non
         sample = recording.samples[-1]
         rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
         console.print(
-            f"  {sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} {sample.state}: {rates}"
+            f"  {sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} ({sample.state}), producers: {rates}"
         )
 
 
@@ -148,7 +155,7 @@ def _report(results: list[Result], all_clients: list[Client], end: float, record
     lines = disk_picture.findings(recording)
     for line, passed in lines:
         console.print(f"  [{'green' if passed else 'red'}]{line}")
-    console.print(f"the rates over time: {PICTURE}; the disk: {DISK}")
+    console.print(f"Pictures: the rates over time in {PICTURE}, the disk in {DISK}")
     console.print(
         "[bold green]All rates met their quotas." if not missed else "[bold red]A rate missed its quota."
     )
@@ -159,5 +166,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        console.print("ended; nothing is left running")
+        console.print("The demo was ended; nothing is left running.")
         sys.exit(130)

@@ -1,4 +1,7 @@
-"""Consumption against the limits, and throughput, over time: as a picture, a live table and a summary."""
+"""Shows the disk part: a live table while it plays, then its findings and a picture.
+
+The picture has the used bytes against the limits above, the throughput below, and the state as background.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ STYLES: Final = {"OPEN": "green", "THROTTLE": "yellow", "PAUSE": "red"}
 
 
 def live(recording: Recording, caption: str) -> Group:
-    """What is so right now."""
+    """The newest sample as a table under the caption, with the rates below it."""
     sample = recording.samples[-1]
     table = Table(title=caption, title_justify="left")
     for column in ("volume", "", "to soft", "to hard", "factor", "state", "turned back"):
@@ -44,18 +47,20 @@ def _bar(recording: Recording, sample: Sample) -> Text:
 
 
 def findings(recording: Recording) -> list[tuple[str, bool]]:
-    """What the story shows, each with whether it is as it should be."""
+    """Sentences about what the recording shows, each with whether it is as it should be."""
     paused, freed, opened = recording.paused_at, recording.freed_at, recording.open_at
-    findings = [("above the soft limit producers were slowed", recording.throttled)]
-    findings.append(("at the hard limit they were stopped", paused is not None))
+    findings = [("above the soft limit, producers were slowed", recording.throttled)]
+    findings.append(("at the hard limit, they were stopped", paused is not None))
     appended = recording.appended_while_paused()
     findings.append(
-        (f"while they were stopped {max(0, appended):,} bytes of theirs were appended", appended == 0)
+        (f"while they were stopped, {max(0, appended):,} of their bytes were appended", appended == 0)
     )
     if freed is not None and opened is not None:
         back = next((s.at for s in recording.samples if s.at >= opened and sum(_limited_rates(s)) > 0), None)
-        findings.append((f"{opened - freed:.1f} s after the topic was deleted the state was OPEN", True))
-        findings.append((f"{(back or 0) - opened:.1f} s later they produced again", back is not None))
+        findings.append(
+            (f"{opened - freed:.1f} s after the topic was deleted, the state was OPEN again", True)
+        )
+        findings.append((f"{(back or 0) - opened:.1f} s later, they produced again", back is not None))
     return findings
 
 
@@ -64,7 +69,7 @@ def _limited_rates(sample: Sample) -> list[float]:
 
 
 def draw(recording: Recording, file: Path) -> None:
-    """Write a PNG: above consumption and the limits, below throughput; the state as background."""
+    """Draws the picture into a PNG file."""
     figure, (above, below) = pyplot.subplots(2, figsize=(10, 6), sharex=True, layout="constrained")
     times = [sample.at for sample in recording.samples]
     above.plot(
@@ -82,7 +87,7 @@ def draw(recording: Recording, file: Path) -> None:
     for axes in (above, below):
         _states(axes, recording)
     tidy((above, below))
-    above.set(ylabel="MB", title="A disk that fills: consumption against its limits, and throughput")
+    above.set(ylabel="MB", title="A disk that fills: used bytes against its limits, and throughput")
     below.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
     save(figure, file)
 

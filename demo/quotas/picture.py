@@ -1,4 +1,4 @@
-"""Rates over time against the quotas, as a picture."""
+"""Draws the first part's picture: each client's rate over time, against its quota."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
 
 
 def draw(all_clients: list[Client], end: float, file: Path) -> None:
-    """Write a PNG: each client's rate, as the mean of Kafka's 11 s window, and its quota as steps."""
+    """Draws a PNG: each client's rate as the mean over Kafka's window of 11 s, and its quota as dashed steps.
+
+    Args:
+        all_clients: the clients, with their meters and quotas.
+        end: the monotonic moment at which the picture ends.
+        file: the PNG file.
+    """
     figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
     zero = min(client.load.meter.started for client in all_clients)
     for client in all_clients:

@@ -1,4 +1,8 @@
-"""What the demo does: a broker with the jar, three clients, and three phases of quotas."""
+"""The demo's first part: a broker with quotahost, three clients, and three phases of quotas.
+
+Each phase changes the running broker: client quotas by the Admin API, one of them raised, and a supplier swapped in.
+The demo measures whether each client reaches its quota; ``table`` and ``picture`` show the result.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,14 @@ MEGA: Final = 1_000_000
 
 @dataclass
 class Client:
-    """One client of the demo: its user, quota type, load, and its quota (bytes/s) from each moment on."""
+    """One client of the demo.
+
+    Attributes:
+        user: its user name.
+        quota_type: PRODUCE or FETCH.
+        load: the running client.
+        quotas: since when (monotonic seconds) which quota applies (bytes/s), and the supplier that gives it.
+    """
 
     user: str
     quota_type: str
@@ -36,14 +47,14 @@ class Client:
     quotas: list[tuple[float, float, str]] = field(default_factory=list)
 
     @property
-    def source(self) -> str:
-        """Who gives its quota now."""
+    def supplier(self) -> str:
+        """The name of the supplier that gives its present quota."""
         return self.quotas[-1][2]
 
 
 @dataclass(frozen=True)
 class Result:
-    """A phase's quota and achieved rate of one client, bytes/s."""
+    """One client's quota and achieved rate in one phase, in bytes/s."""
 
     phase: str
     client: Client
@@ -58,7 +69,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Phase:
-    """A change made to the running broker, and the quotas (bytes/s) and their source that follow by user."""
+    """A change of the running broker, and by user the quota (bytes/s) that follows and the supplier that gives it."""
 
     title: str
     change: Callable[[KafkaNode], None]
@@ -85,7 +96,7 @@ def _use_example_plugin(node: KafkaNode) -> None:
 
 PHASES: Final = (
     Phase(
-        "client quotas set by the Admin API, static for the consumer",
+        "client quotas are set by the Admin API; the consumer has the static rate",
         _client_quotas,
         {
             "gold": (4 * MEGA, "client-quotas"),
@@ -94,7 +105,7 @@ PHASES: Final = (
         },
     ),
     Phase(
-        "bronze raised from 1 to 3 MB/s, live, by the Admin API",
+        "the quota of bronze is raised from 1 to 3 MB/s while it runs, by the Admin API",
         _raise_bronze,
         {
             "gold": (4 * MEGA, "client-quotas"),
@@ -103,7 +114,7 @@ PHASES: Final = (
         },
     ),
     Phase(
-        "the example plugin swapped in, live: off-peak hours double 2.5 MB/s",
+        "the example plugin is swapped in while the broker runs: its off-peak hours double 2.5 MB/s",
         _use_example_plugin,
         {"gold": (5 * MEGA, "off-peak"), "bronze": (5 * MEGA, "off-peak"), "reader": (3 * MEGA, "static")},
     ),
@@ -111,14 +122,14 @@ PHASES: Final = (
 
 
 def install_example() -> None:
-    """Put the example plugin, a package of its own, into this environment."""
+    """Installs the example plugin, a package of its own, into this environment."""
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "-e", str(EXAMPLE)]
     subprocess.run(pip, check=True)
 
 
 @contextmanager
 def broker(directory: Path) -> Iterator[KafkaNode]:
-    """A running broker with the callback, and a topic to read from."""
+    """A running broker with quotahost and its fence, a topic to write to and a filled one to read from."""
     settings = {
         "static.fetch": "3M",
         "static.scope": "client",
@@ -136,7 +147,10 @@ def broker(directory: Path) -> Iterator[KafkaNode]:
 
 @contextmanager
 def clients(node: KafkaNode) -> Iterator[list[Client]]:
-    """Two producers and a consumer, as fast as they are let, after the first phase's change."""
+    """Two producers and a consumer, each as fast as its quota lets it be.
+
+    They start after the first phase's change, so that no earlier quota disturbs the measurement.
+    """
     made = [
         Client("gold", "PRODUCE", ProducerLoad(node.client_config("gold", "app"), "written")),
         Client("bronze", "PRODUCE", ProducerLoad(node.client_config("bronze", "app"), "written")),
@@ -149,7 +163,7 @@ def clients(node: KafkaNode) -> Iterator[list[Client]]:
 
 
 def limit(node: KafkaNode, client: Client) -> float | None:
-    """The limit in the broker's table for this client, bytes/s; None if unlimited or a newcomer still."""
+    """The client's limit in the broker's table, in bytes/s; None if it is unlimited or still a newcomer."""
     rows = Jmx(node).call("quotahost:type=QuotaTable", "describe", client.user, "app")
     fields = next(row.split("\t") for row in rows if row.startswith(client.quota_type + "\t"))
     return None if fields[4] == "null" or fields[5] == "newcomer" else float(fields[4])
@@ -160,19 +174,19 @@ def _has(node: KafkaNode, client: Client, quota: float) -> bool:
 
 
 def start(phase: Phase, node: KafkaNode, all_clients: list[Client]) -> float:
-    """Wait until the phase's change has reached the table; the moment (monotonic) when it had."""
+    """Waits until the phase's change has reached the broker's table; returns the monotonic moment."""
     for client in all_clients:
         quota = phase.quotas[client.user][0]
         eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
     now = time.monotonic()
     for client in all_clients:
-        quota, source = phase.quotas[client.user]
-        client.quotas.append((now, quota, source))
+        quota, supplier = phase.quotas[client.user]
+        client.quotas.append((now, quota, supplier))
     return now
 
 
 def results(phase: Phase, since: float, windows: int, all_clients: list[Client]) -> list[Result]:
-    """What each client achieved over whole quota windows, the first one after the change left out."""
+    """Each client's rate over whole quota windows, without the first one after the change."""
     begin, end = since + KAFKA_WINDOW, since + KAFKA_WINDOW * (1 + windows)
     return [
         Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))

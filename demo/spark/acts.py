@@ -1,4 +1,8 @@
-"""The demo with Spark in the loop, act by act; each waits for its condition and tells what was seen."""
+"""Plays the demo's Spark part, act by act.
+
+Each act does something to the brokers, the disk or the pipeline, waits for the state that must follow, and says in a
+sentence what happened. Samples of all brokers are taken all the while; ``table`` and ``picture`` show them.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,18 @@ from typing import Final
 
 from demo.spark.cluster import RECORD_SOURCE, SNAPSHOT_SOURCE, Sample, Setup
 
-POLL: Final = 0.5  # seconds between two looks
+POLL: Final = 0.5  # seconds between two samples
 ACT_TIMEOUT: Final = 60.0  # seconds for one act
-SPARK_TIMEOUT: Final = 240.0  # seconds for Spark's first record, on a machine that has other things to do
-STEADY_SAMPLES: Final = 8  # looks
-FRESH_AGE: Final = 4.0  # seconds
-WATCH_TIME: Final = 3.0  # seconds to look on while nothing may happen
+SPARK_TIMEOUT: Final = 240.0  # seconds for Spark's first record on a busy machine
+# Spark has warmed up when in so many samples no record is older than so many seconds.
+STEADY_SAMPLES: Final = 8
+FRESH_AGE: Final = 4.0
+WATCH_TIME: Final = 3.0  # seconds to watch that nothing changes
 
 
 @dataclass(frozen=True)
 class Act:
-    """What should happen, whether it did, and what was seen; ``good`` None: it was not played."""
+    """What should happen, whether it did, and what happened. ``passed`` is None if the act was not played."""
 
     title: str
     passed: bool | None
@@ -28,7 +33,7 @@ class Act:
 
 @dataclass
 class Recording:
-    """All looks, the moments to mark (seconds since the start, by word), and the acts."""
+    """All samples, the moments to mark in the picture (seconds since the start, by label), and the acts."""
 
     samples: list[Sample] = field(default_factory=list)
     marks: dict[str, float] = field(default_factory=dict)
@@ -39,7 +44,7 @@ Show = Callable[[Setup, Recording, str], None]
 
 
 def play(setup: Setup, show: Show) -> Recording:
-    """All acts, until one fails; ``show`` is called after each look with what is going on, in plain words."""
+    """Plays the acts until one fails; calls ``show`` after each sample with a caption."""
     return _Runner(setup, show).run()
 
 
@@ -47,15 +52,15 @@ class _Runner:
     def __init__(self, setup: Setup, show: Show) -> None:
         self._setup, self._show = setup, show
         self.recording = Recording()
-        self._records_at_pause = 0  # what the topics held when all had been stopped
-        self._samples_before_pause = 0  # how many looks there were until then
+        self._records_at_pause = 0  # how many records had been appended when all had stopped
+        self._samples_before_pause = 0  # how many samples were taken until then
 
     def run(self) -> Recording:
         acts = {
             "Spark starts: all three brokers read its record": self._start_spark,
-            "a disk fills past soft: all three are slowed alike": self._fill_to_soft,
-            "it reaches hard: all three are stopped": self._fill_to_hard,
-            "kill -9 of Spark: each reads all snapshots itself": self._kill_spark,
+            "a disk fills beyond its soft limit: all three are slowed alike": self._fill_to_soft,
+            "the disk reaches hard: all three are stopped": self._fill_to_hard,
+            "Spark is killed (kill -9): each broker reads all snapshots itself": self._kill_spark,
             "Spark is back: its record answers again": self._restart_spark,
             "space is freed: all three are let go": self._free_space,
         }
@@ -70,29 +75,32 @@ class _Runner:
 
     def _start_spark(self) -> tuple[bool, str]:
         seconds = self._watch_until(
-            "Spark starts; until its first record, each broker reads the snapshots of all",
+            "Spark starts; until its first record, each broker reads the snapshots of all brokers",
             lambda sample: sample.all_are("OPEN") and self._steady(),
             self._setup.driver.launch,
             timeout=SPARK_TIMEOUT,
         )
         if seconds is None:
             return False, self._why_not(SPARK_TIMEOUT)
-        self._watch_for(WATCH_TIME, "one small record for the whole cluster, read by all three")
-        return True, f"{seconds:.0f} s after its launch, all in time since"
+        self._watch_for(
+            WATCH_TIME,
+            "Spark publishes one small record about the whole cluster, and all three brokers read it",
+        )
+        return True, f"{seconds:.0f} s after its start; since then every record came in time"
 
     def _fill_to_soft(self) -> tuple[bool, str]:
-        caption = "the disk of broker 3 fills; broker 1 and 2 have space, but the record tells of broker 3"
+        caption = "the disk of broker 3 fills; brokers 1 and 2 have space, but the record shows the disk of broker 3"
         seconds = self._watch_until(caption, lambda sample: sample.all_are("THROTTLE"), self._setup.disk.fill)
         if seconds is None:
             return False, self._why_not(ACT_TIMEOUT)
         factors = [f"{broker_sample.factor:.2f}" for broker_sample in self._newest.brokers.values()]
         self._watch_for(
-            WATCH_TIME, "between soft and hard: the fuller the disk of broker 3, the slower all three"
+            WATCH_TIME, "between soft and hard limit: the fuller the disk of broker 3, the slower all three"
         )
-        return True, f"THROTTLE on all, factors {', '.join(factors)} at the first look"
+        return True, f"THROTTLE on all, factors {', '.join(factors)} in the first sample"
 
     def _fill_to_hard(self) -> tuple[bool, str]:
-        caption = "close to hard: slower and slower"
+        caption = "the disk comes close to its hard limit: producers become slower and slower"
         seconds = self._watch_until(
             caption, lambda sample: sample.all_are("PAUSE"), self._setup.disk.on_throttle
         )
@@ -100,27 +108,27 @@ class _Runner:
             return False, self._why_not(ACT_TIMEOUT)
         by_record = self._newest.all_use(RECORD_SOURCE)
         self._setup.disk.on_pause()
-        self._watch_for(
-            2 * POLL, "at hard: the fence turns all producers back"
-        )  # what was under way is appended
-        self._records_at_pause, self._samples_before_pause = (
-            self._setup.records(),
-            len(self.recording.samples) - 1,
-        )
-        self._watch_for(WATCH_TIME, "at hard: the fence turns all producers back")
+        caption = "the disk is at its hard limit: the fence turns all producers back"
+        self._watch_for(2 * POLL, caption)  # requests that were under way may still be appended
+        self._records_at_pause = self._setup.records()
+        self._samples_before_pause = len(self.recording.samples) - 1
+        self._watch_for(WATCH_TIME, caption)
         return by_record and self._nobody_passed(), f"PAUSE on all, {self._appended()} in {WATCH_TIME:.0f} s"
 
     def _kill_spark(self) -> tuple[bool, str]:
         seconds = self._watch_until(
-            "Spark was killed with -9; its last record grows old, and while it counts, all stay stopped",
+            "Spark was killed; its last record grows old, and until it is too old all producers stay stopped",
             lambda sample: sample.all_use(SNAPSHOT_SOURCE),
             self._setup.driver.kill,
             mark="kill -9",
         )
         if seconds is None:
             return False, self._why_not(ACT_TIMEOUT)
-        self._watch_for(WATCH_TIME, "no Spark: each broker reads the snapshots of all, and knows the same")
-        return self._nobody_passed(), f"{seconds:.1f} s later all did; {self._appended()}"
+        self._watch_for(
+            WATCH_TIME,
+            "without Spark: each broker reads the snapshots of all brokers and comes to the same factor",
+        )
+        return self._nobody_passed(), f"all did so {seconds:.1f} s later; {self._appended()}"
 
     def _restart_spark(self) -> tuple[bool, str]:
         seconds = self._watch_until(
@@ -134,9 +142,9 @@ class _Runner:
         if seconds is None:
             return False, self._why_not(SPARK_TIMEOUT)
         self._watch_for(
-            WATCH_TIME, "its record answers again; the disk is still full, so nobody gets through"
+            WATCH_TIME, "brokers read its record again; the disk is still full, so no producer gets through"
         )
-        return self._nobody_passed(), f"{seconds:.0f} s after its launch; {self._appended()} since the stop"
+        return self._nobody_passed(), f"{seconds:.0f} s after its start; {self._appended()} since the stop"
 
     def _free_space(self) -> tuple[bool, str]:
         caption = "the disk's space is freed"
@@ -150,14 +158,14 @@ class _Runner:
             {n: load.meter.bytes for n, load in self._setup.loads.items()},
         )
         on = self._watch_until(
-            "all are let go",
+            "all producers are let go",
             lambda _: all(load.meter.bytes > sent[n] for n, load in self._setup.loads.items()),
         )
         after = self._newest.at - freed
-        self._watch_for(2 * WATCH_TIME, "and all three produce as before")
-        return on is not None, f"OPEN on all after {opened:.1f} s, all three produce after {after:.1f} s"
+        self._watch_for(2 * WATCH_TIME, "all three producers write as before")
+        return on is not None, f"OPEN on all after {opened:.1f} s; all three produce after {after:.1f} s"
 
-    # ---- looks ----
+    # ---- samples ----
 
     @property
     def _newest(self) -> Sample:
@@ -172,7 +180,13 @@ class _Runner:
         done: str = "",
         timeout: float = ACT_TIMEOUT,
     ) -> float | None:
-        """Do what comes first, and look until it is reached; the seconds it took, None if it took too long."""
+        """Calls ``first``, then takes samples until the condition is reached.
+
+        ``mark`` and ``done`` label the begin and the end in the picture.
+
+        Returns:
+            How many seconds it took; None if it took longer than timeout, or Spark ended.
+        """
         begin = time.monotonic()
         if mark:
             self.recording.marks[mark] = begin - self._setup.began
@@ -189,7 +203,7 @@ class _Runner:
         return None
 
     def _steady(self) -> bool:
-        """Whether records come to all brokers in time; Spark's first batches are slow, until its JVM is warm."""
+        """Whether records reach all brokers in time. Spark's first batches are slow, until its JVM is warm."""
         samples = self.recording.samples[-STEADY_SAMPLES:]
         ages = [broker_sample.age for sample in samples for broker_sample in sample.brokers.values()]
         quick = all(age is not None and age < FRESH_AGE for age in ages)
@@ -209,10 +223,10 @@ class _Runner:
         self.recording.samples.append(self._setup.sample())
         self._show(self._setup, self.recording, caption)
 
-    # ---- what held ----
+    # ---- checks ----
 
     def _nobody_passed(self) -> bool:
-        """Whether nobody was let through since the stop, at no look and not between two either."""
+        """Whether no producer got through since the stop, neither in a sample nor between two samples."""
         samples = self.recording.samples[self._samples_before_pause :]
         shut = all(
             broker_sample.factor == 0.0 for sample in samples for broker_sample in sample.brokers.values()
@@ -228,10 +242,10 @@ class _Runner:
         return "0 bytes appended" if records == 0 else f"{records} records appended"
 
     def _spark_ended(self) -> bool:
-        """Whether it ended by itself, which it should not."""
+        """Whether Spark ended by itself, which it should not."""
         return self._setup.driver.exit_code is not None
 
     def _why_not(self, timeout: float) -> str:
-        what = "Spark ended by itself" if self._spark_ended() else f"not within {timeout:.0f} s"
+        what = "Spark ended by itself" if self._spark_ended() else f"it did not happen within {timeout:.0f} s"
         lines = self._setup.driver.log_text().strip().splitlines()
         return f"{what}; its last line: {lines[-1] if lines else 'none'}"

@@ -1,4 +1,8 @@
-"""The demo's three brokers with a disk that fills, the pipeline beside them, and what one look at them shows."""
+"""Starts the three brokers of the demo's Spark part, their producers and the pipeline, and takes samples of them.
+
+Broker 3 has the disk that fills. The brokers read the pipeline's record; while none arrives, the standby source
+answers. ``acts`` takes a sample twice a second, and ``table`` and ``picture`` show the samples.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, STATES, plugin_properties
 from harness.system.pipeline import PipelineProcess
 
+# The factor source that reads the pipeline's record, and its standby, which reads all snapshots.
 RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 _BEANS: Final = ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord")
 VALIDITY: Final = "10s"
@@ -35,7 +40,7 @@ SETTINGS: Final = {
     "static.produce": str(QUOTA),
     "static.scope": "client",
     "static.excluded.principal.name.list": "User:service",
-    # Of the others, whose disk is whatever it is: a broker's limits go for every volume that has none of its own.
+    # The limits of brokers 1 and 2, whose disk is this machine's: so high that it never reaches them.
     "static.storage.soft": str(10**15),
     "static.storage.hard": str(10**15),
 }
@@ -45,8 +50,16 @@ BROKER_PROPERTIES: Final = FENCE | {"log.segment.delete.delay.ms": "200"}
 
 @dataclass(frozen=True)
 class BrokerSample:
-    """One broker: its state, factor, the source that answers, the age of the record in seconds (None: there is
-    none), how often the state has changed, and the bytes/s of the producer that writes to it."""
+    """One broker at one moment.
+
+    Attributes:
+        state: OPEN, THROTTLE or PAUSE.
+        factor: the factor in force.
+        source: the factor source that answers; empty if none does.
+        age: the age of the cluster record in seconds; None if there is none.
+        transitions: how often the state has changed.
+        rate: bytes/s over the last 2 s of the producer that writes to it.
+    """
 
     state: str
     factor: float
@@ -58,7 +71,7 @@ class BrokerSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """All brokers by id, at one time in seconds since the start."""
+    """All brokers by id at one moment, in seconds since the start."""
 
     at: float
     brokers: dict[int, BrokerSample]
@@ -74,7 +87,7 @@ class Sample:
 
 @dataclass
 class Setup:
-    """All that is on the stage: brokers, one producer for each, the pipeline, the disk of broker 3."""
+    """Everything that runs: the brokers, a producer for each, the pipeline, and the disk of broker 3."""
 
     cluster: Cluster
     loads: dict[int, ProducerLoad]
@@ -83,13 +96,13 @@ class Setup:
     began: float
 
     def sample(self) -> Sample:
-        """At all brokers, now."""
+        """Takes a sample of all brokers."""
         at = time.monotonic() - self.began
         return Sample(at, {node.node_id: self._broker_sample(node) for node in self.cluster.brokers})
 
     def _broker_sample(self, node: KafkaNode) -> BrokerSample:
         beans: dict[str, dict[str, Any]] = {}
-        for kind in _BEANS:  # not all at once: one that goes away while it is asked fails the whole question
+        for kind in _BEANS:  # one by one: a bean that is removed during a query makes the whole query fail
             beans |= Jmx(node).query(f"quotahost:type={kind}")
         beans = {name.removeprefix("quotahost:"): bean for name, bean in beans.items()}
         table = beans["type=QuotaTable"]
@@ -109,12 +122,12 @@ class Setup:
         )
 
     def records(self) -> int:
-        """How many records the producers' topics hold: what was appended, whoever was told of it."""
+        """How many records were appended to the producers' topics, acknowledged or not."""
         config = self.cluster.client_config(client_id="harness") | {"group.id": "harness"}
         consumer = Consumer(config)
         try:
-            asked = [TopicPartition(topic(broker), 0) for broker in self.loads]
-            return sum(int(consumer.get_watermark_offsets(each, timeout=30)[1]) for each in asked)
+            partitions = [TopicPartition(topic(broker), 0) for broker in self.loads]
+            return sum(int(consumer.get_watermark_offsets(each, timeout=30)[1]) for each in partitions)
         finally:
             consumer.close()
 
@@ -130,18 +143,18 @@ def topic(broker: int) -> str:
 
 @contextmanager
 def running_setup(folder: Path, own_disk: bool) -> Iterator[Setup]:
-    """Three brokers and their producers; the pipeline is not started yet.
+    """Starts three brokers and their producers; the pipeline is not started yet.
 
     Args:
-        folder: of the nodes; ``node-3`` in it may be a file system of its own.
-        own_disk: whether it is. If not, limits stand for a disk that fills.
+        folder: the place of the nodes' directories.
+        own_disk: whether ``node-3`` in it is a file system of its own. If not, limits stand for a disk that fills.
     """
     properties = plugin_properties(SETTINGS) | BROKER_PROPERTIES | dict(QUICK_QUOTAS)
     users = dict.fromkeys(("app", "service"), "secret")
     with Cluster(folder, brokers=3, classpath=[JAR], properties=properties, users=users) as cluster:
         create_topics(cluster)
         config: dict[str, Any] = cluster.client_config("app", "app") | {"linger.ms": 50}
-        # Just below the quota: who has more to send gets it in bursts, a quota window's worth at a time.
+        # A rate just below the quota is even; a producer that has more to send gets it in bursts.
         loads = {n: ProducerLoad(config, topic(n), rate=0.95 * QUOTA) for n in (1, 2, 3)}
         driver = PipelineProcess(folder / "pipeline", cluster.bootstrap, **PIPELINE)
         disk = FilledDisk(cluster) if own_disk else LoweredLimits(cluster)
@@ -154,5 +167,5 @@ def running_setup(folder: Path, own_disk: bool) -> Iterator[Setup]:
 
 
 def create_topics(cluster: Cluster) -> None:
-    """One for each broker's producer, and the one that fills the disk of broker 3."""
+    """Creates a topic for each broker's producer, and the topic that fills the disk of broker 3."""
     place_topics(cluster, {topic(n): n for n in (1, 2, 3)} | {FilledDisk.TOPIC: BROKER})

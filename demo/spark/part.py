@@ -1,4 +1,8 @@
-"""The demo's part with Spark: three brokers, the pipeline, a disk that fills, and a kill -9 in the middle."""
+"""The demo's part with Spark: three brokers, the pipeline, and a disk that fills.
+
+In the middle the pipeline is killed, and the brokers go on protecting the disk by each other's snapshots. ``cluster``
+starts everything, ``acts`` plays it, ``table`` and ``picture`` show it.
+"""
 
 from __future__ import annotations
 
@@ -21,36 +25,42 @@ from harness.system.filesystem import own_file_system
 
 PICTURE: Final = ROOT / "build/demo/spark.png"
 LOGS: Final = ROOT / "build/demo/spark-logs"
-WITHOUT: Final = "Spark's pipeline is not part of this run; to see it in the loop: SPARK=1 make demo"
+WITHOUT: Final = "The Spark pipeline is not part of this run; to see it at work: SPARK=1 make demo"
 
 
 def missing() -> str | None:
-    """What must be installed before this part can be played, and how; None if nothing."""
+    """A sentence about what must be installed before this part can be played; None if nothing is missing."""
     if find_spec("pyspark") is None:
         return "pyspark is missing: run 'make build', or pip install 'quotahost[spark]'"
     return None
 
 
 def show(console: Console) -> bool:
-    """Play all acts and draw the picture; whether all was as it should be."""
-    console.print("[bold]Now with Spark[/]: three brokers, and one small record of them all from a pipeline")
+    """Plays all acts and draws the picture; returns whether everything was as it should be."""
+    console.print(
+        "[bold]Now with Spark[/]: a pipeline reads the snapshots of three brokers and makes one small record of them"
+    )
     with (
         tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
         own_file_system(Path(folder) / "node-3", size="1g") as mounted,
     ):
         if not mounted:
-            console.print("no small disk can be mounted here: limits below what is used stand for a full one")
+            console.print(
+                "no small disk can be mounted here: limits below what is used stand for a full disk"
+            )
         began = time.monotonic()
-        console.print("three brokers start, each with Python inside ...")
+        console.print("three brokers start, each with Python inside it ...")
         with running_setup(Path(folder), mounted) as setup:
-            console.print(f"up in {time.monotonic() - began:.1f} s, a producer writes to each")
+            console.print(
+                f"they run after {time.monotonic() - began:.1f} s; a producer writes to each of them"
+            )
             with Live(console=console, auto_refresh=False) as shown:
                 recording = spark_acts.play(setup, output_for(console, shown))
             if not all(act.passed for act in recording.acts):
                 _keep_logs(Path(folder), console)
     spark_picture.draw(recording, PICTURE)
     console.print(summary(recording.acts))
-    console.print(f"the factors over time: {PICTURE}")
+    console.print(f"Picture: the factors over time in {PICTURE}")
     return all(act.passed for act in recording.acts)
 
 
@@ -58,4 +68,4 @@ def _keep_logs(folder: Path, console: Console) -> None:
     LOGS.mkdir(parents=True, exist_ok=True)
     for log in folder.glob("*/*.log"):
         shutil.copy(log, LOGS / f"{log.parent.name}.log")
-    console.print(f"what the brokers and Spark logged: {LOGS}")
+    console.print(f"the logs of the brokers and of Spark are in {LOGS}")

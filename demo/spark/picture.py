@@ -1,4 +1,4 @@
-"""The factor of the three brokers over time, with what happened, as a picture."""
+"""Draws the Spark part's picture: the brokers' factors, the source that answers, and the throughput over time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from demo.spark.acts import Recording
 from demo.spark.cluster import RECORD_SOURCE, SNAPSHOT_SOURCE
 
 COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
-WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # they lie on each other
+WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # the lines lie on each other, so the lower ones are wider
 SOURCES: Final = {RECORD_SOURCE: "#6a51a3", SNAPSHOT_SOURCE: "#e6a700"}
 
 
 def draw(recording: Recording, file: Path) -> None:
-    """Write a PNG: above the factors, below throughput; the source that answers as a band, marks as lines."""
+    """Draws a PNG: factors above, throughput below, between them the answering source as a band; marks are lines."""
     figure, (above, band, below) = pyplot.subplots(
         3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
     )
@@ -56,7 +56,7 @@ def _marks(top: Any, every: tuple[Any, ...], recording: Recording) -> None:
         top.annotate(
             word,
             (at, 1.06),
-            xytext=(0, 4 + 12 * (number % 2)),  # two rows: some are close to each other
+            xytext=(0, 4 + 12 * (number % 2)),  # in two rows, because some marks are close to each other
             textcoords="offset points",
             ha="center",
             fontsize=9,

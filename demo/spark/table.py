@@ -1,4 +1,4 @@
-"""The three brokers right now as a live table or plain lines, and the acts as a summary."""
+"""Shows the Spark part: a live table or plain lines while it plays, and a summary of the acts at the end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from demo.spark.cluster import BrokerSample, Setup
 from demo.spark.disk import BROKER
 
 BAR: Final = 20
-_EVERY: Final = 10  # looks between two plain lines
+_EVERY: Final = 10  # samples between two plain lines
 
 
 def live(setup: Setup, recording: Recording, caption: str) -> Group:
-    """What is so right now, with what is going on above."""
+    """The newest sample as a table under the caption."""
     sample = recording.samples[-1]
     table = Table()
     for column in ("broker", "state", "factor", "", "which source answers", "age of the record", "producer"):
@@ -43,7 +43,7 @@ def live(setup: Setup, recording: Recording, caption: str) -> Group:
 
 
 def disk(setup: Setup) -> str:
-    """How full broker 3's is."""
+    """A sentence about how full the disk of broker 3 is."""
     outcome = f"disk of broker {BROKER}: {setup.disk.used() / 1e6:,.0f} MB used"
     if setup.disk.limits is None:
         return outcome
@@ -56,14 +56,14 @@ def _age(broker_sample: BrokerSample) -> str:
 
 
 class PlainOutput:
-    """Lines for a console that is no terminal: each change of words, and a look now and then."""
+    """Prints lines on a console that is no terminal: each new caption, and a sample now and then."""
 
     def __init__(self, console: Console) -> None:
-        """Nothing is told yet."""
+        """Prints nothing yet."""
         self._console, self._caption = console, ""
 
     def __call__(self, setup: Setup, recording: Recording, caption: str) -> None:
-        """Tell of the newest look, if it is time."""
+        """Prints the newest sample, if the caption is new or enough samples have passed."""
         if caption != self._caption:
             self._caption = caption
             self._console.print(caption, soft_wrap=True)
@@ -82,7 +82,7 @@ def _source_and_rate(broker_sample: BrokerSample) -> str:
 
 
 def output_for(console: Console, shown: Live) -> Show:
-    """What shows a look on this console."""
+    """The function that shows a sample on this console."""
     return (
         (lambda setup, recording, caption: shown.update(live(setup, recording, caption), refresh=True))
         if console.is_terminal
@@ -91,9 +91,9 @@ def output_for(console: Console, shown: Live) -> Show:
 
 
 def summary(acts: list[Act]) -> Table:
-    """Each act with a tick or a cross."""
-    table = Table(title="Spark in the loop", title_justify="left")
-    for column in ("", "what should happen", "what did"):
+    """A table of all acts, each with a tick or a cross."""
+    table = Table(title="With the Spark pipeline", title_justify="left")
+    for column in ("", "what should happen", "what happened"):
         table.add_column(column)
     for act in acts:
         mark = (
