@@ -163,18 +163,22 @@ def test_every_broker_hears_of_every_client_the_busiest_in_the_cluster_first() -
     assert [found[b][0].share for b in "123"] == pytest.approx([50e3, 2.9e6, 50e3])
 
 
-def test_what_a_silent_broker_told_counts_no_more_but_it_keeps_the_floor() -> None:
-    told = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None), ("bob", 1, None)), usage("3")]
-    found = shares(told, silent={"2"})
-    assert [s.key.principal for s in found["2"]] == ["alice"], "of bob nobody tells any more"
+def test_the_usage_of_a_silent_broker_is_ignored_but_it_keeps_the_floor() -> None:
+    usages = [
+        usage("1", ("alice", 1e6, None)),
+        usage("2", ("alice", 1e6, None), ("bob", 1, None)),
+        usage("3"),
+    ]
+    found = shares(usages, silent={"2"})
+    assert [s.key.principal for s in found["2"]] == ["alice"], "no broker reports bob any more"
     assert [found[b][0].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
-    assert shares(told, silent=set("123")) == {"1": (), "2": (), "3": ()}
+    assert shares(usages, silent=set("123")) == {"1": (), "2": (), "3": ()}
 
 
 def test_of_two_quotas_for_one_client_the_smaller_holds() -> None:
     key = ClientKey("alice", "app", QuotaType.FETCH)
-    told = [Usage(b, NOW, (Used(key, 1.0, None, quota),)) for b, quota in (("1", 3e6), ("2", 1e6))]
-    found = shares(told)
+    usages = [Usage(b, NOW, (Used(key, 1.0, None, quota),)) for b, quota in (("1", 3e6), ("2", 1e6))]
+    found = shares(usages)
     assert sum(row[0].share for row in found.values()) == pytest.approx(1e6)
     assert {row[0].quota for row in found.values()} == {1e6}
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from quotahost.host.guard import Guard
 from quotahost.host.judgement import OPEN, Judge, Judgement
-from quotahost.host.plugins import PluginSet
+from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.host.shim import Shim
 from quotahost.model import Factor, State
 from quotahost.settings.broker import Settings

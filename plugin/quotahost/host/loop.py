@@ -19,16 +19,16 @@ from quotahost.discovery.build import models
 from quotahost.discovery.entry_points import PluginError
 from quotahost.disks.monitor import DiskMonitor
 from quotahost.host.broker import HostBroker
-from quotahost.host.builder import Builder
 from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
 from quotahost.host.notifier import Notifier
-from quotahost.host.plugins import PluginSet, Sections, adopt, close
+from quotahost.host.plugins.builder import Builder
+from quotahost.host.plugins.plugin_set import PluginSet, Sections, adopt, close
+from quotahost.host.plugins.scheduler import Scheduler
 from quotahost.host.resolver import ChangedAnswers, Resolver
-from quotahost.host.scheduler import Scheduler
 from quotahost.host.shim import Shim
 from quotahost.settings.broker import Settings, live_properties, read_properties
 from quotahost.settings.declaration import SettingsError

@@ -1,4 +1,4 @@
-"""What is refused of the snapshots topic, and why: as brokers would, by the same reasons."""
+"""The pipeline refuses records of the snapshots topic as brokers do, for the same reasons."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ REFUSED = {
 }
 
 
-def test_what_is_refused_has_its_reason_and_so_has_it_with_the_brokers(spark: SparkSession) -> None:
+def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: SparkSession) -> None:
     given = [record(n, "1", value) for n, (value, _) in enumerate(REFUSED.values())]
-    told = {row["offset"]: row["error"] for row in records.parse(frame(spark, given)).collect()}
-    assert dict(zip(REFUSED, (told[n] for n in range(len(given))), strict=True)) == {
+    errors = {row["offset"]: row["error"] for row in records.parse(frame(spark, given)).collect()}
+    assert dict(zip(REFUSED, (errors[n] for n in range(len(given))), strict=True)) == {
         name: reason for name, (_, reason) in REFUSED.items()
     }
     assert {name: model.refusal(each) for name, each in zip(REFUSED, given, strict=True)} == {
@@ -94,7 +94,9 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
 @pytest.mark.parametrize(
     "volumes", [[], [volume("", 1, 0)], [volume("n" * 1024, 1, 0), *GOOD], [volume("a", 0, 0, softLimit={})]]
 )
-def test_what_is_rare_is_not_refused(spark: SparkSession, volumes: list[dict[str, object]]) -> None:
+def test_a_rare_but_good_snapshot_is_not_refused(
+    spark: SparkSession, volumes: list[dict[str, object]]
+) -> None:
     given = record(0, "1", snapshot("1", NOW, volumes))
     assert model.refusal(given) is None
     assert parsed(spark, given)["error"] is None

@@ -13,8 +13,8 @@ from quotahost.api import Context, Metrics, Role
 from quotahost.api.context import no_disks
 from quotahost.discovery.build import configured
 from quotahost.discovery.entry_points import PluginError
-from quotahost.host.builder import Builder
-from quotahost.host.plugins import PluginSet
+from quotahost.host.plugins.builder import Builder
+from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker

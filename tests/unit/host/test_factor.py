@@ -13,7 +13,7 @@ from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.host.factor import FactorLoop
 from quotahost.host.guard import Guard
-from quotahost.host.plugins import PluginSet
+from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.model import ClusterVolumes, Factor, Volume
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim

@@ -15,7 +15,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
 from quotahost.host.exemptions import node_id
-from quotahost.host.plugins import PluginSet, Sections, can_stay
+from quotahost.host.plugins.plugin_set import PluginSet, Sections, can_stay
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
