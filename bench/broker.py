@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bench.callback import JAR
-from harness.clients.crowd import introduce
+from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
+from harness.plugin import JAR, plugin_properties
 
-PREFIX: Final = "client.quota.callback."
 WARM_UP: Final = 5.0  # seconds
 MEASURED: Final = 10.0
 
 
-def _node(directory: Path, hosted: bool, **settings: str) -> KafkaNode:
-    given = {"class": "org.quotahost.PythonQuotaCallback", "python.executable": sys.executable, **settings}
-    properties = {PREFIX + name: value for name, value in given.items()} if hosted else {}
+def _node(directory: Path, with_callback: bool, **settings: str) -> KafkaNode:
+    properties = plugin_properties(settings) if with_callback else {}
     return KafkaNode(
         directory, classpath=[JAR], properties=properties, class_archive=False, heap="512m", jvm_options=()
     )
@@ -73,6 +70,6 @@ def flood(count: int) -> str:
         settings = {"clients.max": "10000", "static.produce": "1M"}
         with _node(Path(folder), True, **settings) as node:
             for step in range(10):
-                introduce(node, (f"flood-{step}-{n}" for n in range(count // 10)))
+                introduce_clients(node, (f"flood-{step}-{n}" for n in range(count // 10)))
                 lines.append(f"| {(step + 1) * count // 10:,} | {node.rss() / 1e6:.0f} |")
     return "\n".join(lines)

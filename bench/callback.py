@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from harness.java.jars import BUILD, broker_jars, maven_jar
+from harness.plugin import JAR
 
 SOURCES: Final = Path(__file__).parent / "java"
-JAR: Final = Path(__file__).parent.parent / "dist/quotahost.jar"
-STRIMZI: Final = "io.strimzi:kafka-quotas-plugin:0.3.1"
+STRIMZI_PLUGIN: Final = "io.strimzi:kafka-quotas-plugin:0.3.1"
 JMH: Final = "org.openjdk.jmh:jmh-generator-annprocess:1.37"
 
 
@@ -20,16 +20,16 @@ def class_path() -> tuple[Path, str]:
     classes = BUILD / "bench/classes"
     classes.mkdir(parents=True, exist_ok=True)
     libraries = [broker_jars(), maven_jar(JMH)]
-    parts = [str(classes), str(JAR), *(f"{each}/*" for each in libraries), *strimzi()]
+    parts = [str(classes), str(JAR), *(f"{each}/*" for each in libraries), *strimzi_jars()]
     path = ":".join(parts)
     sources = [str(source) for source in SOURCES.rglob("*.java")]
     subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, *sources], check=True)
     return classes, path
 
 
-def strimzi() -> list[str]:
+def strimzi_jars() -> list[str]:
     """Strimzi's plugin, and those of its libraries that no broker brings."""
-    jars = sorted(maven_jar(STRIMZI).glob("*.jar"))
+    jars = sorted(maven_jar(STRIMZI_PLUGIN).glob("*.jar"))
     return [str(jar) for jar in jars if not jar.name.startswith(("kafka-clients", "slf4j", "log4j"))]
 
 
@@ -43,17 +43,17 @@ def run(quick: bool = False) -> list[tuple[str, str, float, float]]:
     for each in json.loads(result.read_text()):
         name = each["benchmark"].rpartition(".")[2]
         allocated = each["secondaryMetrics"]["gc.alloc.rate.norm"]["score"]
-        rows.append((name, each["params"]["whose"], each["primaryMetric"]["score"], allocated))
+        rows.append((name, each["params"]["implementation"], each["primaryMetric"]["score"], allocated))
     return rows
 
 
 def report(rows: list[tuple[str, str, float, float]]) -> str:
     """A Markdown table, with each peer as a ratio."""
     lines = ["| per request | whose | ns | B | ours / theirs |", "|---|---|---|---|---|"]
-    own = {name: score for name, whose, score, _ in rows if whose == "quotahost"}
-    for name, whose, score, allocated in rows:
-        ratio = "" if whose == "quotahost" else f"{own[name] / score:.2f}"
-        lines.append(f"| {name} | {whose} | {score:.1f} | {allocated:.1f} | {ratio} |")
+    own = {name: score for name, implementation, score, _ in rows if implementation == "quotahost"}
+    for name, implementation, score, allocated in rows:
+        ratio = "" if implementation == "quotahost" else f"{own[name] / score:.2f}"
+        lines.append(f"| {name} | {implementation} | {score:.1f} | {allocated:.1f} | {ratio} |")
     return "\n".join(lines)
 
 

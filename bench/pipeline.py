@@ -18,6 +18,7 @@ from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
+from harness.system.process import cpu_seconds
 from harness.system.waiting import eventually
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes as wire_cluster
@@ -27,29 +28,28 @@ SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTERS: Final = "__quotahost_cluster_volumes"
 BACKLOG: Final = 1_000_000  # snapshots
 BROKERS: Final = 10_000
-TURNS: Final = 5
-SETTLED: Final = 4  # batches after a backlog
+ROUNDS: Final = 5
+SETTLED_BATCHES: Final = 4  # batches after a backlog
 VOLUMES: Final = 2  # of each
 SAMPLES: Final = 100  # latencies
-WARM: Final = 100  # before them: a JVM compiles for minutes
+WARM_UP: Final = 100  # before them: a JVM compiles for minutes
 HISTORY: Final = 8  # snapshots of each broker before the measurement
 IDLE: Final = 30.0  # seconds
-TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> str:
     """All three, as Markdown."""
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
         with KafkaNode(Path(folder) / "backlog") as node:
-            told = [backlog(Path(folder), node)]
-        told += ["", "| brokers known | p50 | p90 | p99 | longest |", "|---|---|---|---|---|"]
+            lines = [backlog(Path(folder), node)]
+        lines += ["", "| brokers known | p50 | p90 | p99 | longest |", "|---|---|---|---|---|"]
         for known in (100, BROKERS):
             with KafkaNode(Path(folder) / f"latency-{known}") as node:
-                told.append(latency(Path(folder), node, known))
-        told += ["", "| tick | driver's CPU |", "|---|---|"]
+                lines.append(latency(Path(folder), node, known))
+        lines += ["", "| tick | driver's CPU |", "|---|---|"]
         with KafkaNode(Path(folder) / "idle") as node:
-            told += [idle(Path(folder), node, tick) for tick in ("1s", "5s", "30s")]
-    return "\n".join(told)
+            lines += [idle(Path(folder), node, tick) for tick in ("1s", "5s", "30s")]
+    return "\n".join(lines)
 
 
 def snapshot(broker: int, at: datetime, used: int = 0) -> bytes:
@@ -88,7 +88,7 @@ class Driver:
         self.metric = self.process.metric
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def suspended(self) -> Iterator[None]:
         """Without a chance to run."""
         group = self._group()
         os.killpg(group, signal.SIGSTOP)
@@ -115,10 +115,9 @@ def _in(entry: Path, group: int) -> bool:
 
 def _cpu(pid: int) -> float:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
+        return cpu_seconds(pid)
+    except OSError:  # it has ended meanwhile
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 @contextmanager
@@ -136,26 +135,28 @@ def backlog(folder: Path, node: KafkaNode) -> str:
     """
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
-    told = []
+    lines = []
     with running(folder / "pipeline-backlog", node) as driver:
-        for turn in range(1, TURNS + 1):
-            until = turn * BACKLOG
-            told.append(_worked_off(driver, until))
-            if turn < TURNS:
+        for round_number in range(1, ROUNDS + 1):
+            until = round_number * BACKLOG
+            lines.append(_time_backlog(driver, until))
+            if round_number < ROUNDS:
                 _settle(driver)
-                with driver.held():
+                with driver.suspended():
                     fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
     begin = f"Each time {BACKLOG:,} snapshots of {BROKERS:,} brokers ({VOLUMES} volumes each)"
-    return f"{begin}, by a driver that was just started, and then again: {'; '.join(told)}"
+    return f"{begin}, by a driver that was just started, and then again: {'; '.join(lines)}"
 
 
 def _settle(driver: Driver) -> None:
     """The other queries have begun, and what each batch needs has been done a few times."""
     batches = driver.metric("batches_total", query="volumes")
-    eventually(lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED, 120, poll=0.2)
+    eventually(
+        lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED_BATCHES, 120, poll=0.2
+    )
 
 
-def _worked_off(driver: Driver, until: int) -> str:
+def _time_backlog(driver: Driver, until: int) -> str:
     began, cpu = time.monotonic(), driver.cpu()
     eventually(lambda: driver.metric("rows_total", query="volumes") >= until, 600, poll=0.2)
     return f"{BACKLOG / (time.monotonic() - began):,.0f}/s, {driver.cpu() - cpu:.0f} CPU seconds"
@@ -167,9 +168,9 @@ def latency(folder: Path, node: KafkaNode, known: int) -> str:
     fill(node.bootstrap, known, HISTORY)
     with running(folder / f"pipeline-{known}", node) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= known, 120)
-        took = sorted(list(_latencies(node, known))[WARM:])
-    p50, p90, p99 = (took[int(len(took) * share)] for share in (0.5, 0.9, 0.99))
-    return f"| {known:,} | {_ms(p50)} | {_ms(p90)} | {_ms(p99)} | {_ms(took[-1])} |"
+        latencies = sorted(list(_latencies(node, known))[WARM_UP:])
+    p50, p90, p99 = (latencies[int(len(latencies) * share)] for share in (0.5, 0.9, 0.99))
+    return f"| {known:,} | {_ms(p50)} | {_ms(p90)} | {_ms(p99)} | {_ms(latencies[-1])} |"
 
 
 def _ms(seconds: float) -> str:
@@ -181,23 +182,23 @@ def _latencies(node: KafkaNode, known: int) -> Iterator[float]:
     consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
     consumer.assign([TopicPartition(CLUSTERS, 0, OFFSET_END)])
     consumer.poll(2)
-    for number in range(WARM + SAMPLES):
+    for number in range(WARM_UP + SAMPLES):
         time.sleep(0.1 + (number * 7 % 10) / 20)  # not in step with the batches
         at = datetime.now(UTC).replace(microsecond=datetime.now(UTC).microsecond // 1000 * 1000)
         broker = number % known
         producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, number))
         producer.flush(5)
-        yield _until(consumer, at) - at.timestamp()
+        yield _wait_for_record(consumer, at) - at.timestamp()
     consumer.close()
 
 
-def _until(consumer: Consumer, at: datetime) -> float:
+def _wait_for_record(consumer: Consumer, at: datetime) -> float:
     while True:
         message = consumer.poll(30)
         assert message is not None, "nothing is published"
         if message.error() is None:
-            told = wire_cluster.decode(message.key(), message.value() or b"")
-            if told.newest_snapshot_at is not None and told.newest_snapshot_at >= at:
+            lines = wire_cluster.decode(message.key(), message.value() or b"")
+            if lines.newest_snapshot_at is not None and lines.newest_snapshot_at >= at:
                 return time.time()
 
 
@@ -217,13 +218,13 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> str:
 
 def bytes_read() -> str:
     """Bytes that each broker reads in an interval of 5 s, by how it learns of the cluster's disks."""
-    told = [
+    lines = [
         "| brokers x 20 volumes | cluster-volumes | snapshots | all log directories |",
         "|---|---|---|---|",
     ]
     for brokers in (3, 100, 1000):
-        told.append(_bytes_row(brokers))
-    return "\n".join(told)
+        lines.append(_bytes_row(brokers))
+    return "\n".join(lines)
 
 
 REPLICAS: Final = 1000  # of each broker

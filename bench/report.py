@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.disks.brokers import busy, table
+from bench.markdown import machine_line, table
 
 BROKERS: Final = 1_000
 VOLUMES: Final = 2  # of each
@@ -145,7 +145,7 @@ def main() -> str:
         "largest size of Spark's JVM, MB",
         "of Python, MB",
     ]
-    return table(heads, rows) + "\n\n" + busy()
+    return table(heads, rows) + "\n\n" + machine_line()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Runs the demo: ``python -m demo``; with ``SPARK=1`` in the environment, the Spark pipeline's part too.
+"""Runs the demo, which shows on a real broker what quotahost does.
 
-Exit code 1 if something was not as it should be, 130 after Ctrl-C.
+With SPARK=1 in the environment it also plays the part with the Spark pipeline. The exit code is 1 if something was
+not as it should be, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -18,39 +19,44 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
+from demo.disk import acts as disk
 from demo.disk import picture as disk_picture
-from demo.disk import story as disk
-from demo.disk.story import Story
+from demo.disk.acts import Recording
 from demo.quotas import scenario
 from demo.quotas.picture import draw
 from demo.quotas.scenario import Client, Phase, Result
 from demo.quotas.table import live, mega, summary
-from demo.spark import story as spark
+from demo.spark import part as spark
 from harness.clients.load import KAFKA_WINDOW
 from harness.kafka.node import KafkaNode
+from harness.plugin import JAR, ROOT
 from harness.system.filesystem import own_file_system
 
-PICTURE: Final = scenario.ROOT / "build/demo/rates.png"
-DISK: Final = scenario.ROOT / "build/demo/disk.png"
+PICTURE: Final = ROOT / "build/demo/rates.png"
+DISK: Final = ROOT / "build/demo/disk.png"
 console = Console()
 
 
 def main() -> int:
-    """All of it; leaves nothing running and no folder behind."""
+    """Plays the chosen parts; leaves nothing running and no folder behind."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--windows", type=int, default=1, help="quota windows (11 s) to measure a phase over")
-    parser.add_argument("--only", choices=("broker", "spark"), help="one part alone")
-    given = parser.parse_args()
-    parts = (given.only,) if given.only else ("broker", "spark") if _spark_wanted() else ("broker",)
+    parser.add_argument(
+        "--windows", type=int, default=1, help="over how many quota windows (of 11 s) to measure each phase"
+    )
+    parser.add_argument("--only", choices=("broker", "spark"), help="play this part alone")
+    args = parser.parse_args()
+    parts = (args.only,) if args.only else ("broker", "spark") if _spark_wanted() else ("broker",)
     _check(parts)
-    console.print("[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends it at any time.")
+    console.print(
+        "[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends the demo at any time."
+    )
     if "spark" not in parts:
         console.print(spark.WITHOUT, style="dim")
-    played = {"broker": lambda: _broker(given.windows), "spark": lambda: spark.show(console)}
-    good = [played[part]() for part in parts]
+    parts_by_name = {"broker": lambda: _broker(args.windows), "spark": lambda: spark.show(console)}
+    passed = [parts_by_name[part]() for part in parts]
     if "spark" not in parts:
         console.print(spark.WITHOUT)
-    return 0 if all(good) else 1
+    return 0 if all(passed) else 1
 
 
 def _spark_wanted() -> bool:
@@ -64,34 +70,38 @@ def _broker(windows: int) -> bool:
         own_file_system(Path(folder) / "disk") as mounted,
     ):
         console.print(f"the broker's data is on {'a small file system of its own' if mounted else folder}")
-        console.print("a single-node KRaft broker starts with quotahost.jar and one property ...")
-        began = time.monotonic()
+        console.print(
+            "a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ..."
+        )
+        started = time.monotonic()
         with scenario.broker(Path(folder) / "disk/node") as node:
             console.print(
-                f"broker at {node.bootstrap}, Python inside, up in {time.monotonic() - began:.1f} s"
+                f"the broker at {node.bootstrap} runs, with Python inside it, after {time.monotonic() - started:.1f} s"
             )
             return _report(*_play(node, windows))
 
 
-def _disk(node: KafkaNode) -> Story:
-    title = "Now the disk: limits are set live, 80 and 240 MB above what is used"
+def _disk(node: KafkaNode) -> Recording:
+    title = "Now the disk: its soft and hard limits are set live, 80 and 240 MB above what is used"
     console.print(f"[bold]{title}")
     if not console.is_terminal:
-        told: list[str] = []
-        return disk.play(node, lambda story, what: _tell(story, what, told))
-    with Live(console=console, refresh_per_second=4) as shown:
-        return disk.play(node, lambda story, what: shown.update(disk_picture.live(story, what)))
+        printed: list[str] = []
+        return disk.play(node, lambda recording, caption: _print_sample(recording, caption, printed))
+    with Live(console=console, refresh_per_second=4) as live_view:
+        return disk.play(
+            node, lambda recording, caption: live_view.update(disk_picture.live(recording, caption))
+        )
 
 
-def _tell(story: Story, what: str, told: list[str]) -> None:
-    if what not in told:
-        told.append(what)
-        console.print(what)
-    if len(story.samples) % 10 == 0:
-        sample = story.samples[-1]
+def _print_sample(recording: Recording, caption: str, printed: list[str]) -> None:
+    if caption not in printed:
+        printed.append(caption)
+        console.print(caption)
+    if len(recording.samples) % 10 == 0:
+        sample = recording.samples[-1]
         rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
         console.print(
-            f"  {sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} {sample.state}: {rates}"
+            f"  {sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} ({sample.state}), producers: {rates}"
         )
 
 
@@ -99,62 +109,62 @@ def _check(parts: Sequence[str]) -> None:
     for program, remedy in {"java": "install a JDK 17 or newer", "mvn": "install Maven"}.items():
         if shutil.which(program) is None:
             sys.exit(f"{program} is not on the PATH: {remedy}")
-    if not scenario.JAR.is_file():
-        sys.exit(f"{scenario.JAR} is missing: run 'make build'")
+    if not JAR.is_file():
+        sys.exit(f"{JAR} is missing: run 'make build'")
     if "spark" in parts and (problem := spark.missing()):
         sys.exit(problem)
 
 
-def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], float, Story]:
-    found: list[Result] = []
+def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], float, Recording]:
+    results: list[Result] = []
     first, *others = scenario.PHASES
     first.change(node)
-    with scenario.clients(node) as everyone:
-        found += _phase(first, node, everyone, windows)
+    with scenario.clients(node) as all_clients:
+        results += _phase(first, node, all_clients, windows)
         for phase in others:
             phase.change(node)
-            found += _phase(phase, node, everyone, windows)
+            results += _phase(phase, node, all_clients, windows)
         end = time.monotonic()
-    story = _disk(node)
-    return found, everyone, end, story
+    recording = _disk(node)
+    return results, all_clients, end, recording
 
 
-def _phase(phase: Phase, node: KafkaNode, everyone: list[Client], windows: int) -> list[Result]:
-    since = scenario.start(phase, node, everyone)
+def _phase(phase: Phase, node: KafkaNode, all_clients: list[Client], windows: int) -> list[Result]:
+    since = scenario.start(phase, node, all_clients)
     end = since + KAFKA_WINDOW * (1 + windows)
     if console.is_terminal:
-        with Live(console=console, refresh_per_second=4) as shown:
-            while (left := end - time.monotonic()) > 0:
-                shown.update(live(phase.title, left, node, everyone))
+        with Live(console=console, refresh_per_second=4) as live_view:
+            while (seconds_left := end - time.monotonic()) > 0:
+                live_view.update(live(phase.title, seconds_left, node, all_clients))
                 time.sleep(0.5)
     else:
         console.print(phase.title)
-        while (left := end - time.monotonic()) > 0:
-            time.sleep(min(5.0, left))
-            rates = (f"{c.user} {mega(c.load.meter.rate_over(KAFKA_WINDOW))}" for c in everyone)
+        while (seconds_left := end - time.monotonic()) > 0:
+            time.sleep(min(5.0, seconds_left))
+            rates = (f"{c.user} {mega(c.load.meter.rate_over(KAFKA_WINDOW))}" for c in all_clients)
             console.print("  " + ", ".join(rates))
-    return scenario.results(phase, since, windows, everyone)
+    return scenario.results(phase, since, windows, all_clients)
 
 
-def _report(found: list[Result], everyone: list[Client], end: float, story: Story) -> bool:
-    draw(everyone, end, PICTURE)
-    disk_picture.draw(story, DISK)
-    console.print(summary(found))
-    missed = [result for result in found if not result.met]
+def _report(results: list[Result], all_clients: list[Client], end: float, recording: Recording) -> bool:
+    draw(all_clients, end, PICTURE)
+    disk_picture.draw(recording, DISK)
+    console.print(summary(results))
+    missed = [result for result in results if not result.met]
     console.print("A disk never fills:")
-    lines = disk_picture.lines(story)
-    for line, good in lines:
-        console.print(f"  [{'green' if good else 'red'}]{line}")
-    console.print(f"the rates over time: {PICTURE}; the disk: {DISK}")
+    lines = disk_picture.findings(recording)
+    for line, passed in lines:
+        console.print(f"  [{'green' if passed else 'red'}]{line}")
+    console.print(f"Pictures: the rates over time in {PICTURE}, the disk in {DISK}")
     console.print(
         "[bold green]All rates met their quotas." if not missed else "[bold red]A rate missed its quota."
     )
-    return not missed and all(good for _, good in lines)
+    return not missed and all(passed for _, passed in lines)
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        console.print("ended; nothing is left running")
+        console.print("The demo was ended; nothing is left running.")
         sys.exit(130)

@@ -1,7 +1,7 @@
 """Real Kafka brokers and real clients for tests, the demo and the benches.
 
-A test starts a broker, does to it what an operator does, puts load on it and looks at what the broker
-enforces and the clients get::
+A test starts a broker, does to it what an operator does, puts load on it, and compares what the broker
+enforces with the rates that the clients get::
 
     from harness import ConsumerLoad, KafkaNode, ProducerLoad, create_topic, enforced_quotas, eventually
     from harness import set_quota, settled_rate
@@ -16,22 +16,23 @@ enforces and the clients get::
                 set_quota(node, {"producer_byte_rate": 4e6}, user="alice")
                 eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == 4e6)
 
-A plugin goes in by ``classpath`` and ``properties``; what a broker logs is read with ``wait_for_log``, its
-beans with ``Jmx``. A broker that refuses its configuration raises ``StartFailed``, with its log::
+To load a plugin, give ``classpath`` and ``properties``. ``wait_for_log`` reads what a broker logs, and ``Jmx``
+reads its MBeans. If a broker doesn't accept its configuration, ``start()`` raises ``StartFailed`` with the log::
 
     with pytest.raises(StartFailed, match="no such supplier"):
         KafkaNode(tmp_path, classpath=[jar], properties={"client.quota.callback.class": "..."}).start()
 
-Nodes listen on loopback, keep ports and data over ``stop()`` or ``kill()`` and ``start()``, and are killed
-when the process that started them ends. A quota settles over windows of 11 s; ``QUICK_QUOTAS`` and
-``QUICK_WINDOW`` shorten them to 3 s.
+Nodes listen on loopback only. They keep their ports and data over ``stop()`` or ``kill()`` and the next
+``start()``, and they are killed when the process that started them ends. Kafka measures a quota over windows of
+11 s; the broker properties ``QUICK_QUOTAS`` shorten them to 3 s, and ``QUICK_WINDOW`` is that length.
 
-The package knows nothing of quotahost. It needs a JDK (17+), Maven (for the first start) and confluent-kafka.
+Only ``harness.plugin`` and ``harness.system.pipeline`` know quotahost. The package needs a JDK (17+), Maven (for
+the first start) and confluent-kafka.
 """
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.crowd import introduce
 from harness.clients.load import KAFKA_WINDOW, QUICK_QUOTAS, QUICK_WINDOW, Load, Throttled, settled_rate
+from harness.clients.many_clients import introduce_clients
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import HelperError
@@ -79,7 +80,7 @@ __all__ = [
     "enforced_quotas",
     "eventually",
     "fill_topic",
-    "introduce",
+    "introduce_clients",
     "kafka_configs",
     "maven_jar",
     "own_file_system",

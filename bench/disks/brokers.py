@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,41 +11,38 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
-
-from bench.callback import JAR, strimzi
+from bench.callback import strimzi_jars
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
-PREFIX: Final = "client.quota.callback."
 USERS: Final = {"app": "a", "filler": "f"}  # the filler is excluded, so that it can fill any disk
-PAUSE: Final = 2
 CHECK_INTERVAL: Final = 2  # seconds; Strimzi's default is 60, and 1 turns the check off
-SPACE_COMES_BACK_SOON: Final = {
+QUICK_DELETION: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "1000",
 }
 
 
-class Whose(StrEnum):
+class Contender(StrEnum):
     """Which plugin, as the tables name it."""
 
-    FENCED = "quotahost, fence"
-    UNFENCED = "quotahost, no fence"
-    THEIRS = "Strimzi's plugin"
+    WITH_FENCE = "quotahost, fence"
+    WITHOUT_FENCE = "quotahost, no fence"
+    STRIMZI = "Strimzi's plugin"
 
 
-def free(directory: Path) -> int:
+def free_bytes(directory: Path) -> int:
     """Bytes that Kafka could still write on the file store of a directory."""
     store = os.statvfs(directory)
     return store.f_bavail * store.f_frsize
 
 
-def _theirs(min_free: int) -> dict[str, str]:
+def _strimzi_properties(min_free: int) -> dict[str, str]:
     return {
         "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
         "static.storage.check-interval": str(CHECK_INTERVAL),
@@ -54,30 +50,28 @@ def _theirs(min_free: int) -> dict[str, str]:
     }
 
 
-def _ours(min_free: int | None, soft_free: int | None) -> dict[str, str]:
+def _quotahost_properties(min_free: int | None, soft_free: int | None) -> dict[str, str]:
     limits = {"hard": min_free, "soft": soft_free}
     return {
-        "class": "org.quotahost.PythonQuotaCallback",
-        "python.executable": sys.executable,
         "factor.source": "snapshots",
         **{f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items() if at is not None},
     }
 
 
-def _equip(node: KafkaNode, whose: Whose, settings: dict[str, str]) -> None:
-    """The plugin's properties on a node."""
+def _set_properties(node: KafkaNode, contender: Contender, settings: dict[str, str]) -> None:
+    """Gives a node the plugin's properties."""
     settings = {"static.excluded.principal.name.list": "User:filler", **settings}
-    node.properties = SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in settings.items()}
-    if whose is Whose.THEIRS:
-        node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
-    if whose is Whose.FENCED:
-        node.properties |= {"authorizer.class.name": "org.quotahost.QuotaFence"}
-        node.properties |= {PREFIX + "fence.authorizer": "none"}
+    if contender is Contender.STRIMZI:
+        settings["static.kafka.admin.bootstrap.servers"] = node.bootstrap
+    if contender is Contender.WITH_FENCE:
+        settings["fence.authorizer"] = "none"
+    loaded = prefixed(settings) if contender is Contender.STRIMZI else plugin_properties(settings)
+    node.properties = QUICK_DELETION | loaded | (FENCE if contender is Contender.WITH_FENCE else {})
 
 
 @contextmanager
 def brokers(
-    whose: Whose, count: int, headroom: int, soft_at: float | None = None, **more: str
+    contender: Contender, count: int, headroom: int, soft_at: float | None = None, **more: str
 ) -> Iterator[Cluster]:
     """Brokers that run and let everyone write, with a hard limit ``headroom`` bytes from what is used now.
 
@@ -85,7 +79,7 @@ def brokers(
     disk by its snapshots alone; of theirs each one looks at all disks and needs the limit.
 
     Args:
-        whose: the plugin.
+        contender: the plugin.
         count: of brokers.
         headroom: bytes.
         soft_at: the soft limit, as a share of the headroom; Strimzi's plugin has none.
@@ -95,9 +89,9 @@ def brokers(
         ValueError: there is less free than that.
     """
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
-        classpath = [JAR, *map(Path, strimzi())]
+        classpath = [JAR, *map(Path, strimzi_jars())]
         cluster = Cluster(Path(folder), count, classpath=classpath, users=USERS, jvm_options=())
-        hard = free(Path(folder)) - headroom
+        hard = free_bytes(Path(folder)) - headroom
         if hard <= 0:
             raise ValueError(
                 f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store"
@@ -106,11 +100,15 @@ def brokers(
         given = {name.replace("_", "."): value for name, value in more.items()}
         for node in cluster.brokers:
             limits = (hard, soft) if node.node_id == 1 else (None, None)
-            plugin = _theirs(hard) if whose is Whose.THEIRS else _ours(*limits)
-            _equip(node, whose, plugin | given)
+            plugin = (
+                _strimzi_properties(hard)
+                if contender is Contender.STRIMZI
+                else _quotahost_properties(*limits)
+            )
+            _set_properties(node, contender, plugin | given)
         with cluster:
             # The controllers start with other limits than the brokers know: none may be left in the fallback.
-            eventually(lambda: not any(stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
+            eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
             try:
                 yield cluster
             finally:
@@ -123,23 +121,23 @@ def min_free(node: KafkaNode) -> int:
     return max(int(node.properties.get(PREFIX + name, "0")) for name in names)
 
 
-def stopped(node: KafkaNode) -> bool:
+def is_stopped(node: KafkaNode) -> bool:
     """Whether a node's plugin says that producers are stopped: PAUSE, or Strimzi's throttle factor 0.
 
     Raises:
         RuntimeError: the node has ended, which would look like the fullest stop of all.
     """
-    alive(node)
+    check_alive(node)
     try:
         if "strimzi" in node.properties[PREFIX + "class"]:
             found = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
             return any(float(bean["Value"]) == 0 for bean in found.values())
-        return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == PAUSE
+        return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == STATES.index("PAUSE")
     except HelperError:  # not registered yet
         return True
 
 
-def alive(*nodes: KafkaNode) -> None:
+def check_alive(*nodes: KafkaNode) -> None:
     """Raises RuntimeError if one of them has ended: nothing measured since counts."""
     for node in nodes:
         if not node.running:
@@ -148,7 +146,7 @@ def alive(*nodes: KafkaNode) -> None:
             )
 
 
-def until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:
+def wait_until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:
     """The moment (monotonic s) at which a cheap condition came true; None if not within timeout seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
@@ -156,13 +154,6 @@ def until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> 
             return None
         time.sleep(poll)
     return time.monotonic()
-
-
-def delete(node: KafkaNode, *topics: str) -> None:
-    """Deletes topics; their files go some 100 ms later."""
-    admin = AdminClient(node.client_config(client_id="bench") | {"log_level": 0})
-    for done in admin.delete_topics(list(topics)).values():
-        done.result(30)
 
 
 def on_disk(cluster: Cluster, topic: str) -> int:
@@ -175,15 +166,3 @@ def on_disk(cluster: Cluster, topic: str) -> int:
             except FileNotFoundError:  # deleted meanwhile
                 continue
     return found
-
-
-def busy() -> str:
-    """A line about the machine for under a table."""
-    load = os.getloadavg()[0]
-    return f"Load average {load:.1f} at the end, {os.cpu_count()} cores, files on {tempfile.gettempdir()}."
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -12,69 +12,70 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench.disks.brokers import CHECK_INTERVAL, Whose, brokers, busy, free, min_free, stopped, table
+from bench.disks.brokers import CHECK_INTERVAL, Contender, brokers, free_bytes, is_stopped, min_free
+from bench.markdown import machine_line, table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 
 HEADROOM: Final = 100_000_000  # bytes
 OVER: Final = 20_000_000  # bytes beyond the limit
-CROSSINGS: Final = {Whose.FENCED: 40, Whose.THEIRS: 10}
-APART: Final = (0.5, 1.8)  # seconds, random, so that no period is met again and again
+CROSSINGS: Final = {Contender.WITH_FENCE: 40, Contender.STRIMZI: 10}
+PAUSES: Final = (0.5, 1.8)  # seconds, random, so that no period is met again and again
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
 
 Delays = list[float]
 Measure = Callable[[Cluster, bool, float, dict[int, int]], Delays]
 
 
-def run(whose: Whose, crossings: int) -> tuple[list[Delays], list[Delays]]:
+def run(contender: Contender, crossings: int) -> tuple[list[Delays], list[Delays]]:
     """Seconds until each broker stopped, by crossing, and until each let go again."""
-    measure = _polled if whose is Whose.THEIRS else _logged
-    stops, goes = [], []
-    with brokers(whose, 3, HEADROOM) as cluster:
+    measure = _delays_from_jmx if contender is Contender.STRIMZI else _delays_from_logs
+    stops, openings = [], []
+    with brokers(contender, 3, HEADROOM) as cluster:
         ballast = Path(cluster.brokers[0].directory.parent, "ballast")
         for _ in range(crossings):
-            stops.append(_crossing(cluster, True, lambda: _grow(cluster, ballast), measure))
-            goes.append(_crossing(cluster, False, ballast.unlink, measure))
-    return stops, goes
+            stops.append(_cross(cluster, True, lambda: _write_ballast(cluster, ballast), measure))
+            openings.append(_cross(cluster, False, ballast.unlink, measure))
+    return stops, openings
 
 
-def _crossing(cluster: Cluster, to_stop: bool, act: Callable[[], None], measure: Measure) -> Delays:
-    time.sleep(random.uniform(*APART))
+def _cross(cluster: Cluster, to_stop: bool, act: Callable[[], None], measure: Measure) -> Delays:
+    time.sleep(random.uniform(*PAUSES))
     ends = {node.node_id: node.log.end() for node in cluster.brokers}
     crossed = time.time()
     act()
     return measure(cluster, to_stop, crossed, ends)
 
 
-def _grow(cluster: Cluster, ballast: Path) -> None:
+def _write_ballast(cluster: Cluster, ballast: Path) -> None:
     """A file that takes the disk beyond the limit in an instant."""
     node = cluster.brokers[0]
-    size = free(node.directory) - min_free(node) + OVER
+    size = free_bytes(node.directory) - min_free(node) + OVER
     with ballast.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
-def _logged(cluster: Cluster, to_stop: bool, crossed: float, ends: dict[int, int]) -> Delays:
+def _delays_from_logs(cluster: Cluster, to_stop: bool, crossed: float, ends: dict[int, int]) -> Delays:
     """By the time stamps of what the brokers log, to a millisecond, at no cost to them."""
     wanted = "OPEN -> PAUSE" if to_stop else "PAUSE -> OPEN"
 
-    def told(node: KafkaNode) -> str:
+    def transition_line(node: KafkaNode) -> str:
         lines = node.log_text(ends[node.node_id]).splitlines()
         return next((line for line in lines if wanted in line), "")
 
-    eventually(lambda: all(told(node) for node in cluster.brokers), 60, wanted)
-    stamps = (told(node)[1:].partition("]")[0] for node in cluster.brokers)
+    eventually(lambda: all(transition_line(node) for node in cluster.brokers), 60, wanted)
+    stamps = (transition_line(node)[1:].partition("]")[0] for node in cluster.brokers)
     return [datetime.strptime(stamp, _STAMP).timestamp() - crossed for stamp in stamps]
 
 
-def _polled(cluster: Cluster, to_stop: bool, crossed: float, _: dict[int, int]) -> Delays:
+def _delays_from_jmx(cluster: Cluster, to_stop: bool, crossed: float, _: dict[int, int]) -> Delays:
     """By JMX, to some 0.1 s."""
     found: dict[int, float] = {}
 
     def all_did() -> bool:
         for node in cluster.brokers:
-            if node.node_id not in found and stopped(node) is to_stop:
+            if node.node_id not in found and is_stopped(node) is to_stop:
                 found[node.node_id] = time.time() - crossed
         return len(found) == len(cluster.brokers)
 
@@ -90,12 +91,14 @@ def _row(what: str, seconds: Delays) -> list[str]:
 def main(crossings: int | None = None) -> str:
     """Ours with default periods, and theirs at its shortest."""
     rows = []
-    for whose, usual in CROSSINGS.items():
-        stops, goes = run(whose, crossings or usual)
-        name = f"{whose}, looks every {CHECK_INTERVAL} s" if whose is Whose.THEIRS else "quotahost"
+    for contender, usual in CROSSINGS.items():
+        stops, openings = run(contender, crossings or usual)
+        name = (
+            f"{contender}, looks every {CHECK_INTERVAL} s" if contender is Contender.STRIMZI else "quotahost"
+        )
         rows += [
             _row(f"{name}: limit to stop, the broker itself", [each[0] for each in stops]),
             _row(f"{name}: limit to stop, all three", [max(each) for each in stops]),
-            _row(f"{name}: space to go, all three", [max(each) for each in goes]),
+            _row(f"{name}: space to go, all three", [max(each) for each in openings]),
         ]
-    return table(["seconds", "crossings", "p50", "p99", "longest"], rows) + "\n\n" + busy()
+    return table(["seconds", "crossings", "p50", "p99", "longest"], rows) + "\n\n" + machine_line()

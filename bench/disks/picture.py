@@ -13,10 +13,10 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 
-from bench.disks.brokers import Whose, brokers, delete, free, min_free, stopped
+from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad, fill_topic
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 
 FILE: Final = Path(__file__).parents[2] / "docs/disk.png"
@@ -27,11 +27,11 @@ DELETED_AT: Final = 100.0  # seconds
 QUOTA: Final = "10000000"  # bytes/s
 STEP: Final = 1.0
 END: Final = 180.0
-COLOURS: Final = {Whose.FENCED: "#1f77b4", Whose.THEIRS: "#d62728"}
+COLOURS: Final = {Contender.WITH_FENCE: "#1f77b4", Contender.STRIMZI: "#d62728"}
 
 
 @dataclass
-class Course:
+class DiskRun:
     """What happened: bytes used above the start and bytes/s over the last 5 s, by seconds."""
 
     seconds: list[float] = field(default_factory=list)
@@ -40,46 +40,46 @@ class Course:
     stopped_at: float | None = None
 
 
-def run(whose: Whose) -> Course:
+def run(contender: Contender) -> DiskRun:
     """An eager producer under a quota of 10 MB/s; at 100 s the old data is deleted."""
-    course = Course()
+    disk_run = DiskRun()
     # The limit is set before the old data comes.
     soft = (OLD + HEADROOM * SOFT_AT) / (OLD + HEADROOM)
-    ours = whose is not Whose.THEIRS
-    with brokers(whose, 1, OLD + HEADROOM, soft if ours else None, static_produce=QUOTA) as cluster:
+    ours = contender is not Contender.STRIMZI
+    with brokers(contender, 1, OLD + HEADROOM, soft if ours else None, static_produce=QUOTA) as cluster:
         (node,) = cluster.brokers
         create_topic(node, "old")
         create_topic(node, "t")
         fill_topic(node.client_config("filler", "filler"), "old", OLD, 100_000)
         with ProducerLoad(node.client_config("app", "app"), "t") as load:
-            _watch(course, node, load.meter)
-    return course
+            _watch(disk_run, node, load.meter)
+    return disk_run
 
 
-def _watch(course: Course, node: KafkaNode, meter: Meter) -> None:
+def _watch(disk_run: DiskRun, node: KafkaNode, meter: Meter) -> None:
     full = min_free(node) + HEADROOM  # free at the start, the old data included
     deleted = False
     while (now := time.monotonic() - meter.started) < END:
         if now > DELETED_AT and not deleted:
-            delete(node, "old")
+            delete_topics(node, "old")
             deleted = True
-        if stopped(node) and course.stopped_at is None:
-            course.stopped_at = now
-        course.seconds.append(now)
-        course.used.append(full - free(node.directory))
-        course.rates.append(meter.rate_over(min(5.0, max(now, 0.1))))
+        if is_stopped(node) and disk_run.stopped_at is None:
+            disk_run.stopped_at = now
+        disk_run.seconds.append(now)
+        disk_run.used.append(full - free_bytes(node.directory))
+        disk_run.rates.append(meter.rate_over(min(5.0, max(now, 0.1))))
         time.sleep(STEP)
 
 
-def draw(courses: dict[Whose, Course], file: Path = FILE) -> None:
+def draw(disk_runs: dict[Contender, DiskRun], file: Path = FILE) -> None:
     """Write the PNG."""
     figure, (disk, rate) = pyplot.subplots(2, 1, figsize=(8, 5.5), sharex=True, layout="constrained")
-    for whose, course in courses.items():
-        look = {"color": COLOURS[whose], "label": str(whose)}
-        disk.plot(course.seconds, [used / 1e6 for used in course.used], **look)
-        rate.plot(course.seconds, [each / 1e6 for each in course.rates], **look)
-        if course.stopped_at is not None:
-            rate.axvline(course.stopped_at, color=COLOURS[whose], linestyle=":", linewidth=1)
+    for contender, disk_run in disk_runs.items():
+        look = {"color": COLOURS[contender], "label": str(contender)}
+        disk.plot(disk_run.seconds, [used / 1e6 for used in disk_run.used], **look)
+        rate.plot(disk_run.seconds, [each / 1e6 for each in disk_run.rates], **look)
+        if disk_run.stopped_at is not None:
+            rate.axvline(disk_run.stopped_at, color=COLOURS[contender], linestyle=":", linewidth=1)
     for share, name in ((SOFT_AT, "soft limit"), (1.0, "hard limit")):
         level = HEADROOM * share / 1e6
         disk.axhline(level, color="grey", linestyle="--", linewidth=1)
@@ -96,6 +96,6 @@ def draw(courses: dict[Whose, Course], file: Path = FILE) -> None:
 
 def main() -> str:
     """Both runs, and the picture."""
-    courses = {whose: run(whose) for whose in COLOURS}
-    draw(courses)
+    disk_runs = {contender: run(contender) for contender in COLOURS}
+    draw(disk_runs)
     return f"![A disk fills, and an operator makes room](../docs/{FILE.name})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import statistics
 import threading
 import time
@@ -11,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from bench.disks.brokers import Whose, alive, brokers, busy, on_disk, table
+from bench.disks.brokers import Contender, brokers, check_alive, on_disk
+from bench.markdown import machine_line, table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from quotahost.api import Context
@@ -34,7 +33,6 @@ VOLUMES: Final = 20  # of each
 PERIOD: Final = 5.0  # seconds: snapshots.period
 WATCHED: Final = 60.0
 ROOM: Final = 10**9  # bytes of headroom: nothing is to be stopped here
-TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
 def snapshot(broker: int, used: int = 0) -> wire.Snapshot:
@@ -56,7 +54,7 @@ def _timed(work: Callable[[], object], times: int) -> float:
 
 
 @dataclass(frozen=True)
-class Pure:
+class CpuCosts:
     """CPU seconds of one thread: a record in and out, a read of the source, the policy on all volumes."""
 
     size: int
@@ -67,7 +65,7 @@ class Pure:
     judge: float
 
 
-def pure() -> Pure:
+def cpu_costs() -> CpuCosts:
     """In this process, without a broker."""
     settings = Settings.from_properties({PREFIX + "factor.source": "snapshots"})
     everyone = dict.fromkeys(range(MANY), False)  # more brokers than a bench can start
@@ -76,58 +74,52 @@ def pure() -> Pure:
     context = Context("snapshots", None, settings, 0, log, broker=broker, metrics=broker)
     source, policy = Snapshots(context), Limits(context)
     try:
-        return _pure(source, policy)
+        return _measure_costs(source, policy)
     finally:
         source.close()
 
 
-def _pure(source: Snapshots, policy: Limits) -> Pure:
+def _measure_costs(source: Snapshots, policy: Limits) -> CpuCosts:
     first = snapshot(1)
     value = wire.encode(first)
     everyone = [(str(n).encode(), wire.encode(snapshot(n))) for n in range(MANY)]
 
     def take_all() -> None:
-        for key, told in everyone:
-            source.record(key, told, True)
+        for key, record in everyone:
+            source.record(key, record, True)
 
     take = _timed(take_all, 1) / MANY
     volumes: ClusterVolumes = source.read()
     assert len(volumes.volumes) > (MANY - 2) * VOLUMES, volumes.unknown
 
-    def news() -> None:
+    def new_record() -> None:
         source.record(b"7", wire.encode(snapshot(7, used=time.monotonic_ns() % 10**9)), True)
 
-    def new() -> float:
-        news()
+    def read_after_new_record() -> float:
+        new_record()
         return _timed(source.read, 1)
 
-    return Pure(
+    return CpuCosts(
         len(value),
         _timed(lambda: wire.encode(first), 200),
         take,
         _timed(source.read, 40),
-        statistics.median(new() for _ in range(40)),
+        statistics.median(read_after_new_record() for _ in range(40)),
         _timed(lambda: min(policy.quota_factor(volume) for volume in volumes.volumes), 10),
     )
 
 
-def cpu(node: KafkaNode) -> float:
-    """CPU seconds that the process has used."""
-    fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
 def cpu_share(node: KafkaNode, seconds: float = WATCHED) -> float:
     """Of one core, over so many seconds from now."""
-    began, used = time.monotonic(), cpu(node)
+    began, used = time.monotonic(), node.cpu_seconds()
     time.sleep(seconds)
-    alive(node)
-    return (cpu(node) - used) / (time.monotonic() - began)
+    check_alive(node)
+    return (node.cpu_seconds() - used) / (time.monotonic() - began)
 
 
-def small_cluster() -> tuple[int, float, float, float]:
+def three_brokers() -> tuple[int, float, float, float]:
     """Three idle brokers: records a minute of all, bytes of a record, bytes a record on one disk, CPU of one."""
-    with brokers(Whose.FENCED, 3, ROOM) as cluster:
+    with brokers(Contender.WITH_FENCE, 3, ROOM) as cluster:
         time.sleep(20)
         records, written = len(_values(cluster)), on_disk(cluster, TOPIC)
         share = cpu_share(cluster.brokers[0])
@@ -142,8 +134,8 @@ def _replicas(cluster: Cluster) -> int:
 
 def _values(cluster: Cluster) -> list[bytes]:
     """All that the topic holds, keys included."""
-    own = {"group.id": "bench", "enable.partition.eof": True, "enable.auto.commit": False}
-    consumer = Consumer(cluster.client_config(client_id="bench") | own)
+    costs = {"group.id": "bench", "enable.partition.eof": True, "enable.auto.commit": False}
+    consumer = Consumer(cluster.client_config(client_id="bench") | costs)
     consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
     found = []
     try:
@@ -158,16 +150,16 @@ def _values(cluster: Cluster) -> list[bytes]:
         consumer.close()
 
 
-def alone() -> float:
+def without_factor_source() -> float:
     """CPU of an idle broker that has no factor source, of one core."""
-    with brokers(Whose.FENCED, 1, ROOM, factor_source="fixed") as cluster:
+    with brokers(Contender.WITH_FENCE, 1, ROOM, factor_source="fixed") as cluster:
         time.sleep(20)
         return cpu_share(cluster.brokers[0])
 
 
-def large_cluster() -> tuple[float, float]:
+def many_publishers() -> tuple[float, float]:
     """CPU of one broker, of one core: as it is, and while the topic brings 1,000 brokers' snapshots a period."""
-    with brokers(Whose.FENCED, 1, ROOM) as cluster:
+    with brokers(Contender.WITH_FENCE, 1, ROOM) as cluster:
         (node,) = cluster.brokers
         time.sleep(20)
         quiet = cpu_share(node)
@@ -182,15 +174,15 @@ def _everyone_publishes(node: KafkaNode) -> Iterator[None]:
     stopping = threading.Event()
     producer = Producer(node.client_config(client_id="quotahost-1") | {"linger.ms": 0, "log_level": 4})
 
-    def go_on() -> None:
+    def publish() -> None:
         number = 0
         while not stopping.wait(PERIOD / MANY):
             number = number % MANY + 1
-            told = snapshot(1000 + number)
-            producer.produce(TOPIC, key=told.broker, value=wire.encode(told))
+            record = snapshot(1000 + number)
+            producer.produce(TOPIC, key=record.broker, value=wire.encode(record))
             producer.poll(0)
 
-    thread = threading.Thread(target=go_on, daemon=True)
+    thread = threading.Thread(target=publish, daemon=True)
     thread.start()
     try:
         yield
@@ -206,9 +198,9 @@ def _ms(seconds: float) -> str:
 
 def main() -> str:
     """All of it."""
-    own = pure()
-    count, size, stored, three = small_cluster()
-    bare, (quiet, loud) = alone(), large_cluster()
+    costs = cpu_costs()
+    count, size, stored, three = three_brokers()
+    bare, (quiet, loud) = without_factor_source(), many_publishers()
     interval = Settings.from_properties({}).factor_interval.total_seconds()
     rows = [
         ["three brokers, idle: records a minute, of each", f"{count / 3 * 60 / WATCHED:.1f}"],
@@ -217,21 +209,21 @@ def main() -> str:
             "a broker's CPU, idle, without and with snapshots (3 brokers)",
             f"{bare:.1%}, {three:.1%} of a core",
         ],
-        [f"a record of {VOLUMES} volumes", f"{own.size:,} bytes"],
-        [f"{MANY:,} brokers, a period of {PERIOD:.0f} s", f"{own.size * MANY / PERIOD / 1e3:,.0f} kB/s"],
-        ["to make one such record", _ms(own.encode)],
-        ["to read, check and remember one", _ms(own.take)],
-        [f"the same for {MANY:,} brokers each period", f"{own.take * MANY / PERIOD:.1%} of a core"],
-        [f"the source's answer, {MANY * VOLUMES:,} volumes, nothing new", _ms(own.read_same)],
-        ["the same after one record", _ms(own.read_new)],
-        ["the policy on all of these, when any is new", _ms(own.judge)],
+        [f"a record of {VOLUMES} volumes", f"{costs.size:,} bytes"],
+        [f"{MANY:,} brokers, a period of {PERIOD:.0f} s", f"{costs.size * MANY / PERIOD / 1e3:,.0f} kB/s"],
+        ["to make one such record", _ms(costs.encode)],
+        ["to read, check and remember one", _ms(costs.take)],
+        [f"the same for {MANY:,} brokers each period", f"{costs.take * MANY / PERIOD:.1%} of a core"],
+        [f"the source's answer, {MANY * VOLUMES:,} volumes, nothing new", _ms(costs.read_same)],
+        ["the same after one record", _ms(costs.read_new)],
+        ["the policy on all of these, when any is new", _ms(costs.judge)],
         [
             f"answer and policy each {interval * 1000:.0f} ms, always something new",
-            f"{(own.read_new + own.judge) / interval:.1%} of a core",
+            f"{(costs.read_new + costs.judge) / interval:.1%} of a core",
         ],
         [
             f"a real broker's CPU, idle, and while {MANY:,} brokers publish into its topic",
             f"{quiet:.1%}, {loud:.1%} of a core",
         ],
     ]
-    return table(["what", ""], rows) + "\n\n" + busy()
+    return table(["what", ""], rows) + "\n\n" + machine_line()

@@ -11,27 +11,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
 from bench.disks.brokers import (
-    Whose,
-    alive,
+    Contender,
     brokers,
-    busy,
-    delete,
-    free,
+    check_alive,
+    free_bytes,
+    is_stopped,
     min_free,
     on_disk,
-    stopped,
-    table,
-    until,
+    wait_until,
 )
-from bench.disks.paced import Paced
+from bench.disks.paced_producer import PacedProducer
+from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.java.helper import Helper
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import create_topic, delete_topics, place_topics
 from harness.kafka.cluster import Cluster
 from harness.system.waiting import eventually
 
@@ -45,7 +40,7 @@ STOPPED: Final = 15.0
 WINDOW: Final = 0.5
 SHARE: Final = 0.9
 GIVE_UP: Final = 60.0
-RUNS: Final = {Whose.FENCED: 5, Whose.UNFENCED: 5, Whose.THEIRS: 2}
+RUNS: Final = {Contender.WITH_FENCE: 5, Contender.WITHOUT_FENCE: 5, Contender.STRIMZI: 2}
 
 
 @dataclass(frozen=True)
@@ -58,62 +53,57 @@ class Recovered:
 
     librdkafka: float | None
     java: float | None
-    told: float
+    longest_throttle: float
     failed: int
     appended: int
 
 
-def runs(whose: Whose, count: int) -> list[Recovered]:
+def runs(contender: Contender, count: int) -> list[Recovered]:
     """Three brokers; each run with new producers and topics."""
-    with brokers(whose, 3, HEADROOM, static_produce=QUOTA) as cluster:
+    with brokers(contender, 3, HEADROOM, static_produce=QUOTA) as cluster:
         return [_one(cluster, number) for number in range(count)]
 
 
 def _one(cluster: Cluster, number: int) -> Recovered:
     node, load_topic, java_topic = cluster.brokers[0], f"load-{number}", f"java-{number}"
     create_topic(node, load_topic, partitions=3)
-    _on_broker(cluster, java_topic, 3)
+    place_topics(
+        cluster, {java_topic: 3}
+    )  # broker 3 has no limit: it learns of the full disk from the snapshots
     with ExitStack() as stack:
-        load = stack.enter_context(Paced(cluster.client_config("app", "load"), load_topic, RATE))
-        java = stack.enter_context(_java(cluster, java_topic))
+        load = stack.enter_context(PacedProducer(cluster.client_config("app", "load"), load_topic, RATE))
+        java = stack.enter_context(_java_producer(cluster, java_topic))
         time.sleep(2 * STEADY)  # the JVM warms up, too
         began = time.monotonic()
         wanted = [SHARE * meter.rate(began - STEADY, began) for meter in (load.meter, java)]
         assert all(wanted), "the producers don't produce"
-        with filled(cluster, f"filler-{number}") as empty:
-            eventually(lambda: all(stopped(each) for each in cluster.brokers), 90, "a full stop")
+        with filled(cluster, f"filler-{number}") as empty_disk:
+            eventually(lambda: all(is_stopped(each) for each in cluster.brokers), 90, "a full stop")
             before = _appended(cluster, load_topic, java_topic)
             time.sleep(STOPPED)
             appended = _appended(cluster, load_topic, java_topic) - before
-            back = empty()
-        found = _wait(back, [load.meter, java], wanted)
-        alive(*cluster.brokers)
-        told, failed = load.max_throttle(since=began), len(load.errors)
-    delete(node, load_topic, java_topic)
-    return Recovered(found[0], found[1], told, failed, appended)
+            space_back_at = empty_disk()
+        found = _wait(space_back_at, [load.meter, java], wanted)
+        check_alive(*cluster.brokers)
+        longest_throttle, failed = load.max_throttle(since=began), len(load.errors)
+    delete_topics(node, load_topic, java_topic)
+    return Recovered(found[0], found[1], longest_throttle, failed, appended)
 
 
 def _appended(cluster: Cluster, *topics: str) -> int:
     return sum(on_disk(cluster, topic) for topic in topics)
 
 
-def _wait(back: float, meters: list[Meter], wanted: list[float]) -> list[float | None]:
+def _wait(space_back_at: float, meters: list[Meter], wanted: list[float]) -> list[float | None]:
     """For each, the seconds after ``back`` when its rate over WINDOW was first what was wanted."""
     found: list[float | None] = [None] * len(meters)
-    while None in found and time.monotonic() - back < GIVE_UP:
+    while None in found and time.monotonic() - space_back_at < GIVE_UP:
         time.sleep(0.02)
         now = time.monotonic()
         for at, meter in enumerate(meters):
             if found[at] is None and meter.rate(now - WINDOW, now) >= wanted[at]:
-                found[at] = now - back
+                found[at] = now - space_back_at
     return found
-
-
-def _on_broker(cluster: Cluster, topic: str, broker: int) -> None:
-    """A topic of one partition on a broker without a limit, which knows of the full disk from the snapshots."""
-    admin = AdminClient(cluster.client_config(client_id="bench") | {"log_level": 4})
-    new = NewTopic(topic, 1, replica_assignment=[[broker]])
-    admin.create_topics([new])[topic].result(30)
 
 
 @contextmanager
@@ -124,19 +114,21 @@ def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
     create_topic(node, topic, partitions=3)
     config = cluster.client_config("filler", "filler") | {"queue.buffering.max.kbytes": 32_768}
     with ProducerLoad(config | {"batch.size": 1_000_000}, topic, record_size=100_000):
-        assert until(lambda: free(node.directory) <= limit - OVER, 60) is not None, "the disk didn't fill"
+        assert wait_until(lambda: free_bytes(node.directory) <= limit - OVER, 60) is not None, (
+            "the disk didn't fill"
+        )
 
-    def empty() -> float:
-        delete(node, topic)
-        back = until(lambda: free(node.directory) > limit, 30)
-        assert back is not None, "no space came back"
-        return back
+    def empty_disk() -> float:
+        delete_topics(node, topic)
+        space_back_at = wait_until(lambda: free_bytes(node.directory) > limit, 30)
+        assert space_back_at is not None, "no space came back"
+        return space_back_at
 
-    yield empty
+    yield empty_disk
 
 
 @contextmanager
-def _java(cluster: Cluster, topic: str) -> Iterator[Meter]:
+def _java_producer(cluster: Cluster, topic: str) -> Iterator[Meter]:
     """Kafka's own producer; the meter shows what is appended."""
     stopping, meter = threading.Event(), Meter()
     config = {"bootstrap.servers": cluster.bootstrap, "client.id": "java", "acks": "all"}
@@ -170,25 +162,25 @@ def _seconds(found: list[float | None]) -> str:
     return f"{statistics.median(known):.2f} / {max(known):.2f}"
 
 
-def report(found: dict[Whose, list[Recovered]]) -> str:
+def report(found: dict[Contender, list[Recovered]]) -> str:
     """A Markdown table."""
     heads = ["median / longest, s", "runs", "librdkafka", "Kafka's own producer"]
     heads += ["longest throttle time told, s", "records lost", f"MB appended in the {STOPPED:.0f} s"]
     rows = [
         [
-            whose,
+            contender,
             str(len(each)),
             _seconds([one.librdkafka for one in each]),
             _seconds([one.java for one in each]),
-            f"{max(one.told for one in each):,.1f}",
+            f"{max(one.longest_throttle for one in each):,.1f}",
             str(sum(one.failed for one in each)),
             f"{statistics.median(one.appended for one in each) / 1e6:.1f}",
         ]
-        for whose, each in found.items()
+        for contender, each in found.items()
     ]
-    return table(heads, rows) + "\n\n" + busy()
+    return table(heads, rows) + "\n\n" + machine_line()
 
 
 def main(count: int | None = None) -> str:
     """All three."""
-    return report({whose: runs(whose, count or RUNS[whose]) for whose in Whose})
+    return report({contender: runs(contender, count or RUNS[contender]) for contender in Contender})

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from bench.disks.brokers import Whose, brokers, busy, free, min_free, on_disk, stopped, table, until
+from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free, on_disk, wait_until
+from bench.markdown import machine_line, table
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import create_topic
 from harness.system.waiting import eventually
@@ -36,23 +37,23 @@ class Stopped:
     connected: int
 
 
-def run(whose: Whose, after: float = AFTER) -> Stopped:
+def run(contender: Contender, after: float = AFTER) -> Stopped:
     """One broker, whose disk these clients fill themselves."""
-    with brokers(whose, 1, HEADROOM) as cluster, ExitStack() as stack:
+    with brokers(contender, 1, HEADROOM) as cluster, ExitStack() as stack:
         (node,) = cluster.brokers
         for topic in ("again", "steady", "exempt"):
             create_topic(node, topic)
         stack.enter_context(reconnecting(node.client_config(client_id="again"), "again"))
         stack.enter_context(ProducerLoad(node.client_config("app", "steady"), "steady", rate=RATE))
         directory, limit = node.directory, min_free(node)
-        crossed = until(lambda: free(directory) <= limit, 60, 0.002)
+        crossed = wait_until(lambda: free_bytes(directory) <= limit, 60, 0.002)
         assert crossed is not None, "the disk didn't fill"
         at_limit = on_disk(cluster, "*")
-        eventually(lambda: stopped(node), 90, "a full stop", poll=0.01)
+        eventually(lambda: is_stopped(node), 90, "a full stop", poll=0.01)
         seconds = time.monotonic() - crossed
         again, steady, everything = (on_disk(cluster, topic) for topic in ("again", "steady", "*"))
         time.sleep(after)
-        assert stopped(node), "it has let go meanwhile"
+        assert is_stopped(node), "it has let go meanwhile"
         fill_topic(
             node.client_config("filler", "filler"), "exempt", 10_000
         )  # it still serves, the exempt only
@@ -70,7 +71,7 @@ def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING
     stopping = threading.Event()
     value = bytes(BATCH)
 
-    def go_on() -> None:
+    def reconnect_forever() -> None:
         own = {"acks": "1", "linger.ms": 0, "message.send.max.retries": 0, "message.timeout.ms": 5000}
         while not stopping.is_set():
             with suppress(KafkaException):
@@ -78,7 +79,7 @@ def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING
                 producer.produce(topic, value)
                 producer.flush(5)
 
-    workers = [threading.Thread(target=go_on, daemon=True) for _ in range(threads)]
+    workers = [threading.Thread(target=reconnect_forever, daemon=True) for _ in range(threads)]
     for worker in workers:
         worker.start()
     try:
@@ -89,7 +90,7 @@ def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING
             worker.join(15)
 
 
-def report(runs: dict[Whose, Stopped], after: float = AFTER) -> str:
+def report(runs: dict[Contender, Stopped], after: float = AFTER) -> str:
     """A Markdown table."""
     heads = [
         f"in the {after:.0f} s after the full stop",
@@ -101,18 +102,18 @@ def report(runs: dict[Whose, Stopped], after: float = AFTER) -> str:
     ]
     rows = [
         [
-            whose,
+            contender,
             f"{each.reconnecting:,}",
             f"{each.reconnecting / after:,.0f}",
             f"{each.connected:,}",
             f"{each.seconds:.2f}",
             f"{each.until_then / 1e6:.0f}",
         ]
-        for whose, each in runs.items()
+        for contender, each in runs.items()
     ]
-    return table(heads, rows) + "\n\n" + busy()
+    return table(heads, rows) + "\n\n" + machine_line()
 
 
 def main(after: float = AFTER) -> str:
     """All three."""
-    return report({whose: run(whose, after) for whose in Whose}, after)
+    return report({contender: run(contender, after) for contender in Contender}, after)

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.callback import JAR, strimzi
-from bench.disks.brokers import PREFIX, SPACE_COMES_BACK_SOON, alive, busy, free, table
+from bench.callback import strimzi_jars
+from bench.disks.brokers import QUICK_DELETION, check_alive, free_bytes
+from bench.markdown import machine_line, table
 from harness.clients.load import KAFKA_WINDOW
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import JAR, PREFIX, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
 BASE: Final = 20_000_000  # bytes/s
@@ -28,8 +30,11 @@ WINDOWS: Final = 5
 LENGTH: Final = 40.0  # seconds that the retention keeps
 SEGMENT: Final = 16_777_216  # bytes
 WATCHED: Final = 240.0
-OURS: Final = {"class": "org.quotahost.PythonQuotaCallback", "python.executable": sys.executable}
-THEIRS: Final = {
+QUOTAHOST_PROPERTIES: Final = {
+    "class": "org.quotahost.PythonQuotaCallback",
+    "python.executable": sys.executable,
+}
+STRIMZI_PROPERTIES: Final = {
     "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
     "static.produce": str(BASE // 2),
     "static.storage.check-interval": "0",
@@ -55,11 +60,12 @@ def rates(meter: Meter, start: float, end: float) -> Rates:
     return Rates(meter.smooth_rate(start, end), statistics.pstdev(each))
 
 
-def _node(folder: str, plugin: dict[str, str]) -> KafkaNode:
-    properties = SPACE_COMES_BACK_SOON | {PREFIX + name: value for name, value in plugin.items()}
-    classpath = [JAR, *map(Path, strimzi())]
+def _node(folder: str, settings: dict[str, str]) -> KafkaNode:
+    strimzi = "class" in settings
+    properties = QUICK_DELETION | (prefixed(settings) if strimzi else plugin_properties(settings))
+    classpath = [JAR, *map(Path, strimzi_jars())]
     node = KafkaNode(Path(folder), classpath=classpath, properties=properties, probe=True, jvm_options=())
-    if "strimzi" in plugin["class"]:  # wanted even where nothing is checked
+    if strimzi:  # the plugin demands the property even where it checks no disk
         node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
     return node
 
@@ -69,7 +75,7 @@ def _watch(node: KafkaNode, load: ProducerLoad) -> Rates:
     start = time.monotonic() + KAFKA_WINDOW
     end = start + WINDOWS * KAFKA_WINDOW
     time.sleep(end - time.monotonic())
-    alive(node)
+    check_alive(node)
     return rates(load.meter, start, end)
 
 
@@ -79,12 +85,16 @@ def factors() -> str:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         given = {"factor.source": "fixed", "static.produce": str(BASE), "static.scope": "client"}
-        with _node(folder, OURS | given) as node, _eager(node) as load:
+        with _node(folder, given) as node, _eager(node) as load:
             for factor in FACTORS:
                 alter_broker_config(node, {PREFIX + "plugin.fixed.factor": str(factor)})
                 eventually(lambda f=factor: _bound(node) == f * BASE, 120, "the factor in force")  # type: ignore[misc]
                 rows.append(_row(f"quotahost, factor {factor}", factor * BASE, _watch(node, load)))
-    with tempfile.TemporaryDirectory() as folder, _node(folder, THEIRS) as node, _eager(node) as load:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _node(folder, STRIMZI_PROPERTIES) as node,
+        _eager(node) as load,
+    ):
         rows.append(_row("Strimzi's plugin, its quota set to half", BASE / 2, _watch(node, load)))
     return table(heads, rows)
 
@@ -93,8 +103,8 @@ def _bound(node: KafkaNode) -> float | None:
     return next((quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="eager")), None)
 
 
-def _row(what: str, wanted: float, got: Rates) -> list[str]:
-    return [what, f"{wanted / 1e6:.2f}", *str(got).split(" | "), f"{got.mean / wanted:.3f}"]
+def _row(what: str, wanted: float, achieved: Rates) -> list[str]:
+    return [what, f"{wanted / 1e6:.2f}", *str(achieved).split(" | "), f"{achieved.mean / wanted:.3f}"]
 
 
 def _eager(node: KafkaNode, **config: str) -> ProducerLoad:
@@ -113,12 +123,12 @@ def between(policy: str) -> tuple[Rates, float, float, float]:
     """
     room = int(BASE * LENGTH)
     with tempfile.TemporaryDirectory() as folder:
-        hard = free(Path(folder)) - room
+        hard = free_bytes(Path(folder)) - room
         limits = {"hard": hard, "soft": hard + room}
         given = {f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items()}
         given |= {"factor.source": "local", "policy": policy, "static.produce": str(BASE)}
         keeps = {"retention.ms": str(int(LENGTH * 1000)), "segment.bytes": str(SEGMENT), "segment.ms": "2000"}
-        with _node(folder, OURS | given) as node, _eager(node, **keeps) as load:
+        with _node(folder, given) as node, _eager(node, **keeps) as load:
             end = time.monotonic() + WATCHED
             seen = []
             while time.monotonic() < end:
@@ -141,11 +151,11 @@ def volumes() -> str:
     ]
     rows = []
     for policy in ("limits", "forecast"):
-        got, least, most, way = between(policy)
-        rows.append([policy, *str(got).split(" | "), f"{least:.2f} to {most:.2f}", f"{way:.1f}"])
+        achieved, least, most, path_length = between(policy)
+        rows.append([policy, *str(achieved).split(" | "), f"{least:.2f} to {most:.2f}", f"{path_length:.1f}"])
     return table(heads, rows)
 
 
 def main() -> str:
     """Both tables."""
-    return "\n\n".join((factors(), volumes(), busy()))
+    return "\n\n".join((factors(), volumes(), machine_line()))

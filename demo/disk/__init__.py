@@ -1,1 +1,1 @@
-"""The demo's second part: a disk that fills and is emptied again."""
+"""The demo's second part: a disk that fills and is emptied again, on one broker."""

@@ -1,1 +1,1 @@
-"""The demo's first part: three clients, and three phases of quotas."""
+"""The demo's first part: three clients, and three phases in which their quotas change."""

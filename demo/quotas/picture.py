@@ -1,27 +1,30 @@
-"""Rates over time against the quotas, as a picture."""
+"""Draws the first part's picture: each client's rate over time, against its quota."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 from matplotlib import pyplot
 
+from demo.pictures import save
 from demo.quotas.scenario import Client
 from harness.clients.load import KAFKA_WINDOW
 
 COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
 
 
-def draw(everyone: list[Client], end: float, file: Path) -> None:
-    """Write a PNG: each client's rate, as the mean of Kafka's 11 s window, and its quota as steps."""
+def draw(all_clients: list[Client], end: float, file: Path) -> None:
+    """Draws a PNG: each client's rate as the mean over Kafka's window of 11 s, and its quota as dashed steps.
+
+    Args:
+        all_clients: the clients, with their meters and quotas.
+        end: the monotonic moment at which the picture ends.
+        file: the PNG file.
+    """
     figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
-    zero = min(client.load.meter.started for client in everyone)
-    for client in everyone:
+    zero = min(client.load.meter.started for client in all_clients)
+    for client in all_clients:
         meter = client.load.meter
         moments = [zero + second for second in range(1, int(end - zero))]
         rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
@@ -40,7 +43,5 @@ def draw(everyone: list[Client], end: float, file: Path) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
-    figure.legend(frameon=False, loc="outside lower center", ncols=len(everyone))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=120)
-    pyplot.close(figure)
+    figure.legend(frameon=False, loc="outside lower center", ncols=len(all_clients))
+    save(figure, file)

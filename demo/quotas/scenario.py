@@ -1,4 +1,8 @@
-"""What the demo does: a broker with the jar, three clients, and three phases of quotas."""
+"""The demo's first part: a broker with quotahost, three clients, and three phases of quotas.
+
+Each phase changes the running broker: client quotas by the Admin API, one of them raised, and a supplier swapped in.
+The demo measures whether each client reaches its quota; ``table`` and ``picture`` show the result.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +22,24 @@ from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, ROOT, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-JAR: Final = ROOT / "dist/quotahost.jar"
 EXAMPLE: Final = ROOT / "examples/off_peak"
-PREFIX: Final = "client.quota.callback."
 TOLERANCE: Final = 0.1
 MEGA: Final = 1_000_000
 
 
 @dataclass
 class Client:
-    """One client of the demo: its user, quota type, load, and its quota (bytes/s) from each moment on."""
+    """One client of the demo.
+
+    Attributes:
+        user: its user name.
+        quota_type: PRODUCE or FETCH.
+        load: the running client.
+        quotas: since when (monotonic seconds) which quota applies (bytes/s), and the supplier that gives it.
+    """
 
     user: str
     quota_type: str
@@ -38,14 +47,14 @@ class Client:
     quotas: list[tuple[float, float, str]] = field(default_factory=list)
 
     @property
-    def source(self) -> str:
-        """Who gives its quota now."""
+    def supplier(self) -> str:
+        """The name of the supplier that gives its present quota."""
         return self.quotas[-1][2]
 
 
 @dataclass(frozen=True)
 class Result:
-    """A phase's quota and achieved rate of one client, bytes/s."""
+    """One client's quota and achieved rate in one phase, in bytes/s."""
 
     phase: str
     client: Client
@@ -60,7 +69,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Phase:
-    """A change made to the running broker, and the quotas (bytes/s) and their source that follow by user."""
+    """A change of the running broker, and by user the quota (bytes/s) that follows and the supplier that gives it."""
 
     title: str
     change: Callable[[KafkaNode], None]
@@ -76,15 +85,18 @@ def _raise_bronze(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 3 * MEGA}, user="bronze")
 
 
-def _swap_in_example(node: KafkaNode) -> None:
-    own = {"produce": "2500K", "from": "00:00", "to": "23:59"}
-    changes = {PREFIX + f"plugin.off-peak.{name}": value for name, value in own.items()}
-    alter_broker_config(node, {**changes, PREFIX + "supplier": "off-peak,client-quotas,static"})
+def _use_example_plugin(node: KafkaNode) -> None:
+    plugin = {
+        "plugin.off-peak.produce": "2500K",
+        "plugin.off-peak.from": "00:00",
+        "plugin.off-peak.to": "23:59",
+    }
+    alter_broker_config(node, prefixed(plugin | {"supplier": "off-peak,client-quotas,static"}))
 
 
 PHASES: Final = (
     Phase(
-        "client quotas set by the Admin API, static for the consumer",
+        "client quotas are set by the Admin API; the consumer has the static rate",
         _client_quotas,
         {
             "gold": (4 * MEGA, "client-quotas"),
@@ -93,7 +105,7 @@ PHASES: Final = (
         },
     ),
     Phase(
-        "bronze raised from 1 to 3 MB/s, live, by the Admin API",
+        "the quota of bronze is raised from 1 to 3 MB/s while it runs, by the Admin API",
         _raise_bronze,
         {
             "gold": (4 * MEGA, "client-quotas"),
@@ -102,34 +114,31 @@ PHASES: Final = (
         },
     ),
     Phase(
-        "the example plugin swapped in, live: off-peak hours double 2.5 MB/s",
-        _swap_in_example,
+        "the example plugin is swapped in while the broker runs: its off-peak hours double 2.5 MB/s",
+        _use_example_plugin,
         {"gold": (5 * MEGA, "off-peak"), "bronze": (5 * MEGA, "off-peak"), "reader": (3 * MEGA, "static")},
     ),
 )
 
 
 def install_example() -> None:
-    """Put the example plugin, a package of its own, into this environment."""
+    """Installs the example plugin, a package of its own, into this environment."""
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "-e", str(EXAMPLE)]
     subprocess.run(pip, check=True)
 
 
 @contextmanager
 def broker(directory: Path) -> Iterator[KafkaNode]:
-    """A running broker with the callback, and a topic to read from."""
-    properties = {
-        "class": "org.quotahost.PythonQuotaCallback",
-        "python.executable": sys.executable,
+    """A running broker with quotahost and its fence, a topic to write to and a filled one to read from."""
+    settings = {
         "static.fetch": "3M",
         "static.scope": "client",
         "static.excluded.principal.name.list": "User:service",
         "fence.authorizer": "none",
     }
     users = {name: name for name in ("gold", "bronze", "reader", "blue", "green", "service")}
-    named = {PREFIX + name: value for name, value in properties.items()}
-    named |= {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
-    with KafkaNode(directory, classpath=[JAR], properties=named, users=users) as node:
+    properties = plugin_properties(settings) | FENCE | {"log.segment.delete.delay.ms": "200"}
+    with KafkaNode(directory, classpath=[JAR], properties=properties, users=users) as node:
         for topic in ("written", "read"):
             create_topic(node, topic)
         fill_topic(node.client_config(client_id="filler"), "read", 30 * MEGA)
@@ -138,7 +147,10 @@ def broker(directory: Path) -> Iterator[KafkaNode]:
 
 @contextmanager
 def clients(node: KafkaNode) -> Iterator[list[Client]]:
-    """Two producers and a consumer, as fast as they are let, after the first phase's change."""
+    """Two producers and a consumer, each as fast as its quota lets it be.
+
+    They start after the first phase's change, so that no earlier quota disturbs the measurement.
+    """
     made = [
         Client("gold", "PRODUCE", ProducerLoad(node.client_config("gold", "app"), "written")),
         Client("bronze", "PRODUCE", ProducerLoad(node.client_config("bronze", "app"), "written")),
@@ -151,7 +163,7 @@ def clients(node: KafkaNode) -> Iterator[list[Client]]:
 
 
 def limit(node: KafkaNode, client: Client) -> float | None:
-    """The limit in the broker's table for this client, bytes/s; None if unlimited or a newcomer still."""
+    """The client's limit in the broker's table, in bytes/s; None if it is unlimited or still a newcomer."""
     rows = Jmx(node).call("quotahost:type=QuotaTable", "describe", client.user, "app")
     fields = next(row.split("\t") for row in rows if row.startswith(client.quota_type + "\t"))
     return None if fields[4] == "null" or fields[5] == "newcomer" else float(fields[4])
@@ -161,22 +173,22 @@ def _has(node: KafkaNode, client: Client, quota: float) -> bool:
     return limit(node, client) == quota
 
 
-def start(phase: Phase, node: KafkaNode, everyone: list[Client]) -> float:
-    """Wait until the phase's change has reached the table; the moment (monotonic) when it had."""
-    for client in everyone:
+def start(phase: Phase, node: KafkaNode, all_clients: list[Client]) -> float:
+    """Waits until the phase's change has reached the broker's table; returns the monotonic moment."""
+    for client in all_clients:
         quota = phase.quotas[client.user][0]
         eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
     now = time.monotonic()
-    for client in everyone:
-        quota, source = phase.quotas[client.user]
-        client.quotas.append((now, quota, source))
+    for client in all_clients:
+        quota, supplier = phase.quotas[client.user]
+        client.quotas.append((now, quota, supplier))
     return now
 
 
-def results(phase: Phase, since: float, windows: int, everyone: list[Client]) -> list[Result]:
-    """What each client achieved over whole quota windows, the first one after the change left out."""
+def results(phase: Phase, since: float, windows: int, all_clients: list[Client]) -> list[Result]:
+    """Each client's rate over whole quota windows, without the first one after the change."""
     begin, end = since + KAFKA_WINDOW, since + KAFKA_WINDOW * (1 + windows)
     return [
         Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
-        for client in everyone
+        for client in all_clients
     ]

@@ -1,4 +1,4 @@
-"""The live table, and the summary at the end."""
+"""Shows the first part: a live table while it plays, and a summary of all phases at the end."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ BAR: Final = 30
 
 
 def mega(rate: float) -> str:
-    """Bytes/s as MB/s."""
+    """A rate in bytes/s as text in MB/s."""
     return f"{rate / 1e6:.2f} MB/s"
 
 
-def live(title: str, left: float, node: KafkaNode, everyone: list[Client]) -> Group:
-    """What holds and what is achieved right now."""
+def live(title: str, left: float, node: KafkaNode, all_clients: list[Client]) -> Group:
+    """A table of each client's quota and of the rate that it achieves right now."""
     table = Table(title=f"{title}  ({max(0, left):.0f} s)", title_justify="left", expand=False)
     for column in ("client", "type", "quota", "given by", "achieved, last 11 s", "", "throttle time"):
         table.add_column(column)
-    for client in everyone:
+    for client in all_clients:
         quota = client.quotas[-1][1]
         since = max(client.load.meter.started, time.monotonic() - KAFKA_WINDOW)
         rate = client.load.meter.rate(since, time.monotonic())
@@ -39,26 +39,27 @@ def live(title: str, left: float, node: KafkaNode, everyone: list[Client]) -> Gr
             client.user,
             client.quota_type,
             mega(quota),
-            client.source,
+            client.supplier,
             mega(rate),
             bar,
             f"{throttle * 1000:.0f} ms",
         )
-    return Group(table, Text(_own(node), style="dim"))
+    return Group(table, Text(_status_line(node), style="dim"))
 
 
-def _own(node: KafkaNode) -> str:
+def _status_line(node: KafkaNode) -> str:
     beans = Jmx(node).query("quotahost:*")
     of = {name.split("type=")[1]: bean for name, bean in beans.items() if ",name=" not in name}
     table, lease = of["QuotaTable"], of["Lease"]
     return (
-        f"clients {table['Clients']:.0f} · first sight to quota, p99 below {table['ResolveTimeP99'] * 1000:g} ms · "
-        f"factor {table['Factor']:.2f} · host's last sign of life {lease['Age'] * 1000:.0f} ms ago"
+        f"clients known: {table['Clients']:.0f} · "
+        f"a new client has its quota within {table['ResolveTimeP99'] * 1000:g} ms (p99) · "
+        f"factor: {table['Factor']:.2f} · the Python host's last sign of life: {lease['Age'] * 1000:.0f} ms ago"
     )
 
 
 def summary(all_results: list[Result]) -> Table:
-    """Quota against achieved, for each phase and client."""
+    """A table of quota and achieved rate, for each phase and client."""
     table = Table(title="Did the achieved rates meet the quotas (within a tenth)?", title_justify="left")
     for column in ("phase", "client", "quota", "achieved", "", ""):
         table.add_column(column)

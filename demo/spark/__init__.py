@@ -1,1 +1,1 @@
-"""The demo's part with Spark: three brokers, the pipeline, and a kill -9 in the middle."""
+"""The demo's third part: three brokers and the Spark pipeline, which is killed in the middle."""

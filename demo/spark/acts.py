@@ -1,4 +1,8 @@
-"""The demo with Spark in the loop, act by act; each waits for its condition and tells what was seen."""
+"""Plays the demo's Spark part, act by act.
+
+Each act does something to the brokers, the disk or the pipeline, waits for the state that must follow, and says in a
+sentence what happened. Samples of all brokers are taken all the while; ``table`` and ``picture`` show them.
+"""
 
 from __future__ import annotations
 
@@ -7,208 +11,241 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from demo.spark.cluster import FIRST, SECOND, Look, Scene
+from demo.spark.cluster import RECORD_SOURCE, SNAPSHOT_SOURCE, Sample, Setup
 
-STEP: Final = 0.5  # seconds between two looks
-LONGEST: Final = 60.0  # seconds for one act
-START: Final = 240.0  # seconds for Spark's first record, on a machine that has other things to do
-STEADY: Final = 8  # looks
-FRESH: Final = 4.0  # seconds
-QUIET: Final = 3.0  # seconds to look on while nothing may happen
+POLL: Final = 0.5  # seconds between two samples
+ACT_TIMEOUT: Final = 60.0  # seconds for one act
+SPARK_TIMEOUT: Final = 240.0  # seconds for Spark's first record on a busy machine
+# Spark has warmed up when in so many samples no record is older than so many seconds.
+STEADY_SAMPLES: Final = 8
+FRESH_AGE: Final = 4.0
+WATCH_TIME: Final = 3.0  # seconds to watch that nothing changes
 
 
 @dataclass(frozen=True)
 class Act:
-    """What should happen, whether it did, and what was seen; ``good`` None: it was not played."""
+    """What should happen, whether it did, and what happened. ``passed`` is None if the act was not played."""
 
     title: str
-    good: bool | None
-    told: str
+    passed: bool | None
+    outcome: str
 
 
 @dataclass
-class Tale:
-    """All looks, the moments to mark (seconds since the start, by word), and the acts."""
+class Recording:
+    """All samples, the moments to mark in the picture (seconds since the start, by label), and the acts."""
 
-    looks: list[Look] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     marks: dict[str, float] = field(default_factory=dict)
     acts: list[Act] = field(default_factory=list)
 
 
-Show = Callable[[Scene, Tale, str], None]
+Show = Callable[[Setup, Recording, str], None]
 
 
-def play(scene: Scene, show: Show) -> Tale:
-    """All acts, until one fails; ``show`` is called after each look with what is going on, in plain words."""
-    return _Play(scene, show).run()
+def play(setup: Setup, show: Show) -> Recording:
+    """Plays the acts until one fails; calls ``show`` after each sample with a caption."""
+    return _Runner(setup, show).run()
 
 
-class _Play:
-    def __init__(self, scene: Scene, show: Show) -> None:
-        self._scene, self._show = scene, show
-        self.tale = Tale()
-        self._records = 0  # what the topics held when all had been stopped
-        self._stopped_by = 0  # how many looks there were until then
+class _Runner:
+    def __init__(self, setup: Setup, show: Show) -> None:
+        self._setup, self._show = setup, show
+        self.recording = Recording()
+        self._records_at_pause = 0  # how many records had been appended when all had stopped
+        self._samples_before_pause = 0  # how many samples were taken until then
 
-    def run(self) -> Tale:
+    def run(self) -> Recording:
         acts = {
-            "Spark starts: all three brokers read its record": self._begin,
-            "a disk fills past soft: all three are slowed alike": self._slow,
-            "it reaches hard: all three are stopped": self._stop,
-            "kill -9 of Spark: each reads all snapshots itself": self._kill,
-            "Spark is back: its record answers again": self._back,
-            "space is freed: all three are let go": self._free,
+            "Spark starts: all three brokers read its record": self._start_spark,
+            "a disk fills beyond its soft limit: all three are slowed alike": self._fill_to_soft,
+            "the disk reaches hard: all three are stopped": self._fill_to_hard,
+            "Spark is killed (kill -9): each broker reads all snapshots itself": self._kill_spark,
+            "Spark is back: its record answers again": self._restart_spark,
+            "space is freed: all three are let go": self._free_space,
         }
-        going_on = True
+        passed_so_far = True
         for title, act in acts.items():
-            good, told = act() if going_on else (None, "not played")
-            self.tale.acts.append(Act(title, good, told))
-            going_on = bool(good)
-        return self.tale
+            passed, outcome = act() if passed_so_far else (None, "not played")
+            self.recording.acts.append(Act(title, passed, outcome))
+            passed_so_far = bool(passed)
+        return self.recording
 
     # ---- the acts ----
 
-    def _begin(self) -> tuple[bool, str]:
-        took = self._until(
-            "Spark starts; until its first record, each broker reads the snapshots of all",
-            lambda look: look.all_are("OPEN") and self._steady(),
-            self._scene.driver.launch,
-            longest=START,
+    def _start_spark(self) -> tuple[bool, str]:
+        seconds = self._watch_until(
+            "Spark starts; until its first record, each broker reads the snapshots of all brokers",
+            lambda sample: sample.all_are("OPEN") and self._steady(),
+            self._setup.driver.launch,
+            timeout=SPARK_TIMEOUT,
         )
-        if took is None:
-            return False, self._not_reached(START)
-        self._for(QUIET, "one small record for the whole cluster, read by all three")
-        return True, f"{took:.0f} s after its launch, all in time since"
+        if seconds is None:
+            return False, self._why_not(SPARK_TIMEOUT)
+        self._watch_for(
+            WATCH_TIME,
+            "Spark publishes one small record about the whole cluster, and all three brokers read it",
+        )
+        return True, f"{seconds:.0f} s after its start; since then every record came in time"
 
-    def _slow(self) -> tuple[bool, str]:
-        words = "the disk of broker 3 fills; broker 1 and 2 have space, but the record tells of broker 3"
-        took = self._until(words, lambda look: look.all_are("THROTTLE"), self._scene.disk.fill)
-        if took is None:
-            return False, self._not_reached(LONGEST)
-        factors = [f"{seen.factor:.2f}" for seen in self._now.brokers.values()]
-        self._for(QUIET, "between soft and hard: the fuller the disk of broker 3, the slower all three")
-        return True, f"THROTTLE on all, factors {', '.join(factors)} at the first look"
+    def _fill_to_soft(self) -> tuple[bool, str]:
+        caption = "the disk of broker 3 fills; brokers 1 and 2 have space, but the record shows the disk of broker 3"
+        seconds = self._watch_until(caption, lambda sample: sample.all_are("THROTTLE"), self._setup.disk.fill)
+        if seconds is None:
+            return False, self._why_not(ACT_TIMEOUT)
+        factors = [f"{broker_sample.factor:.2f}" for broker_sample in self._newest.brokers.values()]
+        self._watch_for(
+            WATCH_TIME, "between soft and hard limit: the fuller the disk of broker 3, the slower all three"
+        )
+        return True, f"THROTTLE on all, factors {', '.join(factors)} in the first sample"
 
-    def _stop(self) -> tuple[bool, str]:
-        words = "close to hard: slower and slower"
-        took = self._until(words, lambda look: look.all_are("PAUSE"), self._scene.disk.slowed)
-        if took is None:
-            return False, self._not_reached(LONGEST)
-        by_record = self._now.all_ask(FIRST)
-        self._scene.disk.stopped()
-        self._for(2 * STEP, "at hard: the fence turns all producers back")  # what was under way is appended
-        self._records, self._stopped_by = self._scene.records(), len(self.tale.looks) - 1
-        self._for(QUIET, "at hard: the fence turns all producers back")
-        return by_record and self._held(), f"PAUSE on all, {self._appended()} in {QUIET:.0f} s"
+    def _fill_to_hard(self) -> tuple[bool, str]:
+        caption = "the disk comes close to its hard limit: producers become slower and slower"
+        seconds = self._watch_until(
+            caption, lambda sample: sample.all_are("PAUSE"), self._setup.disk.on_throttle
+        )
+        if seconds is None:
+            return False, self._why_not(ACT_TIMEOUT)
+        by_record = self._newest.all_use(RECORD_SOURCE)
+        self._setup.disk.on_pause()
+        caption = "the disk is at its hard limit: the fence turns all producers back"
+        self._watch_for(2 * POLL, caption)  # requests that were under way may still be appended
+        self._records_at_pause = self._setup.records()
+        self._samples_before_pause = len(self.recording.samples) - 1
+        self._watch_for(WATCH_TIME, caption)
+        return by_record and self._nobody_passed(), f"PAUSE on all, {self._appended()} in {WATCH_TIME:.0f} s"
 
-    def _kill(self) -> tuple[bool, str]:
-        took = self._until(
-            "Spark was killed with -9; its last record grows old, and while it counts, all stay stopped",
-            lambda look: look.all_ask(SECOND),
-            self._scene.driver.kill,
+    def _kill_spark(self) -> tuple[bool, str]:
+        seconds = self._watch_until(
+            "Spark was killed; its last record grows old, and until it is too old all producers stay stopped",
+            lambda sample: sample.all_use(SNAPSHOT_SOURCE),
+            self._setup.driver.kill,
             mark="kill -9",
         )
-        if took is None:
-            return False, self._not_reached(LONGEST)
-        self._for(QUIET, "no Spark: each broker reads the snapshots of all, and knows the same")
-        return self._held(), f"{took:.1f} s later all did; {self._appended()}"
+        if seconds is None:
+            return False, self._why_not(ACT_TIMEOUT)
+        self._watch_for(
+            WATCH_TIME,
+            "without Spark: each broker reads the snapshots of all brokers and comes to the same factor",
+        )
+        return self._nobody_passed(), f"all did so {seconds:.1f} s later; {self._appended()}"
 
-    def _back(self) -> tuple[bool, str]:
-        took = self._until(
+    def _restart_spark(self) -> tuple[bool, str]:
+        seconds = self._watch_until(
             "Spark is started again, from its checkpoint",
-            lambda look: look.all_ask(FIRST),
-            self._scene.driver.launch,
+            lambda sample: sample.all_use(RECORD_SOURCE),
+            self._setup.driver.launch,
             mark="started again",
             done="back",
-            longest=START,
+            timeout=SPARK_TIMEOUT,
         )
-        if took is None:
-            return False, self._not_reached(START)
-        self._for(QUIET, "its record answers again; the disk is still full, so nobody gets through")
-        return self._held(), f"{took:.0f} s after its launch; {self._appended()} since the stop"
+        if seconds is None:
+            return False, self._why_not(SPARK_TIMEOUT)
+        self._watch_for(
+            WATCH_TIME, "brokers read its record again; the disk is still full, so no producer gets through"
+        )
+        return self._nobody_passed(), f"{seconds:.0f} s after its start; {self._appended()} since the stop"
 
-    def _free(self) -> tuple[bool, str]:
-        words = "the disk's space is freed"
-        opened = self._until(words, lambda look: look.all_are("OPEN"), self._scene.disk.free, mark="freed")
+    def _free_space(self) -> tuple[bool, str]:
+        caption = "the disk's space is freed"
+        opened = self._watch_until(
+            caption, lambda sample: sample.all_are("OPEN"), self._setup.disk.free, mark="freed"
+        )
         if opened is None:
-            return False, self._not_reached(LONGEST)
-        freed, sent = self.tale.marks["freed"], {n: load.meter.bytes for n, load in self._scene.loads.items()}
-        on = self._until(
-            "all are let go",
-            lambda _: all(load.meter.bytes > sent[n] for n, load in self._scene.loads.items()),
+            return False, self._why_not(ACT_TIMEOUT)
+        freed, sent = (
+            self.recording.marks["freed"],
+            {n: load.meter.bytes for n, load in self._setup.loads.items()},
         )
-        after = self._now.at - freed
-        self._for(2 * QUIET, "and all three produce as before")
-        return on is not None, f"OPEN on all after {opened:.1f} s, all three produce after {after:.1f} s"
+        on = self._watch_until(
+            "all producers are let go",
+            lambda _: all(load.meter.bytes > sent[n] for n, load in self._setup.loads.items()),
+        )
+        after = self._newest.at - freed
+        self._watch_for(2 * WATCH_TIME, "all three producers write as before")
+        return on is not None, f"OPEN on all after {opened:.1f} s; all three produce after {after:.1f} s"
 
-    # ---- looks ----
+    # ---- samples ----
 
     @property
-    def _now(self) -> Look:
-        return self.tale.looks[-1]
+    def _newest(self) -> Sample:
+        return self.recording.samples[-1]
 
-    def _until(
+    def _watch_until(
         self,
-        words: str,
-        reached: Callable[[Look], bool],
+        caption: str,
+        reached: Callable[[Sample], bool],
         first: Callable[[], None] = lambda: None,
         mark: str = "",
         done: str = "",
-        longest: float = LONGEST,
+        timeout: float = ACT_TIMEOUT,
     ) -> float | None:
-        """Do what comes first, and look until it is reached; the seconds it took, None if it took too long."""
+        """Calls ``first``, then takes samples until the condition is reached.
+
+        ``mark`` and ``done`` label the begin and the end in the picture.
+
+        Returns:
+            How many seconds it took; None if it took longer than timeout, or Spark ended.
+        """
         begin = time.monotonic()
         if mark:
-            self.tale.marks[mark] = begin - self._scene.began
+            self.recording.marks[mark] = begin - self._setup.began
         first()
-        while time.monotonic() - begin < longest:
-            self._look(words)
+        while time.monotonic() - begin < timeout:
+            self._take_sample(caption)
             if self._spark_ended():
                 return None
-            if reached(self._now):
+            if reached(self._newest):
                 if done:
-                    self.tale.marks[done] = self._now.at
-                return self._now.at - (begin - self._scene.began)
-            time.sleep(STEP)
+                    self.recording.marks[done] = self._newest.at
+                return self._newest.at - (begin - self._setup.began)
+            time.sleep(POLL)
         return None
 
     def _steady(self) -> bool:
-        """Whether records come to all brokers in time; Spark's first batches are slow, until its JVM is warm."""
-        looks = self.tale.looks[-STEADY:]
-        ages = [seen.age for look in looks for seen in look.brokers.values()]
-        quick = all(age is not None and age < FRESH for age in ages)
-        return len(looks) == STEADY and quick and all(look.all_ask(FIRST) for look in looks)
+        """Whether records reach all brokers in time. Spark's first batches are slow, until its JVM is warm."""
+        samples = self.recording.samples[-STEADY_SAMPLES:]
+        ages = [broker_sample.age for sample in samples for broker_sample in sample.brokers.values()]
+        quick = all(age is not None and age < FRESH_AGE for age in ages)
+        return (
+            len(samples) == STEADY_SAMPLES
+            and quick
+            and all(sample.all_use(RECORD_SOURCE) for sample in samples)
+        )
 
-    def _for(self, seconds: float, words: str) -> None:
+    def _watch_for(self, seconds: float, caption: str) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            time.sleep(STEP)
-            self._look(words)
+            time.sleep(POLL)
+            self._take_sample(caption)
 
-    def _look(self, words: str) -> None:
-        self.tale.looks.append(self._scene.look())
-        self._show(self._scene, self.tale, words)
+    def _take_sample(self, caption: str) -> None:
+        self.recording.samples.append(self._setup.sample())
+        self._show(self._setup, self.recording, caption)
 
-    # ---- what held ----
+    # ---- checks ----
 
-    def _held(self) -> bool:
-        """Whether nobody was let through since the stop, at no look and not between two either."""
-        looks = self.tale.looks[self._stopped_by :]
-        shut = all(seen.factor == 0.0 for look in looks for seen in look.brokers.values())
+    def _nobody_passed(self) -> bool:
+        """Whether no producer got through since the stop, neither in a sample nor between two samples."""
+        samples = self.recording.samples[self._samples_before_pause :]
+        shut = all(
+            broker_sample.factor == 0.0 for sample in samples for broker_sample in sample.brokers.values()
+        )
         changes = [
-            {n: seen.transitions for n, seen in look.brokers.items()} for look in (looks[0], looks[-1])
+            {n: broker_sample.transitions for n, broker_sample in sample.brokers.items()}
+            for sample in (samples[0], samples[-1])
         ]
-        return shut and changes[0] == changes[1] and self._scene.records() == self._records
+        return shut and changes[0] == changes[1] and self._setup.records() == self._records_at_pause
 
     def _appended(self) -> str:
-        records = self._scene.records() - self._records
+        records = self._setup.records() - self._records_at_pause
         return "0 bytes appended" if records == 0 else f"{records} records appended"
 
     def _spark_ended(self) -> bool:
-        """Whether it ended by itself, which it should not."""
-        return self._scene.driver.exit_code is not None
+        """Whether Spark ended by itself, which it should not."""
+        return self._setup.driver.exit_code is not None
 
-    def _not_reached(self, longest: float) -> str:
-        what = "Spark ended by itself" if self._spark_ended() else f"not within {longest:.0f} s"
-        lines = self._scene.driver.log_text().strip().splitlines()
+    def _why_not(self, timeout: float) -> str:
+        what = "Spark ended by itself" if self._spark_ended() else f"it did not happen within {timeout:.0f} s"
+        lines = self._setup.driver.log_text().strip().splitlines()
         return f"{what}; its last line: {lines[-1] if lines else 'none'}"

@@ -1,8 +1,11 @@
-"""The demo's three brokers with a disk that fills, the pipeline beside them, and what one look at them shows."""
+"""Starts the three brokers of the demo's Spark part, their producers and the pipeline, and takes samples of them.
+
+Broker 3 has the disk that fills. The brokers read the pipeline's record; while none arrives, the standby source
+answers. ``acts`` takes a sample twice a second, and ``table`` and ``picture`` show the samples.
+"""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,46 +14,52 @@ from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
-from demo.quotas.scenario import JAR, MEGA, PREFIX
-from demo.spark.disk import Disk, FullDisk, LimitsBelow
+from demo.quotas.scenario import MEGA
+from demo.spark.disk import BROKER, Disk, FilledDisk, LoweredLimits
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
+from harness.kafka.admin import place_topics
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, STATES, plugin_properties
 from harness.system.pipeline import PipelineProcess
 
-FIRST, SECOND = "cluster-volumes", "snapshots"
+# The factor source that reads the pipeline's record, and its standby, which reads all snapshots.
+RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 _BEANS: Final = ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord")
-STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 VALIDITY: Final = "10s"
 QUOTA: Final = 1 * MEGA  # bytes/s of each producer
 SETTINGS: Final = {
-    "class": "org.quotahost.PythonQuotaCallback",
-    "python.executable": sys.executable,
-    "factor.source": FIRST,
-    "factor.source.second": SECOND,
+    "factor.source": RECORD_SOURCE,
+    "factor.source.second": SNAPSHOT_SOURCE,
     "validity": VALIDITY,
     "snapshots.period": "1s",
     "fence.authorizer": "none",
     "static.produce": str(QUOTA),
     "static.scope": "client",
     "static.excluded.principal.name.list": "User:service",
-    # Of the others, whose disk is whatever it is: a broker's limits go for every volume that has none of its own.
+    # The limits of brokers 1 and 2, whose disk is this machine's: so high that it never reaches them.
     "static.storage.soft": str(10**15),
     "static.storage.hard": str(10**15),
 }
 PIPELINE: Final = {"tick": "1s", "interval": "500ms", "validity": VALIDITY}
-OTHERS: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "200"}
+BROKER_PROPERTIES: Final = FENCE | {"log.segment.delete.delay.ms": "200"}
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One broker: its state, factor, the source that answers, the age of the record in seconds (None: there is
-    none), how often the state has changed, and the bytes/s of the producer that writes to it."""
+class BrokerSample:
+    """One broker at one moment.
+
+    Attributes:
+        state: OPEN, THROTTLE or PAUSE.
+        factor: the factor in force.
+        source: the factor source that answers; empty if none does.
+        age: the age of the cluster record in seconds; None if there is none.
+        transitions: how often the state has changed.
+        rate: bytes/s over the last 2 s of the producer that writes to it.
+    """
 
     state: str
     factor: float
@@ -61,24 +70,24 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Look:
-    """All brokers by id, at one time in seconds since the start."""
+class Sample:
+    """All brokers by id at one moment, in seconds since the start."""
 
     at: float
-    brokers: dict[int, Seen]
+    brokers: dict[int, BrokerSample]
 
     def all_are(self, state: str) -> bool:
         """Whether every broker is in that state."""
-        return all(seen.state == state for seen in self.brokers.values())
+        return all(broker_sample.state == state for broker_sample in self.brokers.values())
 
-    def all_ask(self, source: str) -> bool:
+    def all_use(self, source: str) -> bool:
         """Whether that factor source answers on every broker."""
-        return all(seen.source == source for seen in self.brokers.values())
+        return all(broker_sample.source == source for broker_sample in self.brokers.values())
 
 
 @dataclass
-class Scene:
-    """All that is on the stage: brokers, one producer for each, the pipeline, the disk of broker 3."""
+class Setup:
+    """Everything that runs: the brokers, a producer for each, the pipeline, and the disk of broker 3."""
 
     cluster: Cluster
     loads: dict[int, ProducerLoad]
@@ -86,21 +95,24 @@ class Scene:
     disk: Disk
     began: float
 
-    def look(self) -> Look:
-        """At all brokers, now."""
+    def sample(self) -> Sample:
+        """Takes a sample of all brokers."""
         at = time.monotonic() - self.began
-        return Look(at, {node.node_id: self._seen(node) for node in self.cluster.brokers})
+        return Sample(at, {node.node_id: self._broker_sample(node) for node in self.cluster.brokers})
 
-    def _seen(self, node: KafkaNode) -> Seen:
+    def _broker_sample(self, node: KafkaNode) -> BrokerSample:
         beans: dict[str, dict[str, Any]] = {}
-        for kind in _BEANS:  # not all at once: one that goes away while it is asked fails the whole question
+        for kind in _BEANS:  # one by one: a bean that is removed during a query makes the whole query fail
             beans |= Jmx(node).query(f"quotahost:type={kind}")
         beans = {name.removeprefix("quotahost:"): bean for name, bean in beans.items()}
         table = beans["type=QuotaTable"]
-        answers = {source: beans.get(_bean("FactorSource", source), {}) for source in (FIRST, SECOND)}
+        answers = {
+            source: beans.get(_bean("FactorSource", source), {})
+            for source in (RECORD_SOURCE, SNAPSHOT_SOURCE)
+        }
         source = next((name for name, bean in answers.items() if bean.get("Answers") == 1), "")
         age = beans.get("type=ClusterRecord", {}).get("Age")
-        return Seen(
+        return BrokerSample(
             STATES[int(table["State"])],
             float(table["Factor"]),
             source,
@@ -110,12 +122,12 @@ class Scene:
         )
 
     def records(self) -> int:
-        """How many records the producers' topics hold: what was appended, whoever was told of it."""
+        """How many records were appended to the producers' topics, acknowledged or not."""
         config = self.cluster.client_config(client_id="harness") | {"group.id": "harness"}
         consumer = Consumer(config)
         try:
-            asked = [TopicPartition(topic(broker), 0) for broker in self.loads]
-            return sum(int(consumer.get_watermark_offsets(each, timeout=30)[1]) for each in asked)
+            partitions = [TopicPartition(topic(broker), 0) for broker in self.loads]
+            return sum(int(consumer.get_watermark_offsets(each, timeout=30)[1]) for each in partitions)
         finally:
             consumer.close()
 
@@ -130,34 +142,30 @@ def topic(broker: int) -> str:
 
 
 @contextmanager
-def stage(folder: Path, own_disk: bool) -> Iterator[Scene]:
-    """Three brokers and their producers; the pipeline is not started yet.
+def running_setup(folder: Path, own_disk: bool) -> Iterator[Setup]:
+    """Starts three brokers and their producers; the pipeline is not started yet.
 
     Args:
-        folder: of the nodes; ``node-3`` in it may be a file system of its own.
-        own_disk: whether it is. If not, limits stand for a disk that fills.
+        folder: the place of the nodes' directories.
+        own_disk: whether ``node-3`` in it is a file system of its own. If not, limits stand for a disk that fills.
     """
-    properties = {PREFIX + name: value for name, value in SETTINGS.items()} | OTHERS | dict(QUICK_QUOTAS)
+    properties = plugin_properties(SETTINGS) | BROKER_PROPERTIES | dict(QUICK_QUOTAS)
     users = dict.fromkeys(("app", "service"), "secret")
     with Cluster(folder, brokers=3, classpath=[JAR], properties=properties, users=users) as cluster:
         create_topics(cluster)
         config: dict[str, Any] = cluster.client_config("app", "app") | {"linger.ms": 50}
-        # Just below the quota: who has more to send gets it in bursts, a quota window's worth at a time.
+        # A rate just below the quota is even; a producer that has more to send gets it in bursts.
         loads = {n: ProducerLoad(config, topic(n), rate=0.95 * QUOTA) for n in (1, 2, 3)}
         driver = PipelineProcess(folder / "pipeline", cluster.bootstrap, **PIPELINE)
-        disk = FullDisk(cluster) if own_disk else LimitsBelow(cluster)
+        disk = FilledDisk(cluster) if own_disk else LoweredLimits(cluster)
         with ExitStack() as stack:
             stack.callback(driver.kill)
             stack.callback(disk.close)
             for load in loads.values():
                 stack.enter_context(load)
-            yield Scene(cluster, loads, driver, disk, time.monotonic())
+            yield Setup(cluster, loads, driver, disk, time.monotonic())
 
 
 def create_topics(cluster: Cluster) -> None:
-    """One for each broker's producer, and the one that fills the disk of broker 3."""
-    admin = AdminClient(cluster.client_config(client_id="harness"))
-    placed = {topic(n): n for n in (1, 2, 3)} | {FullDisk.TOPIC: 3}
-    made = admin.create_topics([NewTopic(name, 1, replica_assignment=[[n]]) for name, n in placed.items()])
-    for done in made.values():
-        done.result(30)
+    """Creates a topic for each broker's producer, and the topic that fills the disk of broker 3."""
+    place_topics(cluster, {topic(n): n for n in (1, 2, 3)} | {FilledDisk.TOPIC: BROKER})

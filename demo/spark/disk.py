@@ -1,114 +1,118 @@
-"""The disk of broker 3 that fills: a small file system, or, where none can be mounted, limits that stand for it."""
+"""The disk of broker 3, which fills in the demo.
+
+It is a small file system that a service fills. Where none can be mounted, limits below what is used stand for a full
+disk: for the brokers there is no difference.
+"""
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
-from confluent_kafka.admin import AdminClient
-
-from demo.disk.story import consumed
-from demo.quotas.scenario import MEGA, PREFIX
+from demo.disk.acts import consumed
+from demo.quotas.scenario import MEGA
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import alter_broker_config
+from harness.kafka.admin import alter_broker_config, delete_topics
 from harness.kafka.cluster import Cluster
+from harness.plugin import PREFIX
 
 BROKER: Final = 3
-SOFT: Final = 60 * MEGA  # above what is used when it begins to fill
+SOFT: Final = 60 * MEGA  # bytes above what is used when the disk begins to fill
 HARD: Final = 190 * MEGA
-SERVICE: Final = 4 * MEGA  # bytes/s of the excluded service that fills it; slow, as Spark may be here
+SERVICE: Final = (
+    4 * MEGA
+)  # bytes/s of the exempt service that fills it; slow, because Spark needs some seconds a step
 
 
 class Disk(Protocol):
-    """A disk that can be filled and freed; ``limits`` are soft and hard in bytes used, None before."""
+    """A disk that can be filled and freed. ``limits`` are soft and hard limit in bytes used; None before it fills."""
 
     limits: tuple[int, int] | None
 
     def fill(self) -> None:
-        """Begin to fill it."""
+        """Begins to fill the disk."""
 
-    def slowed(self) -> None:
-        """All have been slowed: on to the hard limit."""
+    def on_throttle(self) -> None:
+        """All producers have been slowed: fills the disk up to its hard limit."""
 
-    def stopped(self) -> None:
-        """All have been stopped: no need to fill it any further."""
+    def on_pause(self) -> None:
+        """All producers have been stopped: stops filling."""
 
     def free(self) -> None:
-        """Give its space back."""
+        """Frees the space."""
 
     def used(self) -> int:
-        """Bytes."""
+        """Bytes used of the disk."""
 
     def close(self) -> None:
-        """End what fills it."""
+        """Ends the client that fills it, if there is one."""
 
 
-class FullDisk:
-    """A service that nobody slows writes to a topic on the disk; the topic is deleted."""
+class FilledDisk:
+    """A file system of its own. An exempt service fills it by writing to a topic; deleting the topic frees it."""
 
     TOPIC: Final = "filling"
 
     def __init__(self, cluster: Cluster) -> None:
-        """Nothing is written yet."""
+        """Prepares the service; it writes nothing yet."""
         self._cluster = cluster
         self._service = ProducerLoad(cluster.client_config("service", "filler"), self.TOPIC, rate=SERVICE)
         self.limits: tuple[int, int] | None = None
 
     def fill(self) -> None:
-        """Set limits above what is used, and write."""
+        """Sets limits above what is used, and starts the service."""
         self.limits = self.used() + SOFT, self.used() + HARD
         limit(self._cluster, *self.limits)
         self._service.start()
 
-    def slowed(self) -> None:
-        """It goes on by itself."""
+    def on_throttle(self) -> None:
+        """Does nothing: the service writes on."""
 
-    def stopped(self) -> None:
-        """Stop writing."""
+    def on_pause(self) -> None:
+        """Stops the service."""
         self._service.stop()
 
     def free(self) -> None:
-        """Delete the topic."""
-        admin = AdminClient(self._cluster.client_config(client_id="harness"))
-        admin.delete_topics([self.TOPIC])[self.TOPIC].result(30)
+        """Deletes the topic."""
+        delete_topics(self._cluster, self.TOPIC)
 
     def used(self) -> int:
-        """Bytes."""
+        """Bytes used of the disk."""
         return consumed(self._cluster.brokers[BROKER - 1])
 
     def close(self) -> None:
-        """Stop writing."""
+        """Stops the service."""
         self._service.stop()
 
 
-class LimitsBelow:
-    """Limits below what is used: to all others that is a disk that has filled."""
+class LoweredLimits:
+    """Limits that move below what is used. For the other brokers that is a disk that has filled."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """No limits yet."""
+        """Sets no limits yet."""
         self._cluster = cluster
         self.limits: tuple[int, int] | None = None
 
     def fill(self) -> None:
-        """What is used lies in the middle between soft and hard."""
+        """Sets limits so that the used bytes lie in the middle between soft and hard."""
         self._limit(self.used() // 2, self.used() * 3 // 2)
 
-    def slowed(self) -> None:
-        """What is used lies above hard."""
+    def on_throttle(self) -> None:
+        """Sets limits so that the used bytes lie above hard."""
         self._limit(self.used() // 3, self.used() // 2)
 
-    def stopped(self) -> None:
-        """Nothing fills it."""
+    def on_pause(self) -> None:
+        """Does nothing: no client fills the disk."""
 
     def free(self) -> None:
-        """What is used lies below soft."""
+        """Sets limits so that the used bytes lie below soft."""
         self._limit(self.used() * 2, self.used() * 3)
 
     def used(self) -> int:
-        """Bytes."""
+        """Bytes used of the disk."""
         return consumed(self._cluster.brokers[BROKER - 1])
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing: there is no client to end."""
 
     def _limit(self, soft: int, hard: int) -> None:
         self.limits = soft, hard
@@ -116,7 +120,7 @@ class LimitsBelow:
 
 
 def limit(cluster: Cluster, soft: int, hard: int) -> None:
-    """Set the limits of broker 3, in bytes used, as an operator does."""
+    """Sets the limits of broker 3, in bytes used, as an operator does."""
     levels = {"soft": str(soft), "hard": str(hard)}
     changes = {f"{PREFIX}static.storage.{side}": level for side, level in levels.items()}
     alter_broker_config(cluster.brokers[0], changes, broker=BROKER)

@@ -1,4 +1,4 @@
-"""The factor of the three brokers over time, with what happened, as a picture."""
+"""Draws the Spark part's picture: the brokers' factors, the source that answers, and the throughput over time."""
 
 from __future__ import annotations
 
@@ -6,48 +6,41 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 from matplotlib import pyplot
 
-from demo.spark.acts import Tale
-from demo.spark.cluster import FIRST, SECOND
+from demo.pictures import save, tidy
+from demo.spark.acts import Recording
+from demo.spark.cluster import RECORD_SOURCE, SNAPSHOT_SOURCE
 
 COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
-WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # they lie on each other
-SOURCES: Final = {FIRST: "#6a51a3", SECOND: "#e6a700"}
+WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # the lines lie on each other, so the lower ones are wider
+SOURCES: Final = {RECORD_SOURCE: "#6a51a3", SNAPSHOT_SOURCE: "#e6a700"}
 
 
-def draw(tale: Tale, file: Path) -> None:
-    """Write a PNG: above the factors, below throughput; the source that answers as a band, marks as lines."""
+def draw(recording: Recording, file: Path) -> None:
+    """Draws a PNG: factors above, throughput below, between them the answering source as a band; marks are lines."""
     figure, (above, band, below) = pyplot.subplots(
         3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
     )
-    times = [look.at for look in tale.looks]
+    times = [sample.at for sample in recording.samples]
     for broker, colour in COLOURS.items():
-        seen = [look.brokers[broker] for look in tale.looks]
+        broker_sample = [sample.brokers[broker] for sample in recording.samples]
         style = {"color": colour, "label": f"broker {broker}"}
-        above.plot(times, [each.factor for each in seen], linewidth=WIDTHS[broker], **style)
-        below.plot(times, [each.rate / 1e6 for each in seen], linewidth=1.2, **style)
-    _sources(band, tale)
-    _marks(above, (above, below), tale)
-    for axes in (above, band, below):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        above.plot(times, [each.factor for each in broker_sample], linewidth=WIDTHS[broker], **style)
+        below.plot(times, [each.rate / 1e6 for each in broker_sample], linewidth=1.2, **style)
+    _sources(band, recording)
+    _marks(above, (above, below), recording)
+    tidy((above, band, below))
     above.set(ylabel="factor", ylim=(-0.04, 1.06))
     above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
     below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=120)
-    pyplot.close(figure)
+    save(figure, file)
 
 
-def _sources(axes: Any, tale: Tale) -> None:
+def _sources(axes: Any, recording: Recording) -> None:
     for source, colour in SOURCES.items():
         axes.plot([], [], color=colour, linewidth=6, label=source)
-    for one, other in pairwise(tale.looks):
+    for one, other in pairwise(recording.samples):
         for row, broker in enumerate(one.brokers):
             colour = SOURCES.get(one.brokers[broker].source, "#dddddd")
             axes.barh(row, other.at - one.at, left=one.at, height=0.7, color=colour, linewidth=0)
@@ -56,14 +49,14 @@ def _sources(axes: Any, tale: Tale) -> None:
     axes.set_ylabel("source", fontsize=9)
 
 
-def _marks(top: Any, every: tuple[Any, ...], tale: Tale) -> None:
-    for number, (word, at) in enumerate(tale.marks.items()):
+def _marks(top: Any, every: tuple[Any, ...], recording: Recording) -> None:
+    for number, (word, at) in enumerate(recording.marks.items()):
         for axes in every:
             axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
         top.annotate(
             word,
             (at, 1.06),
-            xytext=(0, 4 + 12 * (number % 2)),  # two rows: some are close to each other
+            xytext=(0, 4 + 12 * (number % 2)),  # in two rows, because some marks are close to each other
             textcoords="offset points",
             ha="center",
             fontsize=9,

@@ -1,4 +1,8 @@
-"""A consumer that keeps going."""
+"""A consumer that reads a topic until it is stopped.
+
+It puts FETCH load on a broker, for tests of consumer quotas. ``harness.clients.load`` starts and stops it and
+measures its rate.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +16,30 @@ from harness.clients.load import Load
 
 
 class ConsumerLoad(Load):
-    """Consumes all partitions of a topic from their beginnings, and at their ends from there again.
+    """Consumes all partitions of a topic from the beginning, and starts again at each partition's end.
 
-    So a topic of some 50 MB lasts for ever. It belongs to no group. Little is fetched ahead (1 MB), so that
-    what is consumed follows a change of quota at once. A fetch may end amid a batch, which Kafka charges
-    though it is fetched again: ``fill_topic`` makes batches small enough to keep that below 2%.
+    So a topic of 50 MB feeds it for ever. It belongs to no consumer group. It fetches only 1 MB ahead, so that
+    its rate follows a change of quota at once. A fetch may end in the middle of a batch; Kafka charges for that part
+    although the client has to fetch the batch again. ``fill_topic`` makes batches so small that this stays below 2%.
     """
 
-    def __init__(self, config: Mapping[str, Any], topic: str, again: bool = True) -> None:
-        """Nothing is fetched yet.
+    def __init__(self, config: Mapping[str, Any], topic: str, rewind: bool = True) -> None:
+        """Prepares the load; it fetches nothing before ``start()``.
 
         Args:
-            config: librdkafka's, as from ``node.client_config()``; put over the load's own.
-            topic: must exist.
-            again: False to wait for new records at the end instead.
+            config: librdkafka's properties, as from ``node.client_config()``; they replace the load's own.
+            topic: an existing topic.
+            rewind: False to wait for new records at a partition's end instead.
         """
         super().__init__(topic)
         self._config: Final = config
-        self._again: Final = again
+        self._rewind: Final = rewind
 
     def _connect(self) -> Callable[[], None]:
         own = {
             "group.id": "harness",
             "enable.auto.commit": False,
-            "enable.partition.eof": self._again,
+            "enable.partition.eof": self._rewind,
             "fetch.message.max.bytes": 512 * 1024,
             "fetch.wait.max.ms": 100,
             "fetch.queue.backoff.ms": 10,
@@ -49,11 +53,11 @@ class ConsumerLoad(Load):
             partitions = client.list_topics(self.topic, timeout=30).topics[self.topic].partitions
             client.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in partitions])
             while not self._stopping.is_set():
-                self._take(client, client.consume(500, timeout=0.05))
+                self._process(client, client.consume(500, timeout=0.05))
         finally:
             client.close()
 
-    def _take(self, client: Consumer, messages: list[Message]) -> None:
+    def _process(self, client: Consumer, messages: list[Message]) -> None:
         good = [message for message in messages if message.error() is None]
         if good:
             self.meter.add(sum(map(len, good)), len(good))

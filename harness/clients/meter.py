@@ -1,4 +1,7 @@
-"""Counts bytes and messages over time."""
+"""Counts bytes and messages over time, and works out rates between any two moments.
+
+Loads count in a meter what brokers acknowledge; tests and pictures read rates from it afterwards.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ from typing import Final
 
 
 class Meter:
-    """One thread adds, any thread reads. Times are ``time.monotonic()`` seconds, to 20 ms."""
+    """A counter with a history. One thread adds, any thread reads.
+
+    Times are ``time.monotonic()`` seconds, kept to 20 ms.
+    """
 
     RESOLUTION: Final = 0.02
 
     def __init__(self) -> None:
-        """Counting starts now."""
+        """Starts to count now."""
         self.started: Final = time.monotonic()
         self.bytes = 0
         self.messages = 0
@@ -22,7 +28,7 @@ class Meter:
         self._totals = [0]
 
     def add(self, size: int, messages: int = 1) -> None:
-        """Counts messages of size bytes together."""
+        """Counts some messages of ``size`` bytes in all."""
         self.bytes += size
         self.messages += messages
         now = time.monotonic()
@@ -30,10 +36,10 @@ class Meter:
             self._totals[-1] = self.bytes
         else:
             self._totals.append(self.bytes)
-            self._times.append(now)  # last: a reader looks a time up first
+            self._times.append(now)  # after its total: a reader looks up the time first
 
     def total_at(self, moment: float) -> int:
-        """Bytes counted up to that moment."""
+        """The bytes that were counted up to that moment."""
         at = bisect.bisect_right(self._times, moment) - 1
         return self._totals[at] if at >= 0 else 0
 
@@ -42,10 +48,10 @@ class Meter:
         return (self.total_at(end) - self.total_at(start)) / (end - start)
 
     def smooth_rate(self, start: float, end: float) -> float:
-        """Bytes/s between two moments, the middle counting most and the ends nothing (a Hann window).
+        """Bytes/s between two moments, weighted: the middle counts most and the ends nothing (a Hann window).
 
-        Of a rate that goes up and down this is the mean, wherever in a cycle the ends are; for three
-        cycles or more to within some percent.
+        If the rate goes up and down in cycles, this is its mean wherever in a cycle the ends lie. Over three
+        cycles or more the error is a few percent.
         """
         first, last = (bisect.bisect_right(self._times, moment) for moment in (start, end))
         turn = 2 * math.pi / (end - start)
@@ -56,12 +62,12 @@ class Meter:
         return weighted / (end - start)
 
     def rate_over(self, seconds: float) -> float:
-        """Bytes/s over the last seconds."""
+        """Bytes/s over the last so many seconds."""
         now = time.monotonic()
         return self.rate(now - seconds, now)
 
     def series(self, step: float = 0.5) -> list[tuple[float, float]]:
-        """(seconds since the start, bytes/s over the step before) up to now, for a plot."""
+        """Pairs for a plot: seconds since the start, and bytes/s over the step of so many seconds before."""
         steps = int((time.monotonic() - self.started) / step)
         ends = [self.started + step * n for n in range(1, steps + 1)]
         return [(end - self.started, self.rate(end - step, end)) for end in ends]

@@ -1,4 +1,8 @@
-"""Partitions created, added and deleted by a client that knows strict quotas (KIP-599): Kafka's own Admin client."""
+"""Creates, grows and deletes topics with Kafka's own Admin client.
+
+That client knows strict quotas (KIP-599): the broker returns an error for each topic that exceeds the quota.
+librdkafka doesn't report these errors with their throttle time, so the helper JVM sends the requests.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ from harness.kafka.node import KafkaNode
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a topic was left as it was: the class of Java's exception, its message, and its throttle time in ms."""
+class TopicError:
+    """Why the broker did not change a topic: the Java exception's class, its message, and the throttle time in ms."""
 
     error: str
     message: str
@@ -26,21 +30,21 @@ def mutate(
     topics: Mapping[str, int],
     *,
     validate_only: bool = False,
-) -> dict[str, Refusal | None]:
-    """One request for all topics, in the order of their names, not repeated when the quota is exceeded.
+) -> dict[str, TopicError | None]:
+    """Sends one request for all topics, in the order of their names, and doesn't retry if the quota is exceeded.
 
     Args:
-        node: a broker.
-        client_id: who asks, as ANONYMOUS, on a connection of its own.
-        kind: CreateTopics, CreatePartitions or DeleteTopics, in the newest version.
-        topics: how many partitions each is to have; of no account for "delete".
-        validate_only: nothing is done.
+        node: the broker that gets the request.
+        client_id: the client's name; it connects as ANONYMOUS, on a connection of its own.
+        kind: sends CreateTopics, CreatePartitions or DeleteTopics, in the newest version.
+        topics: the number of partitions that each topic shall have, by name; "delete" ignores the number.
+        validate_only: the broker checks the request but changes nothing.
 
     Returns:
-        None by topic, or its refusal.
+        By topic its error, or None if the broker did what was asked.
     """
-    told = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), validate_only)
+    errors = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), validate_only)
     return {
-        name: each and Refusal(each["error"], each["message"], each["throttle"])
-        for name, each in told.items()
+        name: each and TopicError(each["error"], each["message"], each["throttle"])
+        for name, each in errors.items()
     }

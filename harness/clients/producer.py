@@ -1,4 +1,8 @@
-"""A producer that keeps going."""
+"""A producer that writes to a topic until it is stopped, and a function that fills a topic.
+
+It puts PRODUCE load on a broker, for tests of producer quotas. ``harness.clients.load`` starts and stops it and
+measures its rate.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +15,26 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from harness.clients.load import Load
 
+# The errors of records that the load itself purged when it stopped: the broker did not fail them.
 _GIVEN_UP: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 class ProducerLoad(Load):
     """Produces records of zeros to all partitions of a topic, as fast as the broker takes them.
 
-    Batches are small and the queue is short (1 MB), so that what is acknowledged follows a change of
-    quota at once. The meter counts values; Kafka charges some 8 bytes a record and 61 a batch more.
+    Batches are small and the queue is short (1 MB), so that the acknowledged rate follows a change of quota at
+    once. The meter counts the bytes of values; Kafka charges about 8 bytes more a record and 61 more a batch.
     """
 
     def __init__(
         self, config: Mapping[str, Any], topic: str, record_size: int = 10_000, rate: float | None = None
     ) -> None:
-        """Nothing is sent yet.
+        """Prepares the load; it sends nothing before ``start()``.
 
         Args:
-            config: librdkafka's, as from ``node.client_config()``; put over the load's own.
-            topic: must exist.
-            record_size: bytes of a value.
+            config: librdkafka's properties, as from ``node.client_config()``; they replace the load's own.
+            topic: an existing topic.
+            record_size: bytes of each value.
             rate: bytes/s to offer; None for as fast as possible.
         """
         super().__init__(topic)
@@ -41,7 +46,7 @@ class ProducerLoad(Load):
         self._undelivered = 0
 
     def drain(self, timeout: float = 30) -> int:
-        """Stops, but first waits up to timeout seconds for deliveries; returns how many are missing."""
+        """Stops after waiting up to timeout seconds for deliveries; returns how many records were not delivered."""
         self._drain_for = timeout
         self.stop()
         return self._undelivered
@@ -57,7 +62,7 @@ class ProducerLoad(Load):
             else:
                 self._produce(client)
         self._undelivered = client.flush(self._drain_for)
-        client.purge()  # a throttled queue could take minutes
+        client.purge()  # delivering the queue of a throttled client could take minutes
         client.flush(1)
 
     def _is_ahead(self) -> bool:
@@ -80,7 +85,11 @@ class ProducerLoad(Load):
 
 
 def fill_topic(config: Mapping[str, Any], topic: str, size: int, record_size: int = 1000) -> None:
-    """Produces size bytes of values in batches of 16 KiB, and waits until they are delivered."""
+    """Produces size bytes of values in batches of 16 KiB, and waits until they are delivered.
+
+    Raises:
+        TimeoutError: not all records were delivered within 120 s.
+    """
     client = Producer({"batch.size": 16 * 1024, "log_level": 4, **config})
     for _ in range(size // record_size):
         while True:

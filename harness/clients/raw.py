@@ -1,4 +1,9 @@
-"""Single requests of known size and time, in old versions of Kafka's protocol that are simple to write."""
+"""A client that sends single requests of known size at known times.
+
+Tests use it to predict Kafka's throttle times to the millisecond, which a real client's batching and
+pipelining would hide. It writes the bytes of Kafka's protocol itself, in old versions whose requests are
+short. ``harness.clients.rawbatch`` makes the record batches that it sends.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,6 @@ import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 from harness.kafka.node import KafkaNode
@@ -24,81 +28,85 @@ def now_ms() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RoundTrip:
     """One request and its response.
 
+    The broker read its clock at some moment between ``sent_ms`` and ``received_ms``.
+
     Attributes:
-        sent_ms: wall clock before it was sent; the broker looked at its clock after that ...
-        received_ms: ... and before this, when the response was there.
-        body: bytes of the request without its header: what a PRODUCE quota is charged.
-        answer: the response from the correlation id on: with its length, what a FETCH quota is charged.
+        sent_ms: wall clock in ms before the request was sent.
+        received_ms: wall clock in ms once the response was there.
+        body_size: bytes of the request without its header. A PRODUCE quota is charged with them.
+        response: the response from its correlation id on. A FETCH quota is charged with its length.
     """
 
     sent_ms: int
     received_ms: int
-    body: int
-    answer: bytes
+    body_size: int
+    response: bytes
 
     @property
-    def took_ms(self) -> int:
-        """How far the moment of the charge may be from either end."""
+    def duration_ms(self) -> int:
+        """Milliseconds from sending to receiving: by so much the moment of the charge is uncertain."""
         return self.received_ms - self.sent_ms
 
 
 class RawClient:
-    """One connection as ANONYMOUS; a broker that throttles mutes it, so the next answer comes later.
+    """One connection as ANONYMOUS.
 
-    Every method raises ConnectionError if the broker closes it, TimeoutError without an answer in time.
+    A broker that throttles the client mutes its connection, so the next response comes later. Every method raises
+    ConnectionError if the broker closes the connection, and TimeoutError if no response comes in time.
     """
 
     def __init__(self, node: KafkaNode, client_id: str | None, listener: str = INTERNAL) -> None:
-        """Connects; ``client_id`` None sends none; ``listener`` is one of ``harness.kafka.settings``."""
+        """Connects to a listener of the node; with ``client_id`` None, requests carry no client-id."""
         name = None if client_id is None else client_id.encode()
         self._client: Final = struct.pack(">h", -1 if name is None else len(name)) + (name or b"")
         self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[listener]))
 
-    def produce(self, topic: str, batch: bytes) -> Exchange:
-        """Sends a batch to partition 0, Produce v3."""
+    def produce(self, topic: str, batch: bytes) -> RoundTrip:
+        """Sends a record batch to partition 0, by Produce v3."""
         data = struct.pack(">ii", 0, len(batch)) + batch
         body = struct.pack(">hhi", -1, _ACKS, _TIMEOUT_MS) + _array(_string(topic) + _array(data))
         return self.ask(_PRODUCE, body)
 
-    def fetch(self, topic: str, max_bytes: int) -> Exchange:
-        """Reads partition 0 from its beginning, Fetch v4."""
+    def fetch(self, topic: str, max_bytes: int) -> RoundTrip:
+        """Reads partition 0 from its beginning, by Fetch v4."""
         partition = struct.pack(">iqi", 0, 0, max_bytes)
         limits = struct.pack(">iiiib", -1, _WAIT_MS, 0, max_bytes, 0)
         return self.ask(_FETCH, limits + _array(_string(topic) + _array(partition)))
 
-    def create_topics(self, topics: Mapping[str, int]) -> Exchange:
-        """Creates topics of so many partitions, one replica each, CreateTopics v4, which knows no strict quotas."""
+    def create_topics(self, topics: Mapping[str, int]) -> RoundTrip:
+        """Creates topics with these partition counts and one replica, by CreateTopics v4.
+
+        Before version 6 a client knows no strict quotas (KIP-599): the broker creates the topics and then mutes it.
+        """
         each = [_string(name) + struct.pack(">ihii", count, 1, 0, 0) for name, count in topics.items()]
         return self.ask(_CREATE_TOPICS, _array(*each) + struct.pack(">ib", 3 * _TIMEOUT_MS, 0))
 
     def ping(self) -> None:
-        """Sends ApiVersions v0 and waits for nothing."""
+        """Sends ApiVersions v0, and doesn't wait for the response; see ``has_response``."""
         self._send(_API_VERSIONS, b"")
 
-    def answered(self, within: float) -> bool:
-        """Whether an answer, to a ping, begins to arrive within so many seconds; it takes it."""
+    def has_response(self, within: float) -> bool:
+        """Whether the response to a ping arrives within so many seconds; if so, reads it."""
         if not select.select([self._socket], [], [], within)[0]:
             return False
         self._receive(within)
         return True
 
-    def ask(self, api: tuple[int, int], body: bytes, timeout: float = 60) -> Exchange:
-        """One request and its response."""
+    def ask(self, api: tuple[int, int], body: bytes, timeout: float = 60) -> RoundTrip:
+        """Sends one request (``api`` is its key and version) and waits for the response."""
         sent = now_ms()
         self._send(api, body)
-        answer = self._receive(timeout)
-        return Exchange(sent, now_ms(), len(body), answer)
+        response = self._receive(timeout)
+        return RoundTrip(sent, now_ms(), len(body), response)
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """Returns the client, which is connected already."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Closes the connection."""
         self._socket.close()
 
@@ -120,19 +128,19 @@ class RawClient:
         return data
 
 
-def throttle_ms(answer: bytes, *, first: bool) -> int:
-    """``throttle_time_ms``: the first field of a response (Fetch, CreateTopics), or the last (Produce)."""
-    return int.from_bytes(answer[4:8] if first else answer[-4:], signed=True)
+def throttle_ms(response: bytes, *, first: bool) -> int:
+    """``throttle_time_ms`` of a response: its first field (Fetch, CreateTopics) or its last one (Produce)."""
+    return int.from_bytes(response[4:8] if first else response[-4:], signed=True)
 
 
-def created(answer: bytes) -> dict[str, tuple[int, str | None]]:
-    """Error code and message by topic, of a CreateTopics v4 response."""
-    (count,) = struct.unpack_from(">i", answer, 8)
+def topic_errors(response: bytes) -> dict[str, tuple[int, str | None]]:
+    """Error code and message by topic, from a CreateTopics v4 response."""
+    (count,) = struct.unpack_from(">i", response, 8)
     at, topics = 12, {}
     for _ in range(count):
-        name, at = _text(answer, at)
-        (code,) = struct.unpack_from(">h", answer, at)
-        message, at = _text(answer, at + 2)
+        name, at = _text(response, at)
+        (code,) = struct.unpack_from(">h", response, at)
+        message, at = _text(response, at + 2)
         topics[name or ""] = (code, message)
     return topics
 

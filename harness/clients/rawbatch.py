@@ -1,4 +1,7 @@
-"""A record batch as bytes, for requests of known size (Kafka's message format, magic 2)."""
+"""Makes a record batch as bytes (Kafka's message format, magic 2).
+
+``harness.clients.raw`` sends such batches: their size is known to the byte, so a test can predict the charge.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final
 
 
 def record_batch(value_size: int) -> bytes:
-    """A batch, magic 2, of one record of zeros without a key."""
+    """A batch with one record, whose value is so many zeros and which has no key."""
     value = bytes(value_size)
     record = b"\0\0\0" + _varint(-1) + _varint(value_size) + value + _varint(0)
     record = _varint(len(record)) + record

@@ -1,1 +1,4 @@
-"""What needs a JDK: jars from Maven, the helper JVM, MBeans; its Java classes are in ``src/``."""
+"""Whatever needs a JDK: Kafka's jars from Maven, the helper JVM, and the MBeans of nodes.
+
+``src/`` holds the harness's own Java classes, which ``jdk`` compiles on first use.
+"""

@@ -1,4 +1,8 @@
-"""Talks to ``harness.Helper``, the JVM that does for the tests what only Java can."""
+"""Talks to the helper JVM (``src/Helper.java``), which does for the tests what only Java can do.
+
+One JVM for each Kafka version runs Kafka's command line tools, its Admin client, its own producer, and JMX queries.
+Requests and answers are lines of JSON. ``harness.kafka`` and ``harness.java.jmx`` are its callers.
+"""
 
 from __future__ import annotations
 
@@ -18,37 +22,37 @@ _LOG_CONFIG: Final = Path(__file__).with_name("log4j2-helper.properties")
 
 
 class HelperError(Exception):
-    """What Java answered instead of a result: an exception's class and message."""
+    """The helper answered with an exception instead of a result; the message names its class and its text."""
 
 
 class Helper:
-    """One JVM with Kafka's classes of one version; started when first asked, ended with this process."""
+    """One JVM with the classes of one Kafka version. The first request starts it; it ends with this process."""
 
     def __init__(self, version: str) -> None:
-        """Nothing is started yet."""
+        """Starts nothing yet."""
         self._version = version
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, command: str, *args: object, timeout: float = 120) -> Any:
-        """Runs one of the commands of ``Helper.java`` and returns its result, of JSON types.
+        """Runs one of the commands of ``Helper.java``; returns its result in JSON's types.
 
         Raises:
-            HelperError: it raised in Java, or the helper died.
-            TimeoutError: no answer within timeout seconds; the helper is ended.
+            HelperError: the command raised an exception in Java, or the helper JVM died.
+            TimeoutError: no answer came within timeout seconds; the helper JVM is ended.
         """
         request = json.dumps({"command": command, "args": args}) + "\n"
         with self._lock:
             try:
-                answer = self._exchange(request.encode(), timeout)
-            except BaseException:  # an answer that comes later must not meet another question
+                answer = self._send(request.encode(), timeout)
+            except BaseException:  # a late answer must not be taken for that of the next request
                 self.end()
                 raise
         if "error" in answer:
             raise HelperError(f"{command}: {answer['error']}")
         return answer["result"]
 
-    def _exchange(self, request: bytes, timeout: float) -> dict[str, Any]:
+    def _send(self, request: bytes, timeout: float) -> dict[str, Any]:
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -71,7 +75,7 @@ class Helper:
         return start_guarded(command, cwd=Path(tempfile.gettempdir()), stdin=pipe, stdout=pipe)
 
     def end(self) -> None:
-        """Ends the JVM; a question under way in another thread raises HelperError."""
+        """Ends the JVM; a request that another thread waits for raises HelperError."""
         process, self._process = self._process, None
         if process is not None:
             kill_group(process)
@@ -82,6 +86,6 @@ _helpers_lock = threading.Lock()
 
 
 def helper(version: str = DEFAULT_VERSION) -> Helper:
-    """The helper of that Kafka version, shared by the whole process."""
+    """The helper for that Kafka version, one for the whole process."""
     with _helpers_lock:
         return _helpers.setdefault(version, Helper(version))

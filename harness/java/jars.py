@@ -1,4 +1,8 @@
-"""Kafka brokers and other Java artefacts from Maven Central, resolved once into ``build/``."""
+"""Gets Kafka brokers and other Java artefacts by Maven, once, into ``build/``.
+
+The harness runs real brokers of several versions. A directory of jars is renamed into place when it is complete, so
+that test processes that run at the same time never see half of it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ _ARTEFACT_POM: Final = """\
 
 
 class ResolveFailed(Exception):
-    """Maven is missing or could not resolve an artefact; the message says why."""
+    """Maven is missing, or it could not resolve an artefact; the message gives the reason."""
 
 
 def broker_jars(version: str = DEFAULT_VERSION) -> Path:
@@ -55,11 +59,11 @@ def maven_jar(coordinates: str) -> Path:
 
 
 def _resolve(target: Path, what: str, pom: str, kafka_version: str = "") -> Path:
-    """Fills target/libs unless the same pom already did."""
+    """Fills target/libs, unless it was filled from the same pom before."""
     kept = target / "pom.xml"
     if kept.is_file() and kept.read_text() == pom:
         return target / "libs"
-    shutil.rmtree(target, ignore_errors=True)  # of another pom
+    shutil.rmtree(target, ignore_errors=True)  # it was filled from another pom
     print(f"resolving {what} with Maven into {target} ...", file=sys.stderr, flush=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".resolving-") as scratch:
@@ -86,7 +90,7 @@ def _copy_dependencies(directory: Path, what: str, kafka_version: str) -> None:
 
 
 def put_in_place(fresh: Path, target: Path) -> None:
-    """Renames the whole directory, so that nobody ever sees half of it."""
+    """Renames the complete directory into place; keeps the one that another process put there first."""
     try:
         fresh.rename(target)
     except OSError:  # another process was quicker

@@ -1,4 +1,7 @@
-"""The JDK: its programs, class paths, and the harness's own Java classes, compiled on demand."""
+"""Finds the JDK's programs, joins class paths, and compiles the harness's own Java classes.
+
+Brokers, the helper JVM and the throttling oracle are started with these programs and class paths.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ _SOURCES: Final = Path(__file__).with_name("src")
 
 
 class JavaError(Exception):
-    """No JDK was found, or the harness's Java sources do not compile."""
+    """No JDK was found, or the harness's Java sources don't compile."""
 
 
 def program(name: str) -> str:
     """The path of ``java`` or ``javac``: from JAVA_HOME if set, else from PATH.
 
     Raises:
-        JavaError: there is none.
+        JavaError: neither has it.
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=str(Path(home, "bin"))) if home else None
@@ -40,7 +43,7 @@ def class_path(entries: Iterable[Path]) -> str:
 
 
 def harness_classes(version: str = DEFAULT_VERSION) -> Path:
-    """The directory with the compiled ``harness/java``, cached by its content and Kafka's version.
+    """The directory with the compiled classes of ``harness/java/src``, cached by their content and Kafka's version.
 
     Raises:
         JavaError: there is no javac, or it found errors.

@@ -1,4 +1,8 @@
-"""A node's MBeans, read and called from Python."""
+"""Reads and calls a node's MBeans from Python.
+
+Tests read quotahost's and Kafka's metrics with it, ``harness.kafka.quotas`` the enforced quotas. The helper JVM
+connects to the node and sends the values as JSON.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,15 @@ from harness.kafka.node import KafkaNode
 
 
 class Jmx:
-    """The MBeans of a running node; values arrive as JSON's types, others as text.
+    """The MBeans of a running node. Values arrive in JSON's types, all other values as text.
 
-    It attaches to the node's process and needs no JMX port. The first use starts the JVM's
-    management agent there, which takes some memory: where that is measured, measure before.
-    Every method raises HelperError with Java's exception if the bean or the node does not answer.
+    The helper attaches to the node's process, so the node needs no JMX port. The first use starts the JVM's
+    management agent in the node, which takes some memory: a bench that measures memory must do so before.
+    Every method raises HelperError with Java's exception if the bean doesn't exist or the node doesn't answer.
     """
 
     def __init__(self, node: KafkaNode) -> None:
-        """The node may be started, or started again, later."""
+        """Takes a node that may be started, or started again, later."""
         self._node: Final = node
 
     def get(self, name: str, attribute: str) -> Any:
@@ -30,7 +34,7 @@ class Jmx:
         return found
 
     def call(self, name: str, operation: str, *args: str) -> Any:
-        """The result of an operation, whose parameters are strings."""
+        """Calls an operation whose parameters are strings; returns its result."""
         return self._ask("jmx-call", name, operation, args)
 
     def _ask(self, command: str, *args: object) -> Any:

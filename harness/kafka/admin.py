@@ -1,4 +1,8 @@
-"""What an operator does to a cluster: topics, client quotas, broker configs, kafka-configs.sh."""
+"""What an operator does to a running cluster: topics, client quotas, broker configs, kafka-configs.sh.
+
+librdkafka's Admin client creates and deletes topics. The helper JVM does the rest, with Kafka's own Admin client
+and command line tools, because librdkafka lacks client quotas.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from harness.java.helper import helper
+from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 
@@ -24,7 +29,7 @@ DEFAULT: Final = Default.DEFAULT
 
 
 class ToolFailed(Exception):
-    """A Kafka command line tool exited with another code than 0; the message is what it printed."""
+    """A Kafka command line tool ended with an exit code other than 0; the message is its output."""
 
 
 def create_topic(
@@ -38,11 +43,26 @@ def create_topic(
     admin = AdminClient(node.client_config(client_id="harness"))
     admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(config or {}))])[topic].result(60)
 
-    def led() -> bool:
+    def has_leaders() -> bool:
         known = admin.list_topics(topic, timeout=30).topics[topic].partitions
         return len(known) == partitions and all(each.leader >= 0 for each in known.values())
 
-    eventually(led, what=f"leaders of {topic}")
+    eventually(has_leaders, what=f"leaders of {topic}")
+
+
+def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int]) -> None:
+    """Creates topics of one partition whose only replica is on the given broker; ``brokers`` is by topic."""
+    admin = AdminClient(node.client_config(client_id="harness"))
+    new = [NewTopic(topic, 1, replica_assignment=[[broker]]) for topic, broker in brokers.items()]
+    for created in admin.create_topics(new).values():
+        created.result(30)
+
+
+def delete_topics(node: KafkaNode | Cluster, *topics: str, timeout: float = 30) -> None:
+    """Deletes topics. Kafka deletes their files ``log.segment.delete.delay.ms`` later."""
+    admin = AdminClient(node.client_config(client_id="harness"))
+    for deleted in admin.delete_topics(list(topics)).values():
+        deleted.result(timeout)
 
 
 def set_quota(
@@ -51,14 +71,14 @@ def set_quota(
     user: str | Default | None = None,
     client_id: str | Default | None = None,
 ) -> None:
-    """Sets client quotas by the Admin API (KIP-546); brokers follow some milliseconds later.
+    """Sets client quotas by the Admin API (KIP-546); brokers apply them some milliseconds later.
 
     Args:
         node: a broker of the cluster.
         quotas: numbers by Kafka's keys ``producer_byte_rate``, ``consumer_byte_rate`` (bytes/s),
-            ``request_percentage``, ``controller_mutation_rate``; None removes one.
-        user: whom they are for; with client_id both together.
-        client_id: as user.
+            ``request_percentage``, ``controller_mutation_rate``; None removes a quota.
+        user: the user that the quotas are for; with client_id they are for the pair.
+        client_id: the client-id that they are for.
     """
     named = {"user": user, "client-id": client_id}
     entity = {kind: None if name is DEFAULT else name for kind, name in named.items() if name is not None}
@@ -66,7 +86,7 @@ def set_quota(
 
 
 def describe_quotas(node: KafkaNode) -> list[tuple[dict[str, str | Default], dict[str, float]]]:
-    """All client quotas that are set: entity (``user``, ``client-id``) and numbers by Kafka's keys."""
+    """All client quotas of the cluster: entity (``user``, ``client-id``) and numbers by Kafka's keys."""
     return [
         ({kind: DEFAULT if name is None else name for kind, name in each["entity"].items()}, each["quotas"])
         for each in _ask(node, "describe-quotas")
@@ -74,10 +94,10 @@ def describe_quotas(node: KafkaNode) -> list[tuple[dict[str, str | Default], dic
 
 
 def alter_broker_config(node: KafkaNode, config: Mapping[str, str | None], broker: int | None = None) -> None:
-    """Changes dynamic broker configs, of one broker or (None) of the whole cluster; None removes one.
+    """Changes dynamic configs of one broker, or with ``broker=None`` of all brokers; a value None removes a config.
 
     Raises:
-        HelperError: a broker refused, with its reason.
+        HelperError: a broker did not accept the change; the message has its reason.
     """
     _ask(node, "alter-configs", "BROKER", "" if broker is None else str(broker), dict(config))
 
@@ -88,10 +108,10 @@ def unregister_broker(node: KafkaNode, broker: int) -> None:
 
 
 def kafka_configs(node: KafkaNode, *args: str) -> str:
-    """Runs ``kafka-configs.sh --bootstrap-server ... args`` (its class, in the helper JVM).
+    """Runs the class of ``kafka-configs.sh`` in the helper JVM, with ``--bootstrap-server`` and these arguments.
 
     Returns:
-        What it printed.
+        The tool's output.
 
     Raises:
         ToolFailed: its exit code was not 0.

@@ -1,35 +1,38 @@
-"""Several nodes of one Kafka cluster."""
+"""Several nodes of one Kafka cluster, started and stopped together.
+
+Tests of the fence, of cluster-wide quotas and of the factor sources need brokers that depend on each other. Each
+node is a ``KafkaNode``; this class gives them a common cluster id and quorum, and starts and ends them in order.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import new_cluster_id
 
-_PATIENCE: Final = 45.0  # seconds
+_STOP_TIMEOUT: Final = 45.0  # seconds for each node
 
 
 class Cluster:
-    """Nodes on loopback: all brokers and controllers at once, or controllers apart from brokers.
+    """Nodes on loopback. Either each is broker and controller at once, or controllers are separate nodes.
 
     Attributes:
-        controllers: the nodes that only control, ids from 1001; none in a combined cluster.
-        brokers: the nodes that serve clients, ids from 1.
+        controllers: the nodes that are only controllers, with ids from 1001; empty in a combined cluster.
+        brokers: the nodes that serve clients, with ids from 1.
     """
 
     def __init__(self, directory: Path, brokers: int = 3, controllers: int = 0, **settings: Any) -> None:
-        """Chooses ports; nothing is started yet.
+        """Chooses the ports; starts nothing yet.
 
         Args:
-            directory: each node gets a directory in it.
-            brokers: how many.
-            controllers: how many besides; 0 makes every broker a controller too.
-            settings: of every node, as for KafkaNode.
+            directory: each node gets a directory of its own in it.
+            brokers: the number of brokers.
+            controllers: the number of separate controllers; 0 makes every broker a controller, too.
+            settings: arguments of KafkaNode for every node.
         """
         shared = settings | {"cluster_id": new_cluster_id(), "brokers": brokers}
         roles = "broker" if controllers else "broker,controller"
@@ -47,16 +50,16 @@ class Cluster:
 
     @property
     def nodes(self) -> list[KafkaNode]:
-        """All of them, controllers first."""
+        """All nodes, controllers first."""
         return [*self.controllers, *self.brokers]
 
     @property
     def bootstrap(self) -> str:
-        """``bootstrap.servers`` with every broker's listener without users."""
+        """``bootstrap.servers`` with all brokers, for clients without a user."""
         return ",".join(node.bootstrap for node in self.brokers)
 
     def client_config(self, user: str | None = None, client_id: str | None = None) -> dict[str, Any]:
-        """The librdkafka configuration of a client: as one of the users, or as ANONYMOUS."""
+        """The librdkafka properties of a client that connects as one of the users, or as ANONYMOUS."""
         configs = [node.client_config(user, client_id) for node in self.brokers]
         return configs[0] | {"bootstrap.servers": ",".join(each["bootstrap.servers"] for each in configs)}
 
@@ -64,7 +67,7 @@ class Cluster:
         """Starts all nodes and waits until a client sees every broker.
 
         Raises:
-            StartFailed: a node ended or was not ready within timeout seconds; none is left running.
+            StartFailed: a node ended, or was not ready within timeout seconds; no node is left running.
         """
         ids = {node.node_id for node in self.brokers}
         try:
@@ -80,9 +83,9 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Ends the nodes that run: all brokers, then controllers, which brokers need to end in order.
+        """Stops all running brokers, then the controllers, because a broker needs a controller to stop cleanly.
 
-        Of nodes that are both, the last may wait in vain for a quorum that is gone: after a while it is killed.
+        In a combined cluster the last node may wait for a quorum that is gone; it is killed after 45 s.
         """
         for group in (self.brokers, self.controllers):
             running = [node for node in group if node.running]
@@ -91,20 +94,18 @@ class Cluster:
 
     def _stop(self, node: KafkaNode) -> None:
         with suppress(TimeoutError) if not self.controllers else nullcontext():
-            node.stop(_PATIENCE)
+            node.stop(_STOP_TIMEOUT)
 
     def kill(self) -> None:
-        """Ends the nodes with SIGKILL."""
+        """Kills all nodes with SIGKILL."""
         for node in self.nodes:
             node.kill()
 
     def __enter__(self) -> Self:
-        """Starts it."""
+        """Starts the cluster."""
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stops the nodes that still run."""
         try:
             self.stop()

@@ -1,16 +1,19 @@
-"""A real Kafka node in KRaft mode, as a process of its own on loopback."""
+"""A real Kafka node in KRaft mode, as a process of its own on loopback.
+
+Tests, the demo and the benches run plugins inside such nodes. ``harness.kafka.settings`` says how a node is set up;
+this module formats its storage, starts the JVM and waits until clients can use it.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.java.cds import kafka_archive
+from harness.java.class_archive import kafka_archive
 from harness.java.helper import helper
 from harness.java.jars import DEFAULT_VERSION, broker_jars
 from harness.java.jdk import class_path, harness_classes, program
@@ -20,20 +23,21 @@ from harness.system.process import LoggedProcess
 from harness.system.waiting import eventually
 
 _LOG_CONFIG: Final = Path(__file__).with_name("log4j2.properties")
-_STARTED: Final = "Kafka Server started"  # KafkaBroker.STARTED_MESSAGE: unfenced, and all sockets open
-_QUIET: Final = {"log_level": 4}  # it says at level 6 that it ends
+# KafkaBroker.STARTED_MESSAGE: the controller has taken the broker into service, and all sockets are open.
+_STARTED: Final = "Kafka Server started"
+_QUIET: Final = {"log_level": 4}  # librdkafka logs the end of each client at level 6
 
 
 class StartFailed(Exception):
-    """The node ended, or was not ready in time.
+    """The node ended during its start, or was not ready in time.
 
     Attributes:
-        exit_code: of the process; None if it was still running and had to be killed.
-        log: all that it logged.
+        exit_code: the process's exit code; None if it was still running and was killed.
+        log: everything that the node logged.
     """
 
     def __init__(self, exit_code: int | None, log: str) -> None:
-        """The message ends in the log's last lines."""
+        """Makes a message that ends with the log's last 40 lines."""
         self.exit_code: Final = exit_code
         self.log: Final = log
         what = "was not ready in time" if exit_code is None else f"ended with exit code {exit_code}"
@@ -42,13 +46,13 @@ class StartFailed(Exception):
 
 
 class KafkaNode(NodeSettings, LoggedProcess):
-    """A node that can be started, stopped, killed and started again with its data; see NodeSettings.
+    """A node that can be started, stopped, killed, and started again with its data; see NodeSettings.
 
-    As a context manager it is started, and on the way out stopped. When this process dies, so does the node.
+    A ``with`` block starts the node and stops it at its end. When this process dies, the node is killed.
     """
 
     def __post_init__(self) -> None:
-        """Chooses the ports; nothing is started yet."""
+        """Chooses the ports; starts nothing yet."""
         NodeSettings.__post_init__(self)
         LoggedProcess.__init__(self, self.directory / "node.log")
 
@@ -56,14 +60,14 @@ class KafkaNode(NodeSettings, LoggedProcess):
         """Starts the node and waits until it is ready for clients.
 
         Raises:
-            StartFailed: it ended, or was not ready within timeout seconds and was killed.
+            StartFailed: the node ended, or was not ready within timeout seconds and was killed.
         """
         self.launch()
         self.wait_until_ready(timeout)
         return self
 
     def launch(self) -> None:
-        """Formats new storage and starts the node, without waiting: for nodes that need each other."""
+        """Formats new storage and starts the node without waiting, because nodes of a cluster need each other."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if not (self.data_dirs[0] / "meta.properties").exists():
             self._format()
@@ -71,10 +75,10 @@ class KafkaNode(NodeSettings, LoggedProcess):
         self.launch_command(self._command(), {**os.environ, **self.env})
 
     def wait_until_ready(self, timeout: float = 120) -> None:
-        """Waits until the node says that it has started, and a client sees it in the cluster.
+        """Waits until the node logs that it has started and a client sees it in the cluster.
 
         Raises:
-            StartFailed: it ended, or was not ready within timeout seconds and was killed.
+            StartFailed: the node ended, or was not ready within timeout seconds and was killed.
         """
         try:
             eventually(self._started_or_ended, timeout, poll=0.02)
@@ -90,33 +94,31 @@ class KafkaNode(NodeSettings, LoggedProcess):
             raise
 
     def wait_for_brokers(self, ids: set[int], timeout: float = 120) -> None:
-        """Waits until a client of this broker sees all brokers of these ids.
+        """Waits until a client of this broker sees all brokers with these ids.
 
         Raises:
-            TimeoutError: it did not within timeout seconds.
+            TimeoutError: the client did not see them within timeout seconds.
         """
 
         def seen() -> bool:
             try:
                 return ids <= self.broker_ids()
-            except KafkaException:  # a broker went away while it was asked
+            except KafkaException:  # a broker ended while the client waited for its answer
                 return False
 
         eventually(seen, timeout, f"brokers {ids} seen by broker {self.node_id}")
 
     def broker_ids(self) -> set[int]:
-        """The brokers that a client sees in the cluster."""
+        """The ids of the brokers that a client sees in the cluster."""
         admin = AdminClient(self.client_config(client_id="harness") | _QUIET)
         return {node.id for node in admin.describe_cluster(request_timeout=10).result().nodes}
 
     def __enter__(self) -> Self:
-        """Starts it."""
+        """Starts the node."""
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """Stops it if it still runs."""
+    def __exit__(self, *_: object) -> None:
+        """Stops the node if it still runs."""
         try:
             if self.running:
                 self.stop()
@@ -124,7 +126,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
             self.kill()
 
     def _format(self) -> None:
-        """Writes meta.properties, from properties without plugins: their classes are not known there."""
+        """Writes meta.properties. The tool doesn't know the plugins' classes, so their properties are left out."""
         file = self.directory / "format.properties"
         write_properties(file, self.placement())
         code, output = helper(self.version).ask("format", self.cluster_id, str(file))

@@ -1,4 +1,7 @@
-"""Java properties files and JAAS configs, in Java's own escapes."""
+"""Writes Java properties files and JAAS configs, with the escapes that Java expects.
+
+Names of users and passwords in tests contain every special character, and both formats must pass them unchanged.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ _IN_KEYS: Final = "\\ =:#!"
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
-    """Writes a file that ``java.util.Properties.load`` reads back as given; readable by its owner only."""
+    """Writes a file from which ``java.util.Properties.load`` reads these properties.
+
+    Only its owner can read it, because it may contain passwords.
+    """
     path.touch(mode=0o600)
     lines = (
         f"{_escaped(key, _IN_KEYS)}={_escaped(value, _IN_VALUES)}\n" for key, value in properties.items()
@@ -23,8 +29,8 @@ def plain_jaas(users: Mapping[str, str], own_user: str | None = None) -> str:
     """The ``sasl.jaas.config`` of a PLAIN listener.
 
     Args:
-        users: passwords by user, for those who may connect.
-        own_user: whom the broker itself connects as to other brokers.
+        users: the passwords of those who may connect, by user.
+        own_user: the user as which the broker connects to other brokers.
     """
     options = {f"user_{name}": password for name, password in users.items()}
     if own_user is not None:

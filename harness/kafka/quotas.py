@@ -1,4 +1,8 @@
-"""The client quotas that a node really enforces, whatever callback decides them."""
+"""Reads the client quotas that a node enforces, whichever callback decides them.
+
+Kafka's own JMX beans show rates but no bounds. A node started with ``probe=True`` loads the metrics reporter
+``QuotaProbe.java``, which shows both; this module reads it.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,19 @@ from typing import Final
 from harness.java.jmx import Jmx
 from harness.kafka.node import KafkaNode
 
-_UNLIMITED: Final = float(2**63 - 1)  # ClientQuotaManager.quotaLimit makes Long.MAX_VALUE of a null
+# What ClientQuotaManager.quotaLimit puts in the place of a callback's null.
+_UNLIMITED: Final = float(2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class EnforcedQuota:
-    """A quota metric of the broker: who is measured together, by which limit.
+    """A quota metric of the broker: which clients are measured together, and their limit.
 
     Attributes:
         quota_type: PRODUCE, FETCH, REQUEST or CONTROLLER_MUTATION.
-        tags: Kafka's metric tags; its own callback gives ``user`` and ``client-id``.
+        tags: Kafka's metric tags; Kafka's own callback gives ``user`` and ``client-id``.
         bound: the limit per second (bytes, percent or mutations); None if unlimited.
-        value: what Kafka measures against it: a rate, or the tokens left of CONTROLLER_MUTATION.
+        value: what Kafka compares with the limit: a rate, or for CONTROLLER_MUTATION the tokens that are left.
     """
 
     quota_type: str
@@ -30,9 +35,9 @@ class EnforcedQuota:
 
 
 def enforced_quotas(node: KafkaNode, quota_type: str | None = None, **tags: str) -> list[EnforcedQuota]:
-    """The quota metrics of a node started with ``probe=True``, of one type if given, that have these tags.
+    """The quota metrics with these tags, and of this type if one is given. The node needs ``probe=True``.
 
-    A metric exists from a client's first request on, for an hour of silence. In tag names, ``_``
+    Kafka makes a metric at a client's first request and removes it after an hour of silence. In tag names, ``_``
     stands for ``-``: ``enforced_quotas(node, "PRODUCE", client_id="app")``.
     """
     lines = Jmx(node).call("harness:type=QuotaProbe", "quotas")

@@ -1,4 +1,8 @@
-"""How a node is set up, and the server.properties that follow from it."""
+"""How a node is set up, and the server.properties that follow from it.
+
+``KafkaNode`` inherits these settings. They decide listeners, directories and replication, so that a test only names
+what it is about: its own properties replace the ones made here.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +17,48 @@ from harness.java.jars import DEFAULT_VERSION
 from harness.kafka.properties import plain_jaas
 from harness.system.ports import free_port
 
+# The names of the listeners.
 INTERNAL: Final = "INTERNAL"  # PLAINTEXT: between brokers, and for clients without a user
 CLIENTS: Final = "CLIENTS"  # SASL_PLAINTEXT with PLAIN: for clients with a user
 CONTROLLER: Final = "CONTROLLER"  # PLAINTEXT
-QUICK_START: Final = ("-XX:TieredStopAtLevel=1",)  # no second compiler
+# Without the JVM's second compiler a start costs half the work.
+QUICK_START: Final = ("-XX:TieredStopAtLevel=1",)
 
 _REPORTERS: Final = "org.apache.kafka.common.metrics.JmxReporter,harness.QuotaProbe"
 
 
 def new_cluster_id() -> str:
-    """A random id as ``kafka-storage.sh random-uuid`` makes them."""
+    """A random cluster id, as ``kafka-storage.sh random-uuid`` makes it."""
     while (name := urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()).startswith("-"):
-        pass  # it would look like an option to the tools
+        pass  # Kafka's tools would take it for an option
     return name
 
 
 @dataclass(eq=False)
 class NodeSettings:
-    """What can be chosen about a node; the ports are free ones of loopback, kept over restarts.
+    """The settings of a node. Its ports are free ports of loopback; it keeps them over restarts.
 
     Attributes:
-        directory: for its data, server.properties and log; made if missing.
-        version: Kafka's.
-        properties: put over the harness's own in server.properties, at each start.
-        classpath: jars, directories of jars or directories of classes, behind Kafka's own.
-        users: passwords by name. If given, clients can connect as one of them with SASL/PLAIN;
-            without a user they are ANONYMOUS, on the listener that brokers use among themselves.
-        inter_broker_user: one of users, for the traffic between brokers; None: ANONYMOUS.
-        probe: loads the reporter that ``harness.kafka.quotas`` reads.
-        log_dirs: how many directories the data is kept in.
+        directory: the place of its data, server.properties and log; made if missing.
+        version: Kafka's version.
+        properties: broker properties that replace the harness's own, read at each start.
+        classpath: jars, directories of jars or directories of classes, after Kafka's own.
+        users: passwords by user. If given, clients can connect as one of these users with SASL/PLAIN.
+            A client without a user is ANONYMOUS, on the listener that brokers use among themselves.
+        inter_broker_user: the user for the traffic between brokers; None means ANONYMOUS.
+        probe: whether to load the metrics reporter that ``harness.kafka.quotas`` reads.
+        log_dirs: the number of log directories.
         heap: the largest heap, as for ``java -Xmx``.
-        jvm_options: further options of ``java``; those of QUICK_START save half of the start's work, and are
-            left out where speed is measured.
-        class_archive: starts from an archive of Kafka's classes, 1.5 s quicker; False where start-up
-            or memory is measured. Versions other than the default one start too rarely to make one.
-        env: put over this process's environment.
+        jvm_options: further options of ``java``. QUICK_START suits tests; benches of speed leave it out.
+        class_archive: whether to start from an archive of Kafka's classes, which saves 1.5 s. Benches of start-up
+            or memory turn it off. Only the default version has an archive: others start too rarely.
+        env: variables that are added to this process's environment.
         node_id: Kafka's ``node.id``.
         roles: Kafka's ``process.roles``.
         cluster_id: shared by the nodes of a cluster.
         voters: ``controller.quorum.voters``; empty for this node alone.
-        brokers: how many brokers the cluster has, for the replication of internal topics.
+        brokers: the number of brokers in the cluster; the replication of internal topics follows from it.
+        ports: the port of each listener, by the listener's name.
     """
 
     directory: Path
@@ -82,7 +88,7 @@ class NodeSettings:
 
     @property
     def is_broker(self) -> bool:
-        """Whether clients can connect to it."""
+        """Whether clients can connect to the node."""
         return "broker" in self.roles
 
     @property
@@ -92,16 +98,16 @@ class NodeSettings:
 
     @property
     def bootstrap(self) -> str:
-        """``bootstrap.servers`` of the listener without users."""
+        """``bootstrap.servers`` for clients without a user."""
         return f"127.0.0.1:{self.ports[INTERNAL]}"
 
     @property
     def voter(self) -> str:
-        """This controller as one of ``controller.quorum.voters``."""
+        """This controller's entry in ``controller.quorum.voters``."""
         return f"{self.node_id}@127.0.0.1:{self.ports[CONTROLLER]}"
 
     def client_config(self, user: str | None = None, client_id: str | None = None) -> dict[str, Any]:
-        """The librdkafka configuration of a client: as one of the users, or as ANONYMOUS."""
+        """The librdkafka properties of a client that connects as one of the users, or as ANONYMOUS."""
         config: dict[str, Any] = {"bootstrap.servers": self.bootstrap}
         if client_id is not None:
             config["client.id"] = client_id
@@ -116,7 +122,7 @@ class NodeSettings:
         return config
 
     def server_properties(self) -> dict[str, str]:
-        """All that stands in server.properties."""
+        """The whole content of server.properties."""
         properties = self.placement() | self._replication()
         if CLIENTS in self.ports:
             properties |= self._sasl()
@@ -125,7 +131,7 @@ class NodeSettings:
         return properties | self.properties
 
     def placement(self) -> dict[str, str]:
-        """Who it is, where it listens, and where its data is: enough to format the storage."""
+        """The node's id and roles, its listeners and its directories: enough to format the storage."""
         inter_broker = CLIENTS if self.inter_broker_user else INTERNAL
         protocols = f"{INTERNAL}:PLAINTEXT,{CLIENTS}:SASL_PLAINTEXT,{CONTROLLER}:PLAINTEXT"
         return {
@@ -140,7 +146,7 @@ class NodeSettings:
         }
 
     def _replication(self) -> dict[str, str]:
-        """Internal topics as wide as the cluster allows, and quick to make."""
+        """Internal topics with as many replicas as the cluster allows, and few partitions, to be made quickly."""
         replicas = str(min(3, self.brokers))
         return {
             "offsets.topic.replication.factor": replicas,

@@ -1,1 +1,5 @@
-"""The machine around the brokers: processes, ports, file systems, networks that fail, logs, waiting."""
+"""The machine around the brokers.
+
+Processes and their logs, free ports, file systems, TLS certificates, a network that fails, programs from Debian's
+packages, and waiting for conditions. ``pipeline`` runs quotahost's pipeline as a process.
+"""

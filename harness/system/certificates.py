@@ -1,4 +1,7 @@
-"""Keystores for TLS, made with the JDK's keytool."""
+"""Makes keystores and truststores for TLS with the JDK's keytool.
+
+Tests of mutual TLS between the plugins' own Kafka client and a broker need them.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ PASSWORD: Final = "a-secret-for-tests"
 
 @dataclass(frozen=True)
 class Identity:
-    """One party's key and self-signed certificate.
+    """The key and the self-signed certificate of one party.
 
     Attributes:
-        name: the distinguished name, ``CN=...``, and so Kafka's principal.
-        keystore: a PKCS12 file with both, under PASSWORD.
-        certificate: the certificate alone, as PEM.
+        name: the distinguished name, ``CN=...``; Kafka takes it as the principal's name.
+        keystore: a PKCS12 file with key and certificate; its password is PASSWORD.
+        certificate: a PEM file with the certificate alone.
     """
 
     name: str
@@ -28,7 +31,7 @@ class Identity:
 
 
 def identity(directory: Path, common_name: str) -> Identity:
-    """Makes one that is valid for loopback."""
+    """Makes an identity in the directory; its certificate is valid for loopback and for two days."""
     made = Identity(f"CN={common_name}", directory / f"{common_name}.p12", directory / f"{common_name}.pem")
     _keytool(
         "-genkeypair", "-alias", "own", "-keyalg", "EC", "-dname", made.name, "-keystore", str(made.keystore),
@@ -48,7 +51,7 @@ def identity(directory: Path, common_name: str) -> Identity:
 
 
 def truststore(directory: Path, trusted: list[Identity]) -> Path:
-    """Makes a PKCS12 file, under PASSWORD, with their certificates."""
+    """Makes a PKCS12 file with the certificates of these identities; its password is PASSWORD."""
     file = directory / "trusted.p12"
     for each in trusted:
         _keytool(

@@ -1,4 +1,7 @@
-"""Programs from Debian's packages, fetched once into ``build/`` and not installed."""
+"""Gets programs from Debian's packages, once, into ``build/``, without installing them.
+
+The test of the factor source ``prometheus`` runs a real Prometheus server this way, and skips where it can't.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from harness.java.jars import BUILD, put_in_place
 
 
 class PackageMissing(Exception):
-    """The package can't be fetched or unpacked here; the message says why."""
+    """The package can't be downloaded or unpacked on this machine; the message gives the reason."""
 
 
 def debian_package(name: str) -> Path:
-    """The directory with the files of a package, such as ``usr/bin/prometheus``; its dependencies apart.
+    """The directory with the files of a package, such as ``usr/bin/prometheus``, without its dependencies.
 
     Raises:
-        PackageMissing: this is no Debian, or the package could not be fetched.
+        PackageMissing: this machine has no apt-get or dpkg, or the download failed.
     """
     target = BUILD / name
     if not target.is_dir():
@@ -31,12 +34,12 @@ def debian_package(name: str) -> Path:
 
 
 def _run(command: list[str], directory: Path) -> None:
-    said = " ".join(command)
+    command_line = " ".join(command)
     try:
         done = subprocess.run(
             command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PackageMissing(f"{said}: {error}") from None
+        raise PackageMissing(f"{command_line}: {error}") from None
     if done.returncode != 0:
-        raise PackageMissing(f"{said} failed: {done.stderr.strip()[-500:]}")
+        raise PackageMissing(f"{command_line} failed: {done.stderr.strip()[-500:]}")

@@ -1,4 +1,8 @@
-"""A file system of one's own, so that what others write to this machine's disk changes nothing."""
+"""Mounts a small file system of one's own.
+
+Tests and the demo fill a disk on purpose and compare limits with the bytes used. On a file system of their own,
+other programs that write to this machine's disk can't disturb them, and no disk of the machine fills.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ from pathlib import Path
 
 @contextmanager
 def own_file_system(folder: Path, size: str = "2g") -> Iterator[bool]:
-    """A small one in memory at that folder, where this user may mount one.
+    """Mounts a small file system in memory at the folder, if this user may mount one, and unmounts it at the end.
 
     Args:
-        folder: is made, if need be; what it held is hidden meanwhile.
-        size: as ``mount`` takes it.
+        folder: made if it is missing; its content is hidden while the file system is mounted.
+        size: the size, in the syntax of ``mount``.
 
     Yields:
-        Whether it is there; else the folder lies where it lay before.
+        Whether it was mounted. If not, the folder is an ordinary one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "quotahost", str(folder)]

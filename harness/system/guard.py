@@ -1,8 +1,9 @@
-"""A small process that outlives this one by a moment, to kill what this one started.
+"""A small process, the guard, that outlives this one by a moment and kills the processes that this one started.
 
-It reads process ids from a pipe. When this process ends, however it ends, the pipe closes and the
-guard kills the process groups that are left. Linux's PR_SET_PDEATHSIG would not do: it fires when
-the *thread* that started the process ends.
+No broker may stay behind when a test run is killed. The guard reads process ids from a pipe. When this process ends,
+however it ends, the pipe closes, and the guard kills the process groups that are left. Linux's PR_SET_PDEATHSIG
+would not do, because it fires when the *thread* that started the process ends. ``harness.system.process`` and
+``harness.java.helper`` start their processes here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import IO, Any
 def start_guarded(
     command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, **pipes: Any
 ) -> subprocess.Popen[bytes]:
-    """Starts a process in a group of its own, which Ctrl-C does not reach but the guard does.
+    """Starts a process in a group of its own: Ctrl-C doesn't reach it, but the guard kills it.
 
     Args:
         command: program and arguments.
@@ -29,35 +30,35 @@ def start_guarded(
         cwd: its working directory.
         pipes: stdin, stdout and stderr, as for Popen.
     """
-    guard = _guard()
+    guard = _guard_pipe()
     process = subprocess.Popen(command, env=env, cwd=cwd, start_new_session=True, **pipes)
-    _tell(guard, f"+{process.pid}\n")
+    _send(guard, f"+{process.pid}\n")
     return process
 
 
-def forget(process: subprocess.Popen[bytes]) -> None:
-    """To be called when the process has ended: its id may be given to another."""
-    _tell(_guard(), f"-{process.pid}\n")
+def stop_guarding(process: subprocess.Popen[bytes]) -> None:
+    """Tells the guard that the process has ended; the system may give its id to another process."""
+    _send(_guard_pipe(), f"-{process.pid}\n")
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> int:
-    """Kills the process and what it started; returns its exit code."""
+    """Kills the process and all that it started; returns its exit code."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     code = process.wait()
-    forget(process)
+    stop_guarding(process)
     return code
 
 
 @functools.cache
-def _guard() -> IO[bytes]:
+def _guard_pipe() -> IO[bytes]:
     command = [sys.executable, "-I", __file__]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     return process.stdin
 
 
-def _tell(guard: IO[bytes], line: str) -> None:
+def _send(guard: IO[bytes], line: str) -> None:
     guard.write(line.encode())
     guard.flush()
 

@@ -1,4 +1,7 @@
-"""Reading a log that another process writes."""
+"""Reads a log that another process writes.
+
+A position in the log separates what was logged before an action from what was logged after it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from typing import Final
 
 
 class LogFile:
-    """A growing text file; positions are in bytes, as ``end()`` gives them."""
+    """A growing text file. Positions are in bytes, as ``end()`` returns them."""
 
     def __init__(self, path: Path) -> None:
-        """The file need not exist yet."""
+        """Takes the file's path; the file need not exist yet."""
         self.path: Final = path
 
     def end(self) -> int:
@@ -18,7 +21,7 @@ class LogFile:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def text(self, start: int = 0) -> str:
-        """What was written since start."""
+        """The text that was written after the position ``start``."""
         if not self.path.exists():
             return ""
         with self.path.open("rb") as file:
@@ -26,5 +29,5 @@ class LogFile:
             return file.read().decode(errors="replace")
 
     def tail(self, start: int = 0, lines: int = 40) -> str:
-        """The last lines of what was written since start."""
+        """The last lines of the text that was written after the position ``start``."""
         return "\n".join(self.text(start).splitlines()[-lines:])

@@ -1,4 +1,8 @@
-"""quotahost's pipeline as a process of its own, as an operator starts it."""
+"""quotahost's pipeline as a process of its own, started by the command that an operator uses.
+
+The demo, the benches and the tests of the whole cluster run it. Its log says when it has begun, and its metrics
+endpoint how much it has read.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 from urllib.request import urlopen
 
@@ -18,15 +21,15 @@ _BEGINS: Final = re.compile(r"run (\d+) of cluster (\S+) begins")
 
 
 class PipelineProcess(LoggedProcess):
-    """``quotahost pipeline`` with a driver in this machine; can be started again after it ended."""
+    """``quotahost pipeline`` with its driver on this machine. It can be started again after it ended."""
 
     def __init__(self, directory: Path, bootstrap: str, **options: object) -> None:
-        """Nothing is started yet.
+        """Prepares the command; starts nothing yet.
 
         Args:
-            directory: for its log and its checkpoint.
+            directory: the place of its log and its checkpoint.
             bootstrap: the cluster's ``bootstrap.servers``.
-            options: of the command, with ``_`` for ``-``.
+            options: options of the command, with ``_`` for ``-``.
         """
         directory.mkdir(parents=True, exist_ok=True)
         super().__init__(directory / "pipeline.log")
@@ -37,14 +40,14 @@ class PipelineProcess(LoggedProcess):
             self._command += [f"--{name.replace('_', '-')}", str(value)]
 
     def launch(self) -> None:
-        """Start it, without waiting for anything."""
+        """Starts the pipeline, without waiting for anything."""
         self.launch_command(self._command, dict(os.environ))
 
     def start(self, timeout: float = 180) -> int:
-        """Start it and wait until it has taken its run; the run.
+        """Starts the pipeline and waits until it logs that its run has begun; returns the run's id.
 
         Raises:
-            TimeoutError: it did not within timeout seconds, or ended.
+            TimeoutError: it did not begin within timeout seconds, or it ended.
         """
         start = self.log.end()
         self.launch()
@@ -53,10 +56,12 @@ class PipelineProcess(LoggedProcess):
         return int(found[1])
 
     def metric(self, name: str, **labels: str) -> float:
-        """A number of its own, from ``metrics_port``; 0 while it shows none.
+        """One of its metrics, without the prefix ``quotahost_pipeline_``; 0 while the pipeline doesn't show it.
+
+        The option ``metrics_port`` must be given.
 
         Raises:
-            OSError: it doesn't answer.
+            OSError: the endpoint doesn't answer.
         """
         with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
             for family in text_string_to_metric_families(answer.read().decode()):
@@ -69,7 +74,5 @@ class PipelineProcess(LoggedProcess):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()

@@ -1,4 +1,7 @@
-"""Free TCP ports on the loopback address."""
+"""Finds free TCP ports on the loopback address.
+
+A node chooses its ports when it is set up and keeps them over restarts, so no other process may take them meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ import os
 import socket
 from typing import Final
 
-# Below every system's range for outgoing connections, so that no client takes a port between the
-# choice and the broker's start. Each process begins elsewhere.
+# These ports lie below every system's range for outgoing connections, so that no client takes one between the
+# choice and the broker's start. Each process begins at a place of its own.
 _FIRST: Final = 15_000
 _COUNT: Final = 15_000
 _offsets = itertools.count(os.getpid() * 97)
 
 
 def free_port() -> int:
-    """A port that nobody listens on and that this process has not been given lately.
+    """Returns a port on which nobody listens and which this process has not used lately.
 
     Raises:
         OSError: every port is taken.

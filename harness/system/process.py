@@ -1,7 +1,12 @@
-"""A process that logs to a file: started, watched and ended."""
+"""A process that logs to a file: starts it, waits for its log lines, and ends it.
+
+Kafka nodes, the pipeline and a Prometheus server derive from ``LoggedProcess``. ``harness.system.guard`` makes sure
+that none of them outlives the test run.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -14,12 +19,24 @@ from harness.system.guard import kill_group, start_guarded
 from harness.system.logfile import LogFile
 from harness.system.waiting import eventually
 
+_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time that a process has used so far, in seconds: user and system time from /proc.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
+
 
 class LoggedProcess:
-    """Can be started again after it ended; the log goes on."""
+    """A process that can be started again after it ended; its log is continued."""
 
     def __init__(self, log: Path) -> None:
-        """Nothing is started yet; log is the file for standard output and standard error."""
+        """Takes the file for standard output and standard error; starts nothing yet."""
         self.log: Final = LogFile(log)
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
@@ -27,7 +44,7 @@ class LoggedProcess:
     def launch_command(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Starts the process with env as its whole environment."""
         if self.running:
-            raise RuntimeError("it is running already")
+            raise RuntimeError(f"the process that logs to {self.log.path} is running already")
         self._log_start = self.log.end()
         with self.log.path.open("ab") as out:
             self._process = start_guarded(
@@ -35,14 +52,14 @@ class LoggedProcess:
             )
 
     def stop(self, timeout: float = 120) -> int:
-        """Ends it with SIGTERM, as an operator does.
+        """Ends the process with SIGTERM, as an operator does.
 
         Returns:
-            The exit code; a JVM that ended in good order says 143.
+            The exit code; it is 143 for a JVM that ended in good order.
 
         Raises:
-            TimeoutError: it did not end within timeout seconds; a JVM's threads are then in the
-                log, and it is killed.
+            TimeoutError: the process did not end within timeout seconds. It is killed; if it is a JVM, it has
+                written its threads' stacks into the log before.
         """
         process = self._started()
         process.terminate()
@@ -54,18 +71,18 @@ class LoggedProcess:
             raise TimeoutError(
                 f"not stopped within {timeout} s; its threads are in {self.log.path}"
             ) from None
-        self.kill()  # what it started, if any
+        self.kill()  # also ends processes that it started
         return code
 
     def dump_threads(self) -> None:
-        """Makes a JVM write its threads' stacks into the log, if it still can."""
+        """Makes a JVM write its threads' stacks into the log, if it can still do that."""
         start = self.log.end()
         self._started().send_signal(signal.SIGQUIT)
         with suppress(TimeoutError):
             self.wait_for_log("JNI global refs", 5, start)
 
     def kill(self) -> None:
-        """Ends it with SIGKILL, as a crash does, and all that it started; does nothing if it is not there.
+        """Ends the process with SIGKILL, as a crash does, and all that it started. Does nothing if there is none.
 
         A Kafka broker that was killed may join again after its ``broker.session.timeout.ms`` (9 s).
         """
@@ -75,18 +92,22 @@ class LoggedProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code if it ended by itself; None while it runs, and when it was ended from here."""
+        """The exit code if the process ended by itself; None while it runs and after ``stop()`` or ``kill()``."""
         return None if self._process is None else self._process.poll()
 
     @property
     def pid(self) -> int:
         """The process id."""
         return self._started().pid
+
+    def cpu_seconds(self) -> float:
+        """The CPU time that the process has used so far, in seconds."""
+        return cpu_seconds(self.pid)
 
     def rss(self) -> int:
         """The resident memory in bytes, as /proc shows it."""
@@ -95,11 +116,11 @@ class LoggedProcess:
         return int(kib) * 1024
 
     def log_text(self, start: int | None = None) -> str:
-        """What was logged since start (a position from ``log.end()``), or since the last start."""
+        """The text that was logged after the position ``start``, or without it since the process was last started."""
         return self.log.text(self._log_start if start is None else start)
 
     def wait_for_log(self, pattern: str, timeout: float = 60, start: int | None = None) -> str:
-        """Waits until a regular expression matches what was logged since start, or since the last start.
+        """Waits until a regular expression matches what was logged after ``start``, or since the last start.
 
         Args:
             pattern: ``^`` and ``$`` match at lines.
@@ -110,12 +131,12 @@ class LoggedProcess:
             The text that matched.
 
         Raises:
-            TimeoutError: nothing did, or the process ended before; the message has the log's tail.
+            TimeoutError: nothing matched in time, or the process ended first; the message has the log's tail.
         """
         compiled = re.compile(pattern, re.MULTILINE)
 
         def matched_or_ended() -> bool:
-            ended = not self.running  # asked first, so that its last words are read
+            ended = not self.running  # before the log is read, so that its last lines are seen
             return compiled.search(self.log_text(start)) is not None or ended
 
         eventually(matched_or_ended, timeout, f"/{pattern}/ in {self.log.path}", on_timeout=self._tail)
@@ -129,5 +150,5 @@ class LoggedProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise RuntimeError("it is not running")
+            raise RuntimeError(f"the process that logs to {self.log.path} was not started")
         return self._process

@@ -1,25 +1,24 @@
-"""A TCP proxy that can be cut and healed, for a network that fails."""
+"""A TCP proxy that can be cut and healed.
+
+It stands for a network that fails between a plugin's Kafka client and the brokers: a broker advertises the proxy's
+port, and the test cuts the proxy for as long as it likes.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
-from types import TracebackType
 from typing import Self
 
 from harness.system.ports import free_port
 
 
 class Proxy:
-    """Passes bytes between clients and one address of loopback, while it isn't cut."""
+    """Passes bytes between clients and one port of loopback, unless it is cut."""
 
     def __init__(self, target: int) -> None:
-        """Begins to listen on a free port.
-
-        Args:
-            target: the port to pass to.
-        """
+        """Listens on a free port, and passes connections on to the port ``target``."""
         self.port = free_port()
         self._target = target
         self._cut = False
@@ -28,24 +27,22 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Closes all connections, and every new one at once."""
+        """Closes all connections; closes each new one at once."""
         self._cut = True
         for each in self._pairs:
             _close(each)
         self._pairs.clear()
 
     def heal(self) -> None:
-        """Takes connections again."""
+        """Accepts connections again."""
         self._cut = False
 
     def __enter__(self) -> Self:
-        """As it is."""
+        """Returns the proxy, which listens already."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """Ends it and its connections."""
+    def __exit__(self, *_: object) -> None:
+        """Ends the proxy and its connections."""
         _close(self._server)
         self.cut()
 

@@ -1,4 +1,8 @@
-"""Waiting for a condition instead of sleeping."""
+"""Waits for a condition instead of sleeping for a fixed time.
+
+Tests on real brokers wait for what they expect, however long a busy machine takes; only a failure takes the whole
+timeout.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,15 @@ def eventually(
     """Calls condition until it returns something true, and returns that.
 
     Args:
-        condition: called again and again; not yet is also an AssertionError, and that a broker did not answer.
-        timeout: seconds; generous, as only what fails waits so long, and a busy machine may stall.
-        what: is waited for, in words for the error.
+        condition: called again and again. An AssertionError, or an error of a broker or of the helper, means
+            "not yet".
+        timeout: seconds. It may be generous, because only a failure takes so long.
+        what: describes the condition in the error.
         poll: seconds between two calls.
-        on_timeout: more words for the error.
+        on_timeout: returns more text for the error.
 
     Raises:
-        TimeoutError: it did not come true; the message says what, and the last result or error.
+        TimeoutError: the condition did not come true; the message has ``what`` and the last result or error.
     """
     deadline = time.monotonic() + timeout
     while True:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.crowd import introduce
 from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
+from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import HelperError
 from harness.java.jars import broker_jars
@@ -34,8 +34,8 @@ from harness.system.waiting import eventually
 
 pytestmark = pytest.mark.broker
 
-ODD = 'a:"b\tü\n *?=,#\\'
-PASSWORDS = {"alice": 'p"1\\ =x', ODD: "pässwörd:2"}
+SPECIAL_NAME = 'a:"b\tü\n *?=,#\\'
+PASSWORDS = {"alice": 'p"1\\ =x', SPECIAL_NAME: "pässwörd:2"}
 RATE = 3e6
 
 
@@ -73,15 +73,18 @@ def test_an_unlimited_producer_is_not_throttled_and_drains(node: KafkaNode) -> N
 
 
 def test_names_arrive_unharmed_from_client_and_operator(node: KafkaNode) -> None:
-    set_quota(node, {"producer_byte_rate": 5e5}, user=ODD, client_id=ODD)
+    set_quota(node, {"producer_byte_rate": 5e5}, user=SPECIAL_NAME, client_id=SPECIAL_NAME)
     set_quota(node, {"request_percentage": 90}, user=DEFAULT)
-    assert ({"user": ODD, "client-id": ODD}, {"producer_byte_rate": 5e5}) in describe_quotas(node)
+    assert (
+        {"user": SPECIAL_NAME, "client-id": SPECIAL_NAME},
+        {"producer_byte_rate": 5e5},
+    ) in describe_quotas(node)
     assert ({"user": DEFAULT}, {"request_percentage": 90}) in describe_quotas(node)
-    with ProducerLoad(node.client_config(ODD, ODD), "t", rate=1e5):
-        quota = eventually(lambda: enforced_quotas(node, "PRODUCE", client_id=ODD))[0]
+    with ProducerLoad(node.client_config(SPECIAL_NAME, SPECIAL_NAME), "t", rate=1e5):
+        quota = eventually(lambda: enforced_quotas(node, "PRODUCE", client_id=SPECIAL_NAME))[0]
         assert quota.bound == 5e5
-        set_quota(node, {"producer_byte_rate": None}, user=ODD, client_id=ODD)
-        eventually(lambda: enforced_quotas(node, "PRODUCE", client_id=ODD)[0].bound is None)
+        set_quota(node, {"producer_byte_rate": None}, user=SPECIAL_NAME, client_id=SPECIAL_NAME)
+        eventually(lambda: enforced_quotas(node, "PRODUCE", client_id=SPECIAL_NAME)[0].bound is None)
     set_quota(node, {"request_percentage": None}, user=DEFAULT)
 
 
@@ -107,11 +110,11 @@ def test_beans_can_be_read_and_called(node: KafkaNode) -> None:
 
 def test_a_crowd_of_clients(node: KafkaNode) -> None:
     set_quota(node, {"request_percentage": 1000}, client_id=DEFAULT)
-    crowd = ["", *map(str, range(1000))]
+    client_ids = ["", *map(str, range(1000))]
 
     def all_are_measured() -> bool:
-        assert introduce(node, [*crowd, None]) == 1002
-        return {quota.tags["client-id"] for quota in enforced_quotas(node, "REQUEST")} >= set(crowd)
+        assert introduce_clients(node, [*client_ids, None]) == 1002
+        return {quota.tags["client-id"] for quota in enforced_quotas(node, "REQUEST")} >= set(client_ids)
 
     eventually(all_are_measured)
     set_quota(node, {"request_percentage": None}, client_id=DEFAULT)
@@ -161,7 +164,7 @@ def test_a_cluster_of_two_brokers(controllers: int, tmp_path: Path) -> None:
         tmp_path, brokers=2, controllers=controllers, users=PASSWORDS, inter_broker_user="alice"
     ) as cluster:
         create_topic(cluster.brokers[0], "t", partitions=2, replicas=2)
-        load = ProducerLoad(cluster.client_config(ODD), "t", rate=1e5).start()
+        load = ProducerLoad(cluster.client_config(SPECIAL_NAME), "t", rate=1e5).start()
         eventually(lambda: load.meter.messages >= 20)
         assert load.drain() == 0
 

@@ -13,7 +13,7 @@ import org.apache.kafka.common.quota.ClientQuotaAlteration;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 import org.apache.kafka.common.quota.ClientQuotaFilter;
 
-/** Client quotas and configs by Kafka's Admin API, which librdkafka has only in part. */
+/** Client quotas and configs by Kafka's Admin client, because librdkafka's has only a part of the Admin API. */
 final class AdminTool {
 
     private AdminTool() { }
@@ -28,7 +28,7 @@ final class AdminTool {
         return null;
     }
 
-    /** args: bootstrap. Returns [{entity, quotas}], a default entity's name being null. */
+    /** args: bootstrap. Returns [{entity, quotas}]; the name of a default entity is null. */
     static Object describeQuotas(JsonNode args) throws Exception {
         try (Admin admin = connect(args)) {
             List<Object> found = new ArrayList<>();
@@ -49,7 +49,7 @@ final class AdminTool {
         return null;
     }
 
-    /** args: bootstrap, id of a broker that is stopped. */
+    /** args: bootstrap, id of a broker that does not run. */
     static Object unregister(JsonNode args) throws Exception {
         try (Admin admin = connect(args)) {
             admin.unregisterBroker(args.get(1).intValue()).all().get();

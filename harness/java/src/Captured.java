@@ -4,7 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
-/** What a Kafka tool prints to System.out, kept for the one who asked. */
+/** Keeps what a Kafka tool prints to System.out, so that it can be returned to the caller. */
 final class Captured {
     private static final ByteArrayOutputStream BYTES = new ByteArrayOutputStream();
 
@@ -12,7 +12,7 @@ final class Captured {
 
     private Captured() { }
 
-    /** All that was printed since the last call. */
+    /** Returns all that was printed since the last call. */
     static String take() {
         OUT.flush();
         String text = BYTES.toString(StandardCharsets.UTF_8);

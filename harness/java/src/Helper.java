@@ -10,12 +10,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A JVM that stays up and does for the tests what only Java can: one JSON request a line on stdin, one JSON answer a
- * line on stdout. It ends with its stdin, and so with the process that started it.
+ * A JVM that stays up and does for the tests what only Java can do. It reads one JSON request a line from stdin and
+ * writes one JSON answer a line to stdout. It ends when stdin ends, and so with the process that started it.
  */
 public final class Helper {
 
-    /** One thing that can be asked for. */
+    /** What one kind of request does; the arguments are those of the request. */
     @FunctionalInterface
     interface Command {
         Object run(JsonNode args) throws Exception;
@@ -39,7 +39,7 @@ public final class Helper {
 
     public static void main(String[] args) throws IOException {
         PrintStream answers = System.out;
-        System.setOut(Captured.OUT);  // before Scala's Console takes hold of it
+        System.setOut(Captured.OUT);  // before Scala's Console keeps the original one
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             answers.println(Json.MAPPER.writeValueAsString(answer(Json.MAPPER.readTree(line))));
@@ -59,7 +59,7 @@ public final class Helper {
         return answer;
     }
 
-    /** Every class and message down to the first cause: wrappers often say nothing themselves. */
+    /** Class and message of every exception down to the first cause, because wrappers often have no message. */
     private static String describe(Throwable error) {
         String own = error.getClass().getSimpleName() + ": " + error.getMessage();
         return error.getCause() == null ? own : own + "; caused by " + describe(error.getCause());

@@ -19,7 +19,7 @@ import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
-/** Reads and calls another JVM's MBeans. It attaches by process id, so that the other needs no JMX port. */
+/** Reads and calls another JVM's MBeans. It attaches by process id, so the other JVM needs no JMX port. */
 final class Jmx {
 
     @FunctionalInterface
@@ -66,7 +66,7 @@ final class Jmx {
         }
     }
 
-    /** Attributes that can't be read, such as unsupported ones, are left out. */
+    /** The bean's attributes by name, without those that can't be read, such as unsupported ones. */
     private static Map<String, Object> attributes(MBeanServerConnection beans, ObjectName name) throws Exception {
         String[] names = Arrays.stream(beans.getMBeanInfo(name).getAttributes())
             .filter(MBeanAttributeInfo::isReadable).map(MBeanAttributeInfo::getName).toArray(String[]::new);
@@ -77,7 +77,7 @@ final class Jmx {
         return values;
     }
 
-    /** The value in types that JSON knows: maps, lists, numbers, booleans, and text for all else. */
+    /** Converts a value to JSON's types: maps, lists, numbers and booleans; everything else becomes text. */
     private static Object plain(Object value) {
         if (value == null || value instanceof Number || value instanceof Boolean) {
             return value;

@@ -4,10 +4,10 @@ import com.fasterxml.jackson.core.json.JsonWriteFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 
-/** JSON as Python's json module reads it. */
+/** Writes JSON that Python's json module reads. */
 final class Json {
 
-    /** NaN and Infinity stand unquoted; all else than ASCII is escaped, so that no encoding matters. */
+    /** Leaves NaN and Infinity unquoted, and escapes everything but ASCII, so that no encoding matters. */
     static final ObjectMapper MAPPER = JsonMapper.builder()
         .disable(JsonWriteFeature.WRITE_NAN_AS_STRINGS)
         .enable(JsonWriteFeature.ESCAPE_NON_ASCII)

@@ -7,10 +7,10 @@ import java.util.Map;
 import java.util.stream.StreamSupport;
 import org.apache.kafka.common.utils.Exit;
 
-/** Kafka's own command line tools, run in this JVM instead of one of their own each. */
+/** Runs Kafka's own command line tools in this JVM, which saves each of them the start of its own JVM. */
 final class KafkaTools {
 
-    /** Thrown in the place of an exit. */
+    /** Thrown instead of ending the JVM. */
     private static final class Exited extends RuntimeException {
         private static final long serialVersionUID = 1L;
         private final int code;

@@ -14,12 +14,12 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** One of Kafka's own producers that writes to several topics at once: it packs their batches into one request. */
+/** Kafka's own producer, writing to several topics at once: it packs their batches into one request. */
 final class MixedProducer {
 
     private MixedProducer() { }
 
-    /** What became of one topic's records. */
+    /** Counts of one topic's records: bytes sent and delivered, failures, and the longest delivery in ms. */
     private static final class Outcome {
         final LongAdder sent = new LongAdder();
         final LongAdder delivered = new LongAdder();
@@ -29,9 +29,9 @@ final class MixedProducer {
     }
 
     /**
-     * Each topic has a thread that sends records of zeros to partition 0, and then all wait for their deliveries.
-     * args: seconds, {topic: bytes/s offered}, bytes of a record, {producer config}. Answers by topic: bytes delivered within
-     * the time, in all, and sent; failures; and the longest that a record took, in ms.
+     * A thread for each topic sends records of zeros to partition 0; then all threads wait for their deliveries.
+     * args: seconds, {topic: bytes/s offered}, bytes of a record, {producer config}. Returns by topic: bytes delivered
+     * within the time, bytes delivered in all, bytes sent, failures, and the longest delivery in ms.
      */
     static Object run(JsonNode args) throws Exception {
         Map<String, Object> config = new HashMap<>();

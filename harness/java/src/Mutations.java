@@ -16,29 +16,29 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
 
-/** Partitions created, added and deleted by a client that is told when its quota is exceeded (KIP-599). */
+/** Creates, adds and deletes partitions with a client that gets an error when its quota is exceeded (KIP-599). */
 final class Mutations {
 
     private Mutations() { }
 
     /**
      * args: bootstrap, client-id, "create", "grow" or "delete", {topic: partitions}, validate only.
-     * Returns by topic null, or the error: its class, its message and, of an exceeded quota, the throttle time in ms.
+     * Returns by topic null, or the error: its class, its message, and the throttle time in ms if a quota is exceeded.
      */
     static Object run(JsonNode args) throws Exception {
         Map<String, Integer> topics = new TreeMap<>();
         args.get(3).fields().forEachRemaining(each -> topics.put(each.getKey(), each.getValue().intValue()));
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", args.get(0).textValue(),
                 "client.id", args.get(1).textValue(), "default.api.timeout.ms", "50000", "request.timeout.ms", "45000"))) {
-            Map<String, Object> told = new HashMap<>();
-            for (var each : asked(admin, args.get(2).textValue(), topics, args.get(4).booleanValue()).entrySet()) {
-                told.put(each.getKey(), outcome(each.getValue()));
+            Map<String, Object> outcomes = new HashMap<>();
+            for (var each : request(admin, args.get(2).textValue(), topics, args.get(4).booleanValue()).entrySet()) {
+                outcomes.put(each.getKey(), outcome(each.getValue()));
             }
-            return told;
+            return outcomes;
         }
     }
 
-    private static Map<String, KafkaFuture<Void>> asked(Admin admin, String kind, Map<String, Integer> topics, boolean validate) {
+    private static Map<String, KafkaFuture<Void>> request(Admin admin, String kind, Map<String, Integer> topics, boolean validate) {
         return switch (kind) {
             case "create" -> admin.createTopics(created(topics),
                 new CreateTopicsOptions().retryOnQuotaViolation(false).validateOnly(validate)).values();
@@ -68,11 +68,11 @@ final class Mutations {
             return null;
         } catch (ExecutionException e) {
             Throwable error = e.getCause();
-            Map<String, Object> told = new HashMap<>();
-            told.put("error", error.getClass().getSimpleName());
-            told.put("message", error.getMessage());
-            told.put("throttle", error instanceof ThrottlingQuotaExceededException exceeded ? exceeded.throttleTimeMs() : 0);
-            return told;
+            Map<String, Object> outcome = new HashMap<>();
+            outcome.put("error", error.getClass().getSimpleName());
+            outcome.put("message", error.getMessage());
+            outcome.put("throttle", error instanceof ThrottlingQuotaExceededException exceeded ? exceeded.throttleTimeMs() : 0);
+            return outcome;
         }
     }
 }

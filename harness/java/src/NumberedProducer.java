@@ -11,14 +11,14 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Kafka's own producer, for what librdkafka's can't stand for. */
+/** Kafka's own producer sends numbered records: its retries and order differ from librdkafka's. */
 final class NumberedProducer {
 
     private NumberedProducer() { }
 
     /**
      * Sends "0", "1", ... to partition 0, a record each few milliseconds, and waits for all of them.
-     * args: topic, how many, milliseconds between two, {producer config}. Throws what a delivery threw.
+     * args: topic, number of records, milliseconds between two, {producer config}. Throws the exception of a failed delivery.
      */
     static Object run(JsonNode args) throws Exception {
         Map<String, Object> config = new HashMap<>();

@@ -20,15 +20,15 @@ import org.apache.kafka.common.metrics.Quota;
  *
  * <p>Kafka's own JMX beans show rates but not bounds. A reporter is handed the metric itself, whose config holds the
  * quota: {@code byte-rate} of Produce and Fetch, {@code request-time} of Request, {@code tokens} of ControllerMutation
- * (ClientQuotaManager.registerQuotaMetrics and its subclasses). The config is replaced when a quota changes, so it is
- * read when asked for, not when the metric appears.
+ * (ClientQuotaManager.registerQuotaMetrics and its subclasses). Kafka replaces the config when a quota changes, so
+ * the probe reads it at each call, not when the metric appears.
  */
 public final class QuotaProbe implements MetricsReporter {
 
-    /** What JMX shows. */
+    /** The bean that JMX shows. */
     @MXBean
     public interface Quotas {
-        /** One JSON object a metric: type, tags, bound and value. */
+        /** For each metric a JSON object: type, tags, bound and value. */
         String[] quotas() throws JsonProcessingException;
     }
 
@@ -39,7 +39,7 @@ public final class QuotaProbe implements MetricsReporter {
         "Request", "REQUEST",
         "ControllerMutation", "CONTROLLER_MUTATION");
 
-    /** Static: a node may make several reporters, and shows one bean. */
+    /** Static, because a node may make several reporters but shows one bean. */
     private static final Set<KafkaMetric> METRICS = ConcurrentHashMap.newKeySet();
 
     @Override

@@ -15,19 +15,19 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
-from tests.broker.support.disks import Between, follows, published
-from tests.broker.support.node import JAR, OPEN, PAUSE, PREFIX, THROTTLE, all_are, callback, gauge
+from tests.broker.support.disks import DiskLimits, published, wait_for_factor
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, wait_for_state
 from tests.broker.support.numbers import appended, attempt
-from tests.broker.support.pipeline import TOPIC, StandIn
+from tests.broker.support.pipeline import TOPIC, FakePipeline
 
 pytestmark = pytest.mark.broker
 
 VALIDITY: Final = 4.0  # seconds
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "cluster-volumes",
     "fence.authorizer": "none",
@@ -35,18 +35,18 @@ SETTINGS: Final = {
     "startup.grace": "20s",
     "snapshots.period": "1s",
 }
-FIRST, SECOND = "cluster-volumes", "snapshots"
+RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """There is no topic of records at first: the second source answers."""
-    properties = callback(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
+    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
     directory = tmp_path_factory.mktemp("cluster")
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         create_topic(made.brokers[0], "t", partitions=3)
-        all_are(made, OPEN)
-        all_answer(made, SECOND)
+        wait_for_state(made, OPEN)
+        wait_for_source(made, SNAPSHOT_SOURCE)
         create_topic(made.brokers[0], TOPIC, replicas=3, config={"cleanup.policy": "compact"})
         yield made
 
@@ -58,32 +58,32 @@ def _open_and_empty(cluster: Cluster) -> Iterator[None]:
         if not node.running:
             node.start()
     alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None}, broker=1)
-    all_answer(cluster, SECOND)
-    all_are(cluster, OPEN)
+    wait_for_source(cluster, SNAPSHOT_SOURCE)
+    wait_for_state(cluster, OPEN)
 
 
 @pytest.fixture
-def pipeline(cluster: Cluster) -> Iterator[StandIn]:
-    with StandIn(cluster, VALIDITY) as running:
-        all_answer(cluster, FIRST)
+def pipeline(cluster: Cluster) -> Iterator[FakePipeline]:
+    with FakePipeline(cluster, VALIDITY) as running:
+        wait_for_source(cluster, RECORD_SOURCE)
         yield running
 
 
-class Highest(Background):
+class HighestFactor(Background):
     """The highest factor that any of the brokers has shown while this was entered."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
         self._nodes = cluster.brokers
-        self.factor, self.looks = 0.0, 0
+        self.factor, self.samples = 0.0, 0
 
     def _run(self) -> None:
         while not self._stop.is_set():
             factors = [gauge(node, "QuotaTable", "Factor") for node in self._nodes]
-            self.factor, self.looks = max(self.factor, *factors), self.looks + 1
+            self.factor, self.samples = max(self.factor, *factors), self.samples + 1
 
 
-def all_answer(cluster: Cluster, source: str, timeout: float = 40) -> None:
+def wait_for_source(cluster: Cluster, source: str, timeout: float = 40) -> None:
     bean = f"FactorSource,name={source}"
     eventually(
         lambda: all(gauge(node, bean, "Answers") == 1 for node in cluster.brokers),
@@ -97,7 +97,7 @@ def limits_of_broker_1(cluster: Cluster, hard: str | None, soft: str | None = No
     alter_broker_config(cluster.brokers[0], {HARD: hard, SOFT: soft}, broker=1)
 
 
-def at_rest(cluster: Cluster) -> list[int]:
+def settled_ends(cluster: Cluster) -> list[int]:
     """Where the partitions end once what was under way has been appended."""
     eventually(lambda: appended(cluster) == appended(cluster))
     return appended(cluster)
@@ -109,12 +109,12 @@ def transitions(cluster: Cluster) -> list[float]:
 
 
 def test_a_record_that_tells_of_a_full_disk_stops_producers_on_all_brokers_and_lets_them_go(
-    cluster: Cluster, pipeline: StandIn
+    cluster: Cluster, pipeline: FakePipeline
 ) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)
         limits_of_broker_1(cluster, hard="1")
-        all_are(cluster, PAUSE)
+        wait_for_state(cluster, PAUSE)
         before = appended(cluster)
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
@@ -126,69 +126,71 @@ def test_a_record_that_tells_of_a_full_disk_stops_producers_on_all_brokers_and_l
     log = cluster.brokers[2].log_text()
     assert "broker 1, volume" in log.rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
     for node in cluster.brokers:
-        assert gauge(node, f"FactorSource,name={FIRST}", "Answers") == 1, "all of it by records"
+        assert gauge(node, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1, "all of it by records"
         assert gauge(node, "ClusterRecord", "Age") < VALIDITY
 
 
-def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, pipeline: StandIn) -> None:
+def test_a_disk_between_its_limits_slows_producers_everywhere(
+    cluster: Cluster, pipeline: FakePipeline
+) -> None:
     first = cluster.brokers[0]
-    limits = Between.around(published(first))
+    limits = DiskLimits.around(published(first))
     limits_of_broker_1(cluster, soft=str(limits.soft), hard=str(limits.hard))
-    all_are(cluster, THROTTLE)
+    wait_for_state(cluster, THROTTLE)
     for node in cluster.brokers:
-        follows(node, first, limits)
+        wait_for_factor(node, first, limits)
 
 
-def test_a_broker_that_the_record_calls_stale_is_missed(cluster: Cluster, pipeline: StandIn) -> None:
+def test_a_broker_that_the_record_calls_stale_is_missed(cluster: Cluster, pipeline: FakePipeline) -> None:
     third = cluster.brokers[2]
     third.stop()
-    all_are(cluster, PAUSE, but=third)
+    wait_for_state(cluster, PAUSE, but=third)
     log = cluster.brokers[0].log_text()
     assert "broker 3: its newest snapshot is stale" in log.rsplit("-> PAUSE", 1)[1].splitlines()[0]
     eventually(lambda: gauge(cluster.brokers[0], "Brokers", "Stale") == 1)
     third.start()
-    all_are(cluster, OPEN)
+    wait_for_state(cluster, OPEN)
 
 
 def test_when_records_stop_the_second_source_takes_over_and_back_and_nothing_is_let_through(
     cluster: Cluster,
 ) -> None:
-    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6), ExitStack() as look_on:
-        with StandIn(cluster, VALIDITY):
-            all_answer(cluster, FIRST)
+    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6), ExitStack() as watching:
+        with FakePipeline(cluster, VALIDITY):
+            wait_for_source(cluster, RECORD_SOURCE)
             limits_of_broker_1(cluster, hard="1")
-            all_are(cluster, PAUSE)
-            before, changes = at_rest(cluster), transitions(cluster)
-            look_on.enter_context(highest := Highest(cluster))
-        all_answer(cluster, SECOND)
-        settle(cluster, SECOND)
-        with StandIn(cluster, VALIDITY):
-            all_answer(cluster, FIRST)
-            settle(cluster, FIRST)
-            look_on.close()
+            wait_for_state(cluster, PAUSE)
+            before, transitions_before = settled_ends(cluster), transitions(cluster)
+            watching.enter_context(highest := HighestFactor(cluster))
+        wait_for_source(cluster, SNAPSHOT_SOURCE)
+        keep_reading(cluster, SNAPSHOT_SOURCE)
+        with FakePipeline(cluster, VALIDITY):
+            wait_for_source(cluster, RECORD_SOURCE)
+            keep_reading(cluster, RECORD_SOURCE)
+            watching.close()
         assert highest.factor == 0
-        assert highest.looks > 20
-        assert transitions(cluster) == changes, "not even between two looks"
+        assert highest.samples > 20
+        assert transitions(cluster) == transitions_before, "not even between two looks"
         assert appended(cluster) == before
     for node in cluster.brokers:
         log = node.log_text()
         assert (
-            f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SECOND} answers"
+            f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SNAPSHOT_SOURCE} answers"
             in log
         )
-        assert f"factor source {FIRST} answers again" in log
+        assert f"factor source {RECORD_SOURCE} answers again" in log
 
 
-def settle(cluster: Cluster, source: str) -> None:
+def keep_reading(cluster: Cluster, source: str) -> None:
     """Several reads of that source have passed."""
     end = time.monotonic() + 2
     eventually(lambda: time.monotonic() > end, timeout=10)
-    all_answer(cluster, source)
+    wait_for_source(cluster, source)
 
 
 def test_without_records_the_second_source_protects_and_explain_names_it(cluster: Cluster) -> None:
     limits_of_broker_1(cluster, hard="1")
-    all_are(cluster, PAUSE)
+    wait_for_state(cluster, PAUSE)
     node = cluster.brokers[1]
     command = [
         sys.executable,
@@ -200,7 +202,7 @@ def test_without_records_the_second_source_protects_and_explain_names_it(cluster
         "--client",
         "ANONYMOUS/p",
     ]
-    told = subprocess.run(command, capture_output=True, timeout=90, text=True).stdout
-    assert f"{SECOND} answers, the second one, since no record reaches {FIRST}" in told
+    output = subprocess.run(command, capture_output=True, timeout=90, text=True).stdout
+    assert f"{SNAPSHOT_SOURCE} answers, the second one, since no record reaches {RECORD_SOURCE}" in output
     limits_of_broker_1(cluster, hard=None)
-    all_are(cluster, OPEN)
+    wait_for_state(cluster, OPEN)

@@ -15,14 +15,15 @@ from jsonschema import Draft7Validator
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, unregister_broker
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as wire
 from tests.broker.support.disks import SNAPSHOTS as TOPIC
-from tests.broker.support.disks import Between, follows, published
-from tests.broker.support.node import JAR, OPEN, PAUSE, PREFIX, THROTTLE, all_are, callback, gauge, state
+from tests.broker.support.disks import DiskLimits, published, wait_for_factor
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, state, wait_for_state
 from tests.broker.support.numbers import appended, attempt, records
 
 pytestmark = pytest.mark.broker
@@ -30,7 +31,6 @@ pytestmark = pytest.mark.broker
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",
@@ -42,11 +42,11 @@ SETTINGS: Final = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = callback(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
+    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
     directory = tmp_path_factory.mktemp("cluster")
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         create_topic(made.brokers[0], "t", partitions=3)
-        all_are(made, OPEN)
+        wait_for_state(made, OPEN)
         yield made
 
 
@@ -57,13 +57,13 @@ def _whole_and_open(cluster: Cluster) -> Iterator[None]:
         if not node.running:
             node.start()
     alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None, OVERRIDES: None}, broker=1)
-    all_are(cluster, OPEN)
+    wait_for_state(cluster, OPEN)
 
 
 def disk_of_broker_1_is_full(cluster: Cluster) -> None:
     """Its hard limit is set below what is used: to the others that is a disk that has filled."""
     alter_broker_config(cluster.brokers[0], {HARD: "1"}, broker=1)
-    all_are(cluster, PAUSE)
+    wait_for_state(cluster, PAUSE)
 
 
 def disk_of_broker_1_has_space(cluster: Cluster) -> None:
@@ -90,22 +90,22 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
     first = cluster.brokers[0]
     disk = published(first)
     assert disk.capacity > disk.consumed
-    limits = Between.around(disk)
+    limits = DiskLimits.around(disk)
     alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
-    all_are(cluster, THROTTLE)
+    wait_for_state(cluster, THROTTLE)
     for node in cluster.brokers:
-        follows(node, first, limits)
+        wait_for_factor(node, first, limits)
 
 
 def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_live(cluster: Cluster) -> None:
     directory = cluster.brokers[0].data_dirs[0]
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard=1"}, broker=1)
-    all_are(cluster, PAUSE)
+    wait_for_state(cluster, PAUSE)
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard.min-free-bytes=1"}, broker=1)
-    all_are(cluster, OPEN)
+    wait_for_state(cluster, OPEN)
 
 
-def newest(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
+def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
     """The newest record of the topic by broker, key and value."""
     return {key.decode(errors="replace"): (key, value) for key, value in records(node, TOPIC)}
 
@@ -115,11 +115,11 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
 ) -> None:
     node = cluster.brokers[0]
     schema = json.loads((Path(wire.__file__).parent / "schemas/snapshot.json").read_text())
-    eventually(lambda: set(newest(node)) == {"1", "2", "3"})
-    for broker, (key, value) in newest(node).items():
-        told = json.loads(value)
-        Draft7Validator(schema).validate(told)
-        assert told["brokerId"] == broker == key.decode()
+    eventually(lambda: set(newest_records(node)) == {"1", "2", "3"})
+    for broker, (key, value) in newest_records(node).items():
+        snapshot = json.loads(value)
+        Draft7Validator(schema).validate(snapshot)
+        assert snapshot["brokerId"] == broker == key.decode()
     admin = AdminClient(node.client_config(client_id="harness"))
     assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
 
@@ -128,20 +128,20 @@ def test_a_stopped_broker_is_missed_until_it_is_back(cluster: Cluster) -> None:
     first, third = cluster.brokers[0], cluster.brokers[2]
     start = first.log.end()
     third.stop()
-    all_are(cluster, PAUSE, but=third)
+    wait_for_state(cluster, PAUSE, but=third)
     assert gauge(first, "Factor", "LackOfData") == 1
     first.wait_for_log("-> PAUSE: .*broker 3", start=start)
     third.start()
-    all_are(cluster, OPEN)
+    wait_for_state(cluster, OPEN)
     eventually(lambda: gauge(first, "Factor", "LackOfData") == 0)
 
 
 def test_a_broker_that_is_unregistered_is_missed_no_more(cluster: Cluster) -> None:
     third = cluster.brokers[2]
     third.stop()
-    all_are(cluster, PAUSE, but=third)
+    wait_for_state(cluster, PAUSE, but=third)
     unregister_broker(cluster.brokers[0], 3)
-    all_are(cluster, OPEN, but=third)
+    wait_for_state(cluster, OPEN, but=third)
 
 
 def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> None:
@@ -162,17 +162,17 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
 
 def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
     admin = AdminClient(cluster.client_config(client_id="harness"))
-    admin.delete_topics([TOPIC])[TOPIC].result(60)
+    delete_topics(cluster, TOPIC, timeout=60)
     eventually(lambda: TOPIC in admin.list_topics(timeout=30).topics)
-    eventually(lambda: set(newest(cluster.brokers[0])) == {"1", "2", "3"})
-    all_are(cluster, OPEN)
+    eventually(lambda: set(newest_records(cluster.brokers[0])) == {"1", "2", "3"})
+    wait_for_state(cluster, OPEN)
     disk_of_broker_1_is_full(cluster)
 
 
 def test_hostile_records_are_refused_and_counted_and_harm_nobody(cluster: Cluster) -> None:
     node = cluster.brokers[0]
     refused = {"json": b"{", "schema": b"{}", "key": b"", "version": b"", "size": b"x" * 300_000}
-    good = newest(node)["1"][1]
+    good = newest_records(node)["1"][1]
     refused["key"] = good
     refused["version"] = good.replace(b'"schemaVersion":1', b'"schemaVersion":99')
     producer = Producer(node.client_config(client_id="hostile") | {"queue.buffering.max.messages": 200_000})
@@ -188,15 +188,15 @@ def test_hostile_records_are_refused_and_counted_and_harm_nobody(cluster: Cluste
     assert producer.flush(120) == 0
 
     for reason in refused:
-        eventually(lambda r=reason: counted(node, r) > 0, what=f"refused for {reason}")
-    assert counted(node, "json") == 20_000
-    all_are(cluster, OPEN)
+        eventually(lambda r=reason: refused_records(node, r) > 0, what=f"refused for {reason}")
+    assert refused_records(node, "json") == 20_000
+    wait_for_state(cluster, OPEN)
     assert gauge(node, "Brokers", "Missing") == 0
     for each in cluster.brokers:
         assert gauge(each, "Lease", "FallbackApplied") == 0
     disk_of_broker_1_is_full(cluster)
 
 
-def counted(node: KafkaNode, reason: str) -> float:
+def refused_records(node: KafkaNode, reason: str) -> float:
     found = Jmx(node).query("quotahost:type=Refused,*")
     return next((bean["Records"] for name, bean in found.items() if f"name={reason}" in name), 0.0)

@@ -26,13 +26,21 @@ from harness.java.helper import Helper
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, JAR, PREFIX, answer, callback, gauge, hosted, known
-from tests.broker.support.numbers import Numbers, attempt, end_offset, values
+from tests.broker.support.node import (
+    ANYONE,
+    callback_node,
+    callback_properties,
+    gauge,
+    has_own_quota,
+    table_row,
+    topic_name,
+)
+from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
 
 pytestmark = pytest.mark.broker
 
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 SETTINGS: Final = {
     "factor.source": "fixed",
     "factor.interval": "100ms",
@@ -47,37 +55,37 @@ TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     settings = SETTINGS | {"static.excluded.principal.name.list": "User:root", "static.produce": "50M"}
     directory = tmp_path_factory.mktemp("node")
-    with hosted(directory, settings, users=USERS, properties=QUICK_QUOTAS | FENCE) as node:
+    with callback_node(directory, settings, users=USERS, properties=QUICK_QUOTAS | FENCE) as node:
         yield node
 
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    name = topic_name(request)
     create_topic(node, name)
     yield name
     resume(node)
     assert "Unexpected error" not in node.log_text()
 
 
-def factor(node: KafkaNode, value: float) -> None:
+def set_factor(node: KafkaNode, value: float) -> None:
     alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{value:g}"})
     eventually(lambda: gauge(node, "QuotaTable", "Factor") == value)
 
 
 def pause(node: KafkaNode) -> None:
-    factor(node, 0)
+    set_factor(node, 0)
 
 
 def resume(node: KafkaNode) -> None:
-    factor(node, 1)
+    set_factor(node, 1)
 
 
 def rejections(node: KafkaNode) -> float:
     return gauge(node, "Fence", "Rejections")
 
 
-def some_are_turned_back(node: KafkaNode, more: int = 5) -> None:
+def wait_until_turned_back(node: KafkaNode, more: int = 5) -> None:
     before = rejections(node)
     eventually(lambda: rejections(node) >= before + more, what=f"{more} more rejections")
 
@@ -91,13 +99,13 @@ def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
     node: KafkaNode, topic: str, acks: str, idempotent: bool
 ) -> None:
     config = node.client_config("alice", "numbers") | {"acks": acks, "enable.idempotence": idempotent}
-    with Numbers(config, topic) as numbers:
+    with NumberedProducer(config, topic) as numbers:
         eventually(lambda: numbers.delivered > 50)
         pause(node)
-        some_are_turned_back(node)
-        held, sent = end_offset(node, topic), numbers.sent
-        some_are_turned_back(node)
-        assert end_offset(node, topic) == held
+        wait_until_turned_back(node)
+        end_before, sent = end_offset(node, topic), numbers.sent
+        wait_until_turned_back(node)
+        assert end_offset(node, topic) == end_before
         assert numbers.sent > sent, "it goes on producing meanwhile"
         resume(node)
         eventually(lambda: numbers.delivered > sent)
@@ -115,10 +123,10 @@ def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, 
         done = pool.submit(java.ask, "produce", topic, count, 2, config, timeout=120)
         eventually(lambda: end_offset(node, topic) > 20)
         pause(node)
-        some_are_turned_back(node)
-        held = end_offset(node, topic)
-        some_are_turned_back(node)
-        assert end_offset(node, topic) == held < count
+        wait_until_turned_back(node)
+        end_before = end_offset(node, topic)
+        wait_until_turned_back(node)
+        assert end_offset(node, topic) == end_before < count
         resume(node)
         done.result(120)
     assert values(node, topic) == [str(number) for number in range(count)]
@@ -134,7 +142,7 @@ def test_a_transaction_that_a_pause_holds_up_commits_after_it(node: KafkaNode, t
     producer.produce(topic, "meanwhile", partition=0)
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(producer.commit_transaction, 60)
-        some_are_turned_back(node, 2)
+        wait_until_turned_back(node, 2)
         assert not done.done()
         assert end_offset(node, topic) == 0, "nothing is committed yet"
         resume(node)
@@ -207,13 +215,13 @@ def test_an_excluded_principal_and_the_brokers_client_ids_write_on_and_strangers
 
 def test_the_limit_stays_where_it_was_so_that_a_producer_goes_on_at_once(node: KafkaNode, topic: str) -> None:
     attempt(node.client_config("alice", "held"), topic)
-    eventually(lambda: known(node, "alice", "held"))
-    factor(node, 0.5)
-    half = answer(node, "alice", "held")["limit"]
+    eventually(lambda: has_own_quota(node, "alice", "held"))
+    set_factor(node, 0.5)
+    half = table_row(node, "alice", "held")["limit"]
     pause(node)
-    assert answer(node, "alice", "held")["limit"] == half == "2.5E7"
+    assert table_row(node, "alice", "held")["limit"] == half == "2.5E7"
     resume(node)
-    assert answer(node, "alice", "held")["limit"] == "5.0E7"
+    assert table_row(node, "alice", "held")["limit"] == "5.0E7"
 
 
 def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: str) -> None:
@@ -244,7 +252,7 @@ def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:
 def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, version: str) -> None:
     properties = FENCE | {"super.users": f"User:{ANYONE};User:root"}
     settings = {name: value for name, value in SETTINGS.items() if name != "fence.authorizer"}
-    with hosted(tmp_path, settings, users=USERS, properties=properties, version=version) as node:
+    with callback_node(tmp_path, settings, users=USERS, properties=properties, version=version) as node:
         create_topic(node, "t")
         admin = AdminClient(node.client_config("root", "acls"))
         write, see = acl("alice", "t", AclOperation.WRITE), acl("bob", "t", AclOperation.DESCRIBE)
@@ -281,7 +289,7 @@ def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_c
     tmp_path: Path, controllers_have: str | None
 ) -> None:
     settings = SETTINGS | {"plugin.fixed.factor": "0", "fence.authorizer": controllers_have or "none"}
-    properties = callback(settings) | FENCE | {"super.users": f"User:{ANYONE}"}
+    properties = callback_properties(settings) | FENCE | {"super.users": f"User:{ANYONE}"}
     cluster = Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties)
     cluster.controllers[0].properties = properties | {"authorizer.class.name": controllers_have or ""}
     with cluster:
@@ -290,5 +298,5 @@ def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_c
         assert attempt(broker.client_config(client_id="p"), "t") == TURNED_BACK
         assert gauge(broker, "Fence", "Closed") == 1
         assert gauge(cluster.controllers[0], "Fence", "Installed") == 0
-        eventually(lambda: known(broker, ANYONE, "p"))
-        assert answer(broker, ANYONE, "p")["limit"] == "null", "unlimited, as before the pause"
+        eventually(lambda: has_own_quota(broker, ANYONE, "p"))
+        assert table_row(broker, ANYONE, "p")["limit"] == "null", "unlimited, as before the pause"

@@ -8,53 +8,52 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.helper import HelperError
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.disks.file_stores import read_disks
 from quotahost.model import Volume
-from tests.broker.support.disks import Between
+from tests.broker.support.disks import DiskLimits
 from tests.broker.support.node import (
     ANYONE,
     OPEN,
     PAUSE,
-    PREFIX,
     THROTTLE,
-    answer,
+    callback_node,
     gauge,
-    hosted,
-    known,
+    has_own_quota,
     state,
+    table_row,
+    topic_name,
 )
 from tests.broker.support.numbers import end_offset
 
 pytestmark = pytest.mark.broker
 
 MEGA: Final = 1_000_000
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", "log.segment.delete.delay.ms": "100"}
 SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none", "validity": "10s"}
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """On a disk that nobody else writes to, where one can be mounted, and with something on it."""
-    properties = dict(QUICK_QUOTAS) | FENCE
+    properties = dict(QUICK_QUOTAS) | FENCE | {"log.segment.delete.delay.ms": "100"}
     directory = tmp_path_factory.mktemp("node")
     with own_file_system(directory):
         (directory / "ballast").write_bytes(bytes(200 * MEGA))
-        with hosted(directory, SETTINGS, properties=properties) as node:
+        with callback_node(directory, SETTINGS, properties=properties) as node:
             yield node
 
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    name = topic_name(request)
     create_topic(node, name)
     yield name
     names = ("static.storage.soft", "static.storage.hard", "mode", "factor.source", "policy")
@@ -75,21 +74,16 @@ def volume(node: KafkaNode) -> Volume:
     return read_disks("1", [str(node.data_dirs[0])]).volumes[0]
 
 
-def slowed(node: KafkaNode) -> Between:
+def set_limits_around_usage(node: KafkaNode) -> DiskLimits:
     """What is used lies between the limits."""
-    between = Between.around(volume(node))
-    limits(node, between.soft, between.hard)
+    disk_limits = DiskLimits.around(volume(node))
+    limits(node, disk_limits.soft, disk_limits.hard)
     eventually(lambda: state(node) == THROTTLE)
-    return between
+    return disk_limits
 
 
 def factor(node: KafkaNode) -> float:
     return gauge(node, "QuotaTable", "Factor")
-
-
-def delete(node: KafkaNode, topic: str) -> None:
-    admin = AdminClient(node.client_config(client_id="harness"))
-    admin.delete_topics([topic])[topic].result(30)
 
 
 def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_space_is_back(
@@ -101,9 +95,9 @@ def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_s
     with ProducerLoad(node.client_config(client_id="going"), topic, rate=200_000) as going:
         with ProducerLoad(node.client_config(client_id="filler"), "filler", rate=60e6) as filler:
             eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
-            eventually(lambda: answer(node, ANYONE, "filler")["limit"] != "null")
-            held = float(answer(node, ANYONE, "filler")["limit"])
-            assert held < 240e6, "what it did until then, less what the factor takes"
+            eventually(lambda: table_row(node, ANYONE, "filler")["limit"] != "null")
+            end_before = float(table_row(node, ANYONE, "filler")["limit"])
+            assert end_before < 240e6, "what it did until then, less what the factor takes"
             limits(node, now + 140 * MEGA, now + 150 * MEGA)
             eventually(lambda: state(node) == PAUSE, what="hard limit crossed")
             ends = end_offset(node, "filler"), end_offset(node, topic)
@@ -111,7 +105,7 @@ def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_s
             eventually(lambda: gauge(node, "Fence", "Rejections") > rejected)
             assert (end_offset(node, "filler"), end_offset(node, topic)) == ends
         assert filler.errors == []
-        delete(node, "filler")
+        delete_topics(node, "filler")
         eventually(lambda: state(node) == OPEN, what="space is back")
         eventually(lambda: end_offset(node, topic) > ends[1])
         assert going.drain() == 0
@@ -120,12 +114,12 @@ def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_s
 
 def test_the_factor_acts_on_what_an_unlimited_client_did_before(node: KafkaNode, topic: str) -> None:
     with ProducerLoad(node.client_config(client_id="free"), topic, rate=4e6) as load:
-        eventually(lambda: known(node, ANYONE, "free"))
+        eventually(lambda: has_own_quota(node, ANYONE, "free"))
         eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="it has gone at its rate for a window")
-        assert answer(node, ANYONE, "free")["limit"] == "null"
-        between = slowed(node)
-        assert float(answer(node, ANYONE, "free")["limit"]) == pytest.approx(
-            4e6 * between.factor(volume(node).consumed), rel=0.4
+        assert table_row(node, ANYONE, "free")["limit"] == "null"
+        disk_limits = set_limits_around_usage(node)
+        assert float(table_row(node, ANYONE, "free")["limit"]) == pytest.approx(
+            4e6 * disk_limits.factor(volume(node).consumed), rel=0.4
         )
         since = time.monotonic()
         eventually(lambda: load.max_throttle(since) > 0, what="it hears of throttling")
@@ -143,10 +137,10 @@ def test_in_shadow_nobody_is_stopped_and_all_is_shown(node: KafkaNode, topic: st
 
 @pytest.mark.parametrize("source", ["log-dirs", "snapshots"])
 def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str, source: str) -> None:
-    between = slowed(node)
+    disk_limits = set_limits_around_usage(node)
     change(node, **{"factor.source": source})
     eventually(lambda: f"factor source {source}" not in node.log_text() and state(node) == THROTTLE)
-    eventually(lambda: factor(node) == pytest.approx(between.factor(volume(node).consumed), abs=0.05))
+    eventually(lambda: factor(node) == pytest.approx(disk_limits.factor(volume(node).consumed), abs=0.05))
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
 
@@ -154,7 +148,7 @@ def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str
 def test_the_policy_forecast_can_be_swapped_in_and_does_not_slow_a_disk_that_does_not_fill(
     node: KafkaNode, topic: str
 ) -> None:
-    slowed(node)
+    set_limits_around_usage(node)
     change(node, policy="forecast")
     eventually(lambda: state(node) == OPEN, 120, "nothing fills the disk")
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
@@ -172,7 +166,7 @@ def test_limits_that_contradict_each_other_are_refused_and_the_old_ones_stay(
 
 
 def test_a_log_directory_that_is_gone_is_never_healthy(tmp_path: Path) -> None:
-    with hosted(tmp_path, SETTINGS | {"static.storage.hard.min-free-bytes": "1"}, log_dirs=2) as node:
+    with callback_node(tmp_path, SETTINGS | {"static.storage.hard.min-free-bytes": "1"}, log_dirs=2) as node:
         eventually(lambda: gauge(node, "Factor", "LackOfData") == 0 and state(node) == OPEN)
         node.data_dirs[1].rename(tmp_path / "gone")
         eventually(lambda: gauge(node, "LogDirs", "Offline") == 1)

@@ -114,58 +114,58 @@ def properties(server: Server) -> dict[str, str]:
     return {"validity": "4s"} | {f"plugin.prometheus.{key}": text for key, text in own.items()}
 
 
-FIRST: Final = Volume("kafka-1", "/data", 2 * TB, 1_500_000_000_000)
-SECOND: Final = Volume("kafka-2", "/data", 4 * TB, 0)
+VOLUME_1: Final = Volume("kafka-1", "/data", 2 * TB, 1_500_000_000_000)
+VOLUME_2: Final = Volume("kafka-2", "/data", 4 * TB, 0)
 
 
-def knows(source: FakeHost, *volumes: Volume) -> None:
+def wait_for_volumes(source: FakeHost, *volumes: Volume) -> None:
     eventually(lambda: source.plugin.read() == ClusterVolumes(volumes), what=f"{volumes}")
 
 
-def unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
+def wait_for_unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
     """It comes to know these alone, and says that of what is unknown."""
 
-    def told() -> bool:
+    def plugin_reports_it() -> bool:
         read: ClusterVolumes | None = source.plugin.read()
         return read is not None and read.volumes == volumes and text in " ".join(read.unknown)
 
-    eventually(told, what=text)
+    eventually(plugin_reports_it, what=text)
 
 
 def test_it_knows_the_volumes_that_an_exporter_shows_and_how_they_fill(
     source: FakeHost, exporter: Exporter
 ) -> None:
-    knows(source, FIRST, SECOND)
+    wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-2", 4 * TB, 1 * TB)
-    knows(source, FIRST, Volume("kafka-2", "/data", 4 * TB, 3 * TB))
+    wait_for_volumes(source, VOLUME_1, Volume("kafka-2", "/data", 4 * TB, 3 * TB))
 
 
 def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(
     source: FakeHost, exporter: Exporter
 ) -> None:
-    knows(source, FIRST, SECOND)
+    wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.forget("kafka-2")
-    unknown(source, "expected broker 'kafka-2' has no volume", FIRST)
+    wait_for_unknown(source, "expected broker 'kafka-2' has no volume", VOLUME_1)
     exporter.show("kafka-2", 4 * TB, 4 * TB)
-    knows(source, FIRST, SECOND)
+    wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
 def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(
     source: FakeHost, exporter: Exporter
 ) -> None:
-    knows(source, FIRST, SECOND)
+    wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-1", float("nan"), 1)
-    unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", SECOND)
+    wait_for_unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", VOLUME_2)
 
 
 def test_a_server_that_dies_is_unknown_after_validity_and_known_once_it_is_back(
     source: FakeHost, server: Server
 ) -> None:
-    knows(source, FIRST, SECOND)
+    wait_for_volumes(source, VOLUME_1, VOLUME_2)
     server.kill()
-    unknown(source, "prometheus 127.0.0.1 has not answered for", FIRST, SECOND)
+    wait_for_unknown(source, "prometheus 127.0.0.1 has not answered for", VOLUME_1, VOLUME_2)
     server.start()
-    knows(source, FIRST, SECOND)
+    wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
 def test_a_query_with_an_error_is_told_in_the_servers_words(

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.clients.crowd import introduce
 from harness.clients.load import QUICK_QUOTAS
+from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PREFIX, hosted, known
+from tests.broker.support.node import ANYONE, callback_node, has_own_quota
 
 pytestmark = pytest.mark.broker
 
@@ -33,9 +34,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         "factor.source": "fixed",
         "plugin.fixed.factor": "1",
     }
-    properties = {**QUICK_QUOTAS, "authorizer.class.name": "org.quotahost.QuotaFence"}
+    properties = QUICK_QUOTAS | FENCE
     more = {"node_id": NODE_ID, "users": USERS, "properties": properties}
-    with hosted(tmp_path_factory.mktemp("node"), settings, **more) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), settings, **more) as node:
         create_topic(node, "t")
         set_quota(node, {"producer_byte_rate": 2e6}, user="alice")
         yield node
@@ -48,19 +49,21 @@ def explain(*arguments: object) -> tuple[int, str]:
     return done.returncode, (done.stdout + done.stderr).decode()
 
 
-def of(node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE") -> tuple[int, str]:
+def explain_client(
+    node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE"
+) -> tuple[int, str]:
     return explain("--pid", node.pid, "--user", user, "--client-id", client_id, "--type", quota_type)
 
 
-def binding(node: KafkaNode, user: str, client_id: str) -> str:
-    return of(node, user, client_id)[1].strip().splitlines()[-1]
+def last_line(node: KafkaNode, user: str, client_id: str) -> str:
+    return explain_client(node, user, client_id)[1].strip().splitlines()[-1]
 
 
 def load(node: KafkaNode, user: str, client_id: str) -> ProducerLoad:
     return ProducerLoad(node.client_config(user, client_id), "t")
 
 
-def fact(text: str, label: str) -> str:
+def field(text: str, label: str) -> str:
     found = re.search(rf"^  {label}\s+(.*)$", text, re.MULTILINE)
     return found[1] if found else ""
 
@@ -69,45 +72,45 @@ def test_a_client_quota_and_a_static_rate_are_named_and_bind(node: KafkaNode) ->
     with load(node, "alice", "app"), load(node, "bob", "app"):
         eventually(
             lambda: (
-                binding(node, "alice", "app") == "PRODUCE is limited by the user's quota of client-quotas."
+                last_line(node, "alice", "app") == "PRODUCE is limited by the user's quota of client-quotas."
             )
         )
         eventually(
-            lambda: binding(node, "bob", "app") == "PRODUCE is limited by the client's quota of static."
+            lambda: last_line(node, "bob", "app") == "PRODUCE is limited by the client's quota of static."
         )
-        code, text = of(node, "alice", "app")
+        code, text = explain_client(node, "alice", "app")
     assert code == 0
-    assert fact(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
-    assert fact(text, "from") == "supplier client-quotas"
-    assert fact(text, "limit") == "2,000,000 bytes/s (2M)"
-    assert re.match(r"[1-9][\d,]+ bytes/s( \([\d.]+[KMG]\))?, ", fact(text, "measured"))
-    assert fact(text, "factor") == "1, on PRODUCE"
+    assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
+    assert field(text, "from") == "supplier client-quotas"
+    assert field(text, "limit") == "2,000,000 bytes/s (2M)"
+    assert re.match(r"[1-9][\d,]+ bytes/s( \([\d.]+[KMG]\))?, ", field(text, "measured"))
+    assert field(text, "factor") == "1, on PRODUCE"
 
 
 def test_without_an_answer_a_client_is_unlimited_and_nothing_binds(node: KafkaNode) -> None:
     with load(node, "bob", "app"):
-        eventually(lambda: known(node, "bob", "app"))
-    code, text = of(node, "bob", "app", "FETCH")
+        eventually(lambda: has_own_quota(node, "bob", "app"))
+    code, text = explain_client(node, "bob", "app", "FETCH")
     assert code == 0
-    assert fact(text, "quota") == "unlimited, shared by this client alone (user bob, client-id app)"
+    assert field(text, "quota") == "unlimited, shared by this client alone (user bob, client-id app)"
     assert text.strip().endswith("Nothing limits this client, as it has no limit for FETCH.")
 
 
 def test_an_exempt_client_is_told_why(node: KafkaNode) -> None:
     with load(node, "carol", "app"):
-        eventually(lambda: known(node, "carol", "app"))
-    code, text = of(node, "carol", "app")
+        eventually(lambda: has_own_quota(node, "carol", "app"))
+    code, text = explain_client(node, "carol", "app")
     assert code == 0
-    assert fact(text, "exempt") == "its principal is in static.excluded.principal.name.list"
+    assert field(text, "exempt") == "its principal is in static.excluded.principal.name.list"
     assert "Nothing limits this client, as it is exempt" in text
 
 
 def test_a_client_that_the_table_does_not_know_is_a_newcomer(node: KafkaNode) -> None:
-    code, text = of(node, "User:alice", "never")
+    code, text = explain_client(node, "User:alice", "never")
     assert code == 3
     assert "the table doesn't know this client" in text
     assert "without User:" in text
-    assert fact(text, "quota").endswith("shared by all newcomers")
+    assert field(text, "quota").endswith("shared by all newcomers")
 
 
 def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(node: KafkaNode) -> None:
@@ -115,67 +118,70 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
     try:
         with load(node, "alice", "app"):
             alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0.5"})
-            eventually(lambda: fact(of(node, "alice", "app")[1], "state") == "THROTTLE")
+            eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "THROTTLE")
             expected = "PRODUCE is limited by the factor 0.5: fixed by plugin.fixed.factor=0.5."
-            eventually(lambda: binding(node, "alice", "app") == expected)
-            _, text = of(node, "alice", "app")
-        assert fact(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
-        assert fact(text, "limit") == "1,000,000 bytes/s (1M), by the factor 0.5"
-        assert fact(of(node, "alice", "app", "FETCH")[1], "limit") == "unlimited"
+            eventually(lambda: last_line(node, "alice", "app") == expected)
+            _, text = explain_client(node, "alice", "app")
+        assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
+        assert field(text, "limit") == "1,000,000 bytes/s (1M), by the factor 0.5"
+        assert field(explain_client(node, "alice", "app", "FETCH")[1], "limit") == "unlimited"
         alter_broker_config(node, {PREFIX + "static.produce": "unlimited"})
-        eventually(lambda: fact(of(node, "bob", "app")[1], "quota").startswith("unlimited"))
-        assert " bytes/s" in fact(of(node, "bob", "app")[1], "instead")
+        eventually(lambda: field(explain_client(node, "bob", "app")[1], "quota").startswith("unlimited"))
+        assert " bytes/s" in field(explain_client(node, "bob", "app")[1], "instead")
     finally:
         changed = {"plugin.fixed.factor": "1", "static.produce": "3M"}
         alter_broker_config(node, {PREFIX + name: value for name, value in changed.items()})
-    eventually(lambda: fact(of(node, "alice", "app")[1], "state") == "OPEN")
+    eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "OPEN")
 
 
 def test_in_shadow_nothing_binds(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "mode": "shadow"})
     try:
         ended = "Nothing limits this client, as mode=shadow enforces nothing."
-        eventually(lambda: binding(node, "alice", "app") == ended)
+        eventually(lambda: last_line(node, "alice", "app") == ended)
     finally:
         alter_broker_config(node, {PREFIX + "mode": None})
-    eventually(lambda: fact(of(node, "alice", "app")[1], "mode") == "enforce")
+    eventually(lambda: field(explain_client(node, "alice", "app")[1], "mode") == "enforce")
 
 
 @pytest.mark.parametrize(
     "client_id", ["", "a:b", "tab\there", "back\\slash\\u0041", "ümlaut ☃ 𝄞", "a/b", "\x1e"]
 )
 def test_odd_client_ids_are_found(node: KafkaNode, client_id: str) -> None:
-    introduce(node, [client_id])
-    eventually(lambda: known(node, ANYONE, client_id))
-    code, text = of(node, ANYONE, client_id)
+    introduce_clients(node, [client_id])
+    eventually(lambda: has_own_quota(node, ANYONE, client_id))
+    code, text = explain_client(node, ANYONE, client_id)
     assert code == 0, text
-    assert fact(text, "from") == "supplier static"
+    assert field(text, "from") == "supplier static"
 
 
 def test_while_the_state_is_pause_the_fence_binds_all_but_the_exempt(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
     try:
         ended = "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0)."
-        eventually(lambda: binding(node, "alice", "app") == ended)
-        _, text = of(node, "alice", "app")
-        assert fact(text, "state") == "PAUSE"
-        assert fact(text, "fence") == "closed: this client's produce requests are turned back"
-        assert fact(text, "limit") == "2,000,000 bytes/s (2M)", "the fence leaves the limits where they are"
-        assert fact(of(node, "carol", "app")[1], "fence") == "closed; this client passes it in every state"
+        eventually(lambda: last_line(node, "alice", "app") == ended)
+        _, text = explain_client(node, "alice", "app")
+        assert field(text, "state") == "PAUSE"
+        assert field(text, "fence") == "closed: this client's produce requests are turned back"
+        assert field(text, "limit") == "2,000,000 bytes/s (2M)", "the fence leaves the limits where they are"
+        assert (
+            field(explain_client(node, "carol", "app")[1], "fence")
+            == "closed; this client passes it in every state"
+        )
     finally:
         alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "1"})
-    eventually(lambda: fact(of(node, "alice", "app")[1], "fence") == "open")
+    eventually(lambda: field(explain_client(node, "alice", "app")[1], "fence") == "open")
 
 
 def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by_its_id(
     node: KafkaNode,
 ) -> None:
     with load(node, "CN=d/e", "app"):
-        eventually(lambda: known(node, "CN=d/e", "app"))
+        eventually(lambda: has_own_quota(node, "CN=d/e", "app"))
     code, text = explain("--client", "CN=d/e/app", "--broker-id", NODE_ID)
     assert code == 0, text
-    assert fact(text, "broker") == f"{NODE_ID} (pid {node.pid})"
-    assert fact(text, "client") == "user CN=d/e, client-id app"
+    assert field(text, "broker") == f"{NODE_ID} (pid {node.pid})"
+    assert field(text, "client") == "user CN=d/e, client-id app"
     assert all(each in text for each in ("PRODUCE\n", "FETCH\n", "REQUEST\n", "CONTROLLER_MUTATION\n"))
 
 

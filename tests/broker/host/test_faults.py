@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.crowd import introduce
+from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PLUGINS, PREFIX, answer, gauge, hosted, known
+from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -38,7 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[Kafk
         "max.mute": "30d",  # the factor falls in one step
     }
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
-    with hosted(tmp_path_factory.mktemp("node"), settings, env=env) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env) as node:
         create_topic(node, "t")
         fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
         yield node
@@ -51,7 +52,7 @@ def _heal(node: KafkaNode, fault: Path) -> Iterator[None]:
     eventually(lambda: gauge(node, "Lease", "Expired") == 0)
 
 
-def goes_on(node: KafkaNode, client_id: str) -> None:
+def check_produce_and_fetch(node: KafkaNode, client_id: str) -> None:
     """A client of this name produces, and consumes, at a rate that no mute would allow."""
     config = node.client_config(client_id=client_id)
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
@@ -66,8 +67,8 @@ def test_a_failing_supplier_leaves_its_client_among_the_newcomers(
 ) -> None:
     fault.write_text(mode)
     before = gauge(node, "Plugin,name=faulty", "Errors")
-    goes_on(node, f"odd-{mode}")
-    assert answer(node, ANYONE, f"odd-{mode}")["state"] == "newcomer"
+    check_produce_and_fetch(node, f"faulty-{mode}")
+    assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
     assert gauge(node, "Plugin,name=faulty", "Errors") > before
     assert node.log_text().count("plugin faulty failed in quota()") >= 1
 
@@ -76,69 +77,71 @@ def test_after_every_failure_it_is_asked_again_and_its_answer_holds(node: KafkaN
     for mode in MODES:
         fault.write_text(mode)
         before = gauge(node, "Plugin,name=faulty", "Errors")
-        introduce(node, [f"odd-again-{mode}"])
+        introduce_clients(node, [f"faulty-again-{mode}"])
         eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
-        assert answer(node, ANYONE, f"odd-again-{mode}")["state"] == "newcomer"
+        assert table_row(node, ANYONE, f"faulty-again-{mode}")["state"] == "newcomer"
     fault.write_text("fine")
     for mode in MODES:
-        eventually(lambda m=mode: answer(node, ANYONE, f"odd-again-{m}")["limit"] == "5000000.0", what=mode)
+        eventually(
+            lambda m=mode: table_row(node, ANYONE, f"faulty-again-{m}")["limit"] == "5000000.0", what=mode
+        )
 
 
 def test_no_answer_is_no_failure(node: KafkaNode, fault: Path) -> None:
     fault.write_text("none")
     before = gauge(node, "Plugin,name=faulty", "Errors")
-    goes_on(node, "odd-none")
-    eventually(lambda: known(node, ANYONE, "odd-none"))
-    assert answer(node, ANYONE, "odd-none")["limit"] == "null"
+    check_produce_and_fetch(node, "faulty-none")
+    eventually(lambda: has_own_quota(node, ANYONE, "faulty-none"))
+    assert table_row(node, ANYONE, "faulty-none")["limit"] == "null"
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
 
 
 def test_a_supplier_that_sleeps_for_ever_costs_the_lease_and_no_client(node: KafkaNode, fault: Path) -> None:
-    goes_on(node, "settled")
+    check_produce_and_fetch(node, "settled")
     fault.write_text("sleep")
     start = node.log.end()
     applied = gauge(node, "Lease", "FallbackApplied")
-    goes_on(node, "odd-sleep")
+    check_produce_and_fetch(node, "faulty-sleep")
     eventually(lambda: gauge(node, "Lease", "Expired") == 1)
     assert gauge(node, "Lease", "FallbackApplied") == applied + 1
-    goes_on(node, "settled")
-    goes_on(node, "never-seen-before")
-    assert answer(node, ANYONE, "settled")["limit"] == "5000000.0"
+    check_produce_and_fetch(node, "settled")
+    check_produce_and_fetch(node, "never-seen-before")
+    assert table_row(node, ANYONE, "settled")["limit"] == "5000000.0"
     node.wait_for_log("fallback.action=OPEN holds", start=start)
     fault.write_text("fine")
     node.wait_for_log("The Python host answers again", start=start)
-    eventually(lambda: known(node, ANYONE, "never-seen-before"))
+    eventually(lambda: has_own_quota(node, ANYONE, "never-seen-before"))
     assert gauge(node, "Lease", "FallbackApplied") == applied + 1
 
 
 def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until_it_answers(
     node: KafkaNode, fault: Path
 ) -> None:
-    goes_on(node, "settled")
+    check_produce_and_fetch(node, "settled")
     start = node.log.end()
     alter_broker_config(node, {PREFIX + "fallback.action": "PAUSE"})
     node.wait_for_log("reconfigured", start=start)
     fault.write_text("sleep")
-    introduce(node, ["odd-pause"])
-    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "35000.0")
-    assert answer(node, ANYONE, "settled", "FETCH")["limit"] == "5000000.0"
+    introduce_clients(node, ["faulty-pause"])
+    eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "35000.0")
+    assert table_row(node, ANYONE, "settled", "FETCH")["limit"] == "5000000.0"
     fault.write_text("fine")
-    eventually(lambda: answer(node, ANYONE, "settled")["limit"] == "5000000.0")
+    eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "5000000.0")
     alter_broker_config(node, {PREFIX + "fallback.action": None})
-    goes_on(node, "settled")
+    check_produce_and_fetch(node, "settled")
 
 
 def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
     fault.write_text("gil")
-    introduce(node, ["odd-gil"])
-    goes_on(node, "another")
-    eventually(lambda: known(node, ANYONE, "odd-gil"))
+    introduce_clients(node, ["faulty-gil"])
+    check_produce_and_fetch(node, "another")
+    eventually(lambda: has_own_quota(node, ANYONE, "faulty-gil"))
 
 
 def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
     config = node.client_config(client_id="loaded")
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: known(node, ANYONE, "loaded"))
+        eventually(lambda: has_own_quota(node, ANYONE, "loaded"))
         for megabytes in range(20, 40, 4):
             start = node.log.end()
             alter_broker_config(node, {PREFIX + "newcomers.fetch": f"{megabytes}M"})
@@ -151,9 +154,9 @@ def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
 
 def test_a_broker_that_closes_while_a_supplier_hangs_stops_cleanly(tmp_path: Path, fault: Path) -> None:
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
-    with hosted(tmp_path, {"supplier": "faulty"}, env=env) as other:
+    with callback_node(tmp_path, {"supplier": "faulty"}, env=env) as other:
         fault.write_text("sleep")
-        introduce(other, ["odd-close"])
+        introduce_clients(other, ["faulty-close"])
         assert other.stop() == 143
         assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
 
@@ -171,21 +174,21 @@ def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
         "nul\0byte",
         "\x1e",
     ]
-    introduce(node, names)
+    introduce_clients(node, names)
     for name in names:
-        eventually(lambda n=name: known(node, ANYONE, n), what=repr(name))
-    assert len({answer(node, ANYONE, n)["client_id"] for n in names}) == len(names)
+        eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=repr(name))
+    assert len({table_row(node, ANYONE, n)["client_id"] for n in names}) == len(names)
 
 
 def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
-    goes_on(node, "settled")
-    assert introduce(node, (f"flood-{n}" for n in range(20_000))) == 20_000
+    check_produce_and_fetch(node, "settled")
+    assert introduce_clients(node, (f"flood-{n}" for n in range(20_000))) == 20_000
     assert gauge(node, "QuotaTable", "Clients") <= 1000
     assert gauge(node, "QuotaTable", "Unadmitted") > 0
-    assert known(node, ANYONE, "settled")
-    goes_on(node, "settled")
-    goes_on(node, "one-too-many")
-    assert answer(node, ANYONE, "one-too-many")["state"] == "newcomer"
+    assert has_own_quota(node, ANYONE, "settled")
+    check_produce_and_fetch(node, "settled")
+    check_produce_and_fetch(node, "one-too-many")
+    assert table_row(node, ANYONE, "one-too-many")["state"] == "newcomer"
     node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")
 
 

@@ -16,9 +16,18 @@ from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.metrics import CATALOGUE
-from tests.broker.support.node import ANYONE, JAR, answer, callback, gauge, hosted, known, settles
+from tests.broker.support.node import (
+    ANYONE,
+    callback_node,
+    callback_properties,
+    gauge,
+    has_own_quota,
+    table_row,
+    wait_for_rate,
+)
 
 pytestmark = pytest.mark.broker
 
@@ -28,10 +37,10 @@ MONITORED = "org.quotahost.MonitoredPythonQuotaCallback"
 @pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
 def test_older_brokers_throttle_by_it_and_stop_cleanly(tmp_path: Path, version: str) -> None:
     properties = dict(QUICK_QUOTAS)
-    with hosted(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
+    with callback_node(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
         create_topic(node, "t")
         with ProducerLoad(node.client_config(client_id="p"), "t") as load:
-            settles(pytest.approx(2e6, rel=0.1), load)
+            wait_for_rate(pytest.approx(2e6, rel=0.1), load)
             set_quota(node, {"producer_byte_rate": 4e6}, client_id="p")
             eventually(lambda: 4e6 in {q.bound for q in enforced_quotas(node, "PRODUCE", client_id="p")})
         assert node.stop() == 143
@@ -39,7 +48,7 @@ def test_older_brokers_throttle_by_it_and_stop_cleanly(tmp_path: Path, version: 
 
 
 def test_every_metric_of_the_catalogue_is_an_attribute_and_no_other_is(tmp_path: Path) -> None:
-    with hosted(tmp_path) as node:
+    with callback_node(tmp_path) as node:
         beans = Jmx(node).query("quotahost:*")
         shown = {
             (name.split("type=")[1].split(",")[0], attribute)
@@ -50,7 +59,7 @@ def test_every_metric_of_the_catalogue_is_an_attribute_and_no_other_is(tmp_path:
 
 
 def test_the_monitored_callback_shows_its_numbers_among_kafkas_own(tmp_path: Path) -> None:
-    properties = callback({"static.produce": "2M"}, name=MONITORED)
+    properties = callback_properties({"static.produce": "2M"}, name=MONITORED)
     with KafkaNode(tmp_path, classpath=[JAR], properties=properties) as node:
         beans = Jmx(node).query("kafka.server:type=plugins,bean=QuotaTable,*")
         roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
@@ -60,7 +69,9 @@ def test_the_monitored_callback_shows_its_numbers_among_kafkas_own(tmp_path: Pat
 
 @pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = callback({"static.controller-mutation": "5"}) | {"controller.quota.window.num": "11"}
+    properties = callback_properties({"static.controller-mutation": "5"}) | {
+        "controller.quota.window.num": "11"
+    }
     made = Cluster(
         tmp_path_factory.mktemp("cluster"), brokers=1, controllers=request.param, classpath=[JAR],
         properties=properties, probe=True,
@@ -74,8 +85,10 @@ def test_partition_mutations_are_held_to_their_rate_on_the_controller(cluster: C
     admin = AdminClient(cluster.client_config(client_id="creator"))
     admin.list_topics(timeout=30)
     admin.create_topics([NewTopic("warm-up", 1)])["warm-up"].result(60)
-    eventually(lambda: known(controller, ANYONE, "creator"), what="the creator is known to the controller")
-    assert answer(controller, ANYONE, "creator", "CONTROLLER_MUTATION")["limit"] == "5.0"
+    eventually(
+        lambda: has_own_quota(controller, ANYONE, "creator"), what="the creator is known to the controller"
+    )
+    assert table_row(controller, ANYONE, "creator", "CONTROLLER_MUTATION")["limit"] == "5.0"
 
     admin.create_topics([NewTopic("big", 300)])["big"].result(60)  # burst: 11 samples of 1 s x 5
     (bucket,) = enforced_quotas(controller, "CONTROLLER_MUTATION", client_id="creator")

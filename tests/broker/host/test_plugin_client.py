@@ -13,12 +13,13 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from tests.broker.support.disks import SNAPSHOTS
-from tests.broker.support.node import JAR, OPEN, PAUSE, PREFIX, callback, gauge, hosted, state
+from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state
 from tests.broker.support.numbers import end_offset
 
 pytestmark = pytest.mark.broker
@@ -30,10 +31,11 @@ SETTINGS: Final = {
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
 }
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 
 
-def with_listener(node: KafkaNode, name: str, protocol: str, port: int, advertised: int) -> dict[str, str]:
+def listener_properties(
+    node: KafkaNode, name: str, protocol: str, port: int, advertised: int
+) -> dict[str, str]:
     """Broker properties for one more listener."""
     placement = node.placement()
     own = f"{name}://127.0.0.1"
@@ -60,10 +62,10 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
         "ssl.truststore.password": PASSWORD, "ssl.truststore.type": "PKCS12", "ssl.client.auth": "required",
     }  # fmt: skip
     own = {f"listener.name.tls.{name}": value for name, value in stores.items()}
-    return with_listener(node, "TLS", "SSL", port, port) | own
+    return listener_properties(node, "TLS", "SSL", port, port) | own
 
 
-def publishes_also_in_a_pause(node: KafkaNode) -> None:
+def check_publishes_in_a_pause(node: KafkaNode) -> None:
     eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
     eventually(lambda: state(node) == OPEN)
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
@@ -82,10 +84,10 @@ def test_by_default_it_connects_as_the_broker_itself_with_its_keystores(
     tmp_path: Path, parties: tuple[Identity, Identity, Path]
 ) -> None:
     broker, _, trusted = parties
-    node = hosted(tmp_path, SETTINGS)
+    node = callback_node(tmp_path, SETTINGS)
     node.properties |= FENCE | tls(node, broker, trusted, free_port()) | {"inter.broker.listener.name": "TLS"}
     with node:
-        publishes_also_in_a_pause(node)
+        check_publishes_in_a_pause(node)
 
 
 def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
@@ -101,10 +103,10 @@ def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
         "kafka.ssl.keystore.password": PASSWORD,
         "static.excluded.principal.name.list": f"User:{plugin.name}",
     }
-    node = hosted(tmp_path, SETTINGS | own)
+    node = callback_node(tmp_path, SETTINGS | own)
     node.properties |= FENCE | tls(node, broker, trusted, port)
     with node:
-        publishes_also_in_a_pause(node)
+        check_publishes_in_a_pause(node)
 
 
 @pytest.fixture
@@ -116,8 +118,10 @@ def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
         proxies = [stack.enter_context(Proxy(port)) for port in ports]
         servers = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
         for node, port, proxy in zip(cluster.brokers, ports, proxies, strict=True):
-            own = callback(SETTINGS | {"kafka.bootstrap.servers": servers})
-            node.properties = own | FENCE | with_listener(node, "PROXIED", "PLAINTEXT", port, proxy.port)
+            own = callback_properties(SETTINGS | {"kafka.bootstrap.servers": servers})
+            node.properties = (
+                own | FENCE | listener_properties(node, "PROXIED", "PLAINTEXT", port, proxy.port)
+            )
         yield stack.enter_context(cluster), proxies
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from harness.kafka.node import StartFailed
-from tests.broker.support.node import PLUGINS, hosted
+from tests.broker.support.node import PLUGINS, callback_node
 
 pytestmark = pytest.mark.broker
 
 
-def refused(directory: Path, settings: dict[str, str]) -> str:
+def start_error(directory: Path, settings: dict[str, str]) -> str:
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": "/dev/null"}
     with pytest.raises(StartFailed) as failed:
-        hosted(directory, settings, env=env).start()
+        callback_node(directory, settings, env=env).start()
     assert failed.value.exit_code == 1
     lines = [line for line in failed.value.log.splitlines() if "ConfigException" in line]
     assert lines
@@ -25,7 +25,7 @@ def refused(directory: Path, settings: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected_words"),
     [
         ({"static.prodcue": "1M"}, ["client.quota.callback.static.prodcue", "static.produce"]),
         ({"static.produce": "fast"}, ["client.quota.callback.static.produce", "fast", "10M"]),
@@ -43,15 +43,15 @@ def refused(directory: Path, settings: dict[str, str]) -> str:
     ids=lambda value: next(iter(value.items()))[0] if isinstance(value, dict) else "",
 )
 def test_a_wrong_property_is_named_with_its_remedy(
-    tmp_path: Path, settings: dict[str, str], told: list[str]
+    tmp_path: Path, settings: dict[str, str], expected_words: list[str]
 ) -> None:
-    log = refused(tmp_path, settings)
-    for word in told:
+    log = start_error(tmp_path, settings)
+    for word in expected_words:
         assert word in log
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected_words"),
     [
         ("version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=\nexecutable=x", "no shared libpython"),
         (
@@ -67,15 +67,15 @@ def test_a_wrong_property_is_named_with_its_remedy(
     ],
     ids=["no-libpython", "other-jpype", "no-quotahost", "old", "free-threaded"],
 )
-def test_an_unfit_interpreter_is_refused(tmp_path: Path, lines: str, told: str) -> None:
+def test_an_unfit_interpreter_is_refused(tmp_path: Path, lines: str, expected_words: str) -> None:
     from importlib.metadata import version
 
     python = tmp_path / "python3"
     python.write_text(f"#!/bin/sh\ncat <<'END'\n{lines.format(v=version('quotahost'))}\nEND\n")
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
-    assert told in refused(tmp_path / "node", {"python.executable": str(python)})
+    assert expected_words in start_error(tmp_path / "node", {"python.executable": str(python)})
 
 
 def test_a_secret_is_never_told(tmp_path: Path) -> None:
-    log = refused(tmp_path, {"kafka.sasl.password": "hunter2", "static.produce": "0"})
+    log = start_error(tmp_path, {"kafka.sasl.password": "hunter2", "static.produce": "0"})
     assert "hunter2" not in log

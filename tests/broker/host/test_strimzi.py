@@ -17,13 +17,14 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import CLIENTS
+from harness.plugin import CALLBACK, JAR, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import CALLBACK, JAR, PREFIX, answer, gauge, known, settles
+from tests.broker.support.node import gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 
-THEIRS, OURS = "io.strimzi.kafka.quotas.StaticQuotaCallback", CALLBACK
-BOTH = pytest.mark.parametrize("callback", [THEIRS, OURS], ids=["theirs", "ours"])
+STRIMZI, QUOTAHOST = "io.strimzi.kafka.quotas.StaticQuotaCallback", CALLBACK
+BOTH_CALLBACKS = pytest.mark.parametrize("callback", [STRIMZI, QUOTAHOST], ids=["theirs", "ours"])
 RATE = 4e6
 MORE_THAN_ANY_DISK_HAS_FREE = str(10**16)
 LIMIT = "static.storage.per.volume.limit.min.available.bytes"
@@ -76,28 +77,32 @@ def broker(
         yield node
 
 
-def their_factor(node: KafkaNode) -> float:
+def strimzi_factor(node: KafkaNode) -> float:
     beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
     (bean,) = beans.values()
     return float(bean["Value"])
 
 
-@BOTH
+@BOTH_CALLBACKS
 def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback: str) -> None:
     with broker(tmp_path, callback, {LIMIT: "1"}) as node, ExitStack() as stack:
         create_topic(node, "t", partitions=2)
         producers = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
         loads = [stack.enter_context(producer) for producer in producers]
-        settles(pytest.approx(RATE, rel=0.15), *loads)
+        wait_for_rate(pytest.approx(RATE, rel=0.15), *loads)
         assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
-        assert (gauge(node, "QuotaTable", "State") == 0) if callback == OURS else (their_factor(node) == 1)
+        assert (
+            (gauge(node, "QuotaTable", "State") == 0)
+            if callback == QUOTAHOST
+            else (strimzi_factor(node) == 1)
+        )
 
 
-@BOTH
+@BOTH_CALLBACKS
 def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, callback: str) -> None:
     with broker(tmp_path, callback, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
-        if callback == THEIRS:
-            eventually(lambda: their_factor(node) == 0)
+        if callback == STRIMZI:
+            eventually(lambda: strimzi_factor(node) == 0)
         else:
             eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
             log = node.log_text()
@@ -107,7 +112,7 @@ def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, 
 
 
 def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
-    with broker(tmp_path, OURS, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+    with broker(tmp_path, QUOTAHOST, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
         alter_broker_config(node, {PREFIX + LIMIT: "1"})
         eventually(lambda: gauge(node, "QuotaTable", "State") == 0)
@@ -116,10 +121,10 @@ def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_their_admin_client_is_the_one_that_plugins_connect_with(tmp_path: Path) -> None:
-    with broker(tmp_path, OURS, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
+    with broker(tmp_path, QUOTAHOST, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
         eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
-        eventually(lambda: known(node, "plugin", "quotahost-1"))
-        assert answer(node, "plugin", "quotahost-1")["limit"] == "null", "it is exempt"
+        eventually(lambda: has_own_quota(node, "plugin", "quotahost-1"))
+        assert table_row(node, "plugin", "quotahost-1")["limit"] == "null", "it is exempt"
         assert f"{PREFIX}static.kafka.admin" not in node.log_text()
         assert "static.kafka.admin.* (bootstrap.servers, " in node.log_text()
         assert SECRET not in node.log_text()

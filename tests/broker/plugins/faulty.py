@@ -22,7 +22,7 @@ ANSWERS: dict[str, Any] = {
 
 
 class Faulty:
-    """Does what the file named by FAULT says for clients whose client-id starts with "odd"."""
+    """Does what the file named by FAULT says for clients whose client-id starts with "faulty"."""
 
     def __init__(self, context: Context) -> None:
         self._file = Path(os.environ["FAULT"])
@@ -31,7 +31,7 @@ class Faulty:
         return self._file.read_text().strip()
 
     def quota(self, client: Client, quota_type: QuotaType) -> Any:
-        mode = self._mode() if client.client_id.startswith("odd") else "fine"
+        mode = self._mode() if client.client_id.startswith("faulty") else "fine"
         if mode == "raise":
             raise RuntimeError("the supplier's own bug")
         if mode == "exit":

@@ -21,6 +21,7 @@ from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
 from harness.clients.producer import ProducerLoad
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.plugins.kafka.topics import ensure_compacted
 from quotahost.records import shares as wire_shares
@@ -28,7 +29,7 @@ from quotahost.records import usage as wire_usage
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage
 from tests.broker.support.background import Background
-from tests.broker.support.node import ANYONE, JAR, answer, callback, gauge, settles
+from tests.broker.support.node import ANYONE, callback_properties, gauge, table_row, wait_for_rate
 from tests.reference.max_min import shares
 
 pytestmark = pytest.mark.broker
@@ -45,7 +46,7 @@ SETTINGS: Final = {
 VALIDITY: Final = timedelta(seconds=8)
 
 
-class Pipeline(Background):
+class FakePipeline(Background):
     """Reads usage, divides, writes shares, until it is left."""
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -73,15 +74,15 @@ class Pipeline(Background):
         now = datetime.now(UTC)
         silent = {each.broker for each in self._newest.values() if now - each.captured_at > VALIDITY}
         for broker, row in shares(self._newest.values(), silent).items():
-            told = Shares(broker, self._run_ms, sequence, now, row)
-            producer.produce(SHARES, key=broker, value=wire_shares.encode(told))
+            record = Shares(broker, self._run_ms, sequence, now, row)
+            producer.produce(SHARES, key=broker, value=wire_shares.encode(record))
         producer.flush(5)
 
 
 @contextmanager
 def three_brokers(directory: Path) -> Iterator[Cluster]:
     """With a topic on each, t1 to t3, that divide the quotas equally so far."""
-    properties = callback(SETTINGS) | dict(QUICK_QUOTAS)
+    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS)
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
         ensure_compacted(config, SHARES, 3, False, False)
@@ -105,7 +106,7 @@ def load(cluster: Cluster, broker: int, client_id: str = "p") -> ProducerLoad:
 
 
 def limit(node: KafkaNode, client_id: str = "p") -> float:
-    return float(answer(node, ANYONE, client_id)["limit"])
+    return float(table_row(node, ANYONE, client_id)["limit"])
 
 
 def limits(cluster: Cluster) -> list[float]:
@@ -119,35 +120,35 @@ def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) ->
     assert gauge(cluster.brokers[0], "Shares", "Stale") == 1
 
 
-def reaches_its_quota_wherever_it_writes(cluster: Cluster, patience: float) -> None:
+def check_quota_on_every_broker(cluster: Cluster, timeout: float) -> None:
     """On one broker, when it moves to another, and on all three; a pipeline must run."""
     first, second, _ = cluster.brokers
     with load(cluster, 1) as one:
-        eventually(lambda: limit(first) > 0.9 * QUOTA, timeout=patience, what="the share of one broker")
-        settles(pytest.approx(QUOTA, rel=0.1), one)
+        eventually(lambda: limit(first) > 0.9 * QUOTA, timeout=timeout, what="the share of one broker")
+        wait_for_rate(pytest.approx(QUOTA, rel=0.1), one)
     moved = time.monotonic()
     with load(cluster, 2) as two:
         eventually(
-            lambda: limit(second) > 0.9 * QUOTA, timeout=patience, on_timeout=lambda: str(limits(cluster))
+            lambda: limit(second) > 0.9 * QUOTA, timeout=timeout, on_timeout=lambda: str(limits(cluster))
         )
         print(f"the share followed the load within {time.monotonic() - moved:.1f} s")
-        eventually(lambda: two.meter.rate_over(2) > 0.8 * QUOTA, timeout=patience)
+        eventually(lambda: two.meter.rate_over(2) > 0.8 * QUOTA, timeout=timeout)
         print(f"the client was as quick as before within {time.monotonic() - moved:.1f} s")
     with ExitStack() as stack:
         loads = [stack.enter_context(load(cluster, n)) for n in (1, 2, 3)]
         for node in cluster.brokers:
-            eventually(lambda node=node: limit(node) == pytest.approx(QUOTA / 3, rel=0.1), timeout=patience)
-        settles(pytest.approx(QUOTA, rel=0.1), *loads)
+            eventually(lambda node=node: limit(node) == pytest.approx(QUOTA / 3, rel=0.1), timeout=timeout)
+        wait_for_rate(pytest.approx(QUOTA, rel=0.1), *loads)
         assert all(not each.errors for each in loads)
 
 
-def is_divided_equally(cluster: Cluster, timeout: float) -> None:
+def wait_for_equal_parts(cluster: Cluster, timeout: float) -> None:
     """Once the shares are stale."""
     eventually(lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, timeout, "validity after its end")
     eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
 
 
 def test_a_client_reaches_its_quota_on_one_broker_and_on_all_and_when_it_moves(cluster: Cluster) -> None:
-    with Pipeline(cluster.client_config(client_id="pipeline")):
-        reaches_its_quota_wherever_it_writes(cluster, patience=40)
-    is_divided_equally(cluster, timeout=30)
+    with FakePipeline(cluster.client_config(client_id="pipeline")):
+        check_quota_on_every_broker(cluster, timeout=40)
+    wait_for_equal_parts(cluster, timeout=30)

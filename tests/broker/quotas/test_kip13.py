@@ -18,18 +18,19 @@ from typing import Any, Final
 
 import pytest
 
-from harness.clients.crowd import introduce
-from harness.clients.raw import Exchange, RawClient, now_ms, throttle_ms
+from harness.clients.many_clients import introduce_clients
+from harness.clients.raw import RawClient, RoundTrip, now_ms, throttle_ms
 from harness.clients.rawbatch import record_batch
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
-from tests.broker.host.test_explain import explain, fact
-from tests.broker.support.node import ANYONE, PREFIX, answer, hosted, known
+from tests.broker.host.test_explain import explain, field
+from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -44,13 +45,13 @@ SETTINGS: Final = {
     "plugin.overrides.quota.producer.override": r"clientA:40K,ns\:app\,1:60K,live:50K",
     "plugin.overrides.quota.consumer.override": "clientC:40K,clientD:5M",
 }
-Send = Callable[[RawClient], tuple[float, Exchange, int]]
+Send = Callable[[RawClient], tuple[float, RoundTrip, int]]
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     directory = tmp_path_factory.mktemp("node")
-    with hosted(directory, SETTINGS, properties={"quota.window.num": str(SAMPLES)}) as node:
+    with callback_node(directory, SETTINGS, properties={"quota.window.num": str(SAMPLES)}) as node:
         create_topic(node, "t")
         create_topic(node, "filled")
         with RawClient(node, "filler") as client:
@@ -65,9 +66,9 @@ def producing(size: int) -> Send:
     """Produces one record of so many bytes."""
     batch = record_batch(size)
 
-    def send(client: RawClient) -> tuple[float, Exchange, int]:
-        exchange = client.produce("t", batch)
-        return exchange.body, exchange, throttle_ms(exchange.answer, first=False)
+    def send(client: RawClient) -> tuple[float, RoundTrip, int]:
+        round_trip = client.produce("t", batch)
+        return round_trip.body_size, round_trip, throttle_ms(round_trip.response, first=False)
 
     return send
 
@@ -75,11 +76,11 @@ def producing(size: int) -> Send:
 def fetching(charge: int) -> Send:
     """Fetches the same record, which is charged with so many bytes."""
 
-    def send(client: RawClient) -> tuple[float, Exchange, int]:
-        exchange = client.fetch("filled", 21_000)
-        throttled = throttle_ms(exchange.answer, first=True)
-        assert throttled or len(exchange.answer) == charge
-        return charge, exchange, throttled
+    def send(client: RawClient) -> tuple[float, RoundTrip, int]:
+        round_trip = client.fetch("filled", 21_000)
+        throttled = throttle_ms(round_trip.response, first=True)
+        assert throttled or len(round_trip.response) == charge
+        return charge, round_trip, throttled
 
     return send
 
@@ -89,23 +90,23 @@ class Ledger:
 
     def __init__(self, bound: float, *, takes_back: bool = False) -> None:
         self.model, self.bound, self.takes_back = SampledRate(SAMPLES, WINDOW_MS), bound, takes_back
-        self.told: list[int] = []
+        self.throttle_times: list[int] = []
         self.tolerance = 0
 
-    def add(self, charge: float, exchange: Exchange, throttled: int) -> None:
-        moment = exchange.sent_ms + exchange.took_ms // 2
-        self.tolerance = max(self.tolerance, 2 * exchange.took_ms + 2)
-        self.model.record(charge, moment)
-        expected = self.model.throttle_ms(self.bound, moment)
+    def add(self, charge: float, round_trip: RoundTrip, throttled: int) -> None:
+        at_ms = round_trip.sent_ms + round_trip.duration_ms // 2
+        self.tolerance = max(self.tolerance, 2 * round_trip.duration_ms + 2)
+        self.model.record(charge, at_ms)
+        expected = self.model.throttle_ms(self.bound, at_ms)
         assert throttled == pytest.approx(expected, abs=self.tolerance)
         if throttled and self.takes_back:
-            self.model.record(-charge, moment)
-        self.told.append(throttled)
+            self.model.record(-charge, at_ms)
+        self.throttle_times.append(throttled)
 
     def play(self, node: KafkaNode, client_id: str | None, send: Send) -> None:
         begin = time.monotonic()
-        for moment in MOMENTS:
-            time.sleep(max(0.0, begin + moment - time.monotonic()))
+        for at_ms in MOMENTS:
+            time.sleep(max(0.0, begin + at_ms - time.monotonic()))
             with RawClient(node, client_id) as client:
                 self.add(*send(client))
 
@@ -115,13 +116,13 @@ class Ledger:
         rates = [self.model.measure(before), self.model.measure(now_ms())]
         slack = 1 + self.tolerance / ((SAMPLES - 1) * WINDOW_MS)  # the shortest window
         assert min(rates) / slack <= shown["byte-rate"] <= max(rates) * slack
-        assert shown["throttle-time"] == pytest.approx(mean(t for t in self.told if t))
+        assert shown["throttle-time"] == pytest.approx(mean(t for t in self.throttle_times if t))
 
 
-def met(node: KafkaNode, client_id: str | None) -> None:
+def make_known(node: KafkaNode, client_id: str | None) -> None:
     """The broker knows the client's quotas, and its sensors have no record yet."""
-    introduce(node, [client_id])
-    eventually(lambda: known(node, ANYONE, client_id or ""))
+    introduce_clients(node, [client_id])
+    eventually(lambda: has_own_quota(node, ANYONE, client_id or ""))
 
 
 @pytest.mark.parametrize(
@@ -137,11 +138,11 @@ def met(node: KafkaNode, client_id: str | None) -> None:
 def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
     node: KafkaNode, client_id: str | None, bound: float, size: int
 ) -> None:
-    met(node, client_id)
+    make_known(node, client_id)
     ledger = Ledger(bound)
     ledger.play(node, client_id, producing(size))
-    assert ledger.told[0] == 0
-    assert ledger.told[-1] > 1000
+    assert ledger.throttle_times[0] == 0
+    assert ledger.throttle_times[-1] > 1000
     ledger.check_beans(node, "Produce" + bean_name(client_id))
     assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id=client_id or "", user="")] == [bound]
 
@@ -151,62 +152,62 @@ def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(
     node: KafkaNode, client_id: str, bound: float
 ) -> None:
     with RawClient(node, "clientD") as unthrottled:
-        charge = len(unthrottled.fetch("filled", 21_000).answer)
-    met(node, client_id)
+        charge = len(unthrottled.fetch("filled", 21_000).response)
+    make_known(node, client_id)
     ledger = Ledger(bound, takes_back=True)
     ledger.play(node, client_id, fetching(charge))
-    assert ledger.told[0] == 0
-    assert max(ledger.told) > 0
+    assert ledger.throttle_times[0] == 0
+    assert max(ledger.throttle_times) > 0
     ledger.check_beans(node, "Fetch" + bean_name(client_id))
 
 
 def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> None:
-    met(node, None)
+    make_known(node, None)
     batch = record_batch(70_000)
     with RawClient(node, None) as one, RawClient(node, "") as other:
         one.produce("t", batch)
-        assert throttle_ms(other.produce("t", batch).answer, first=False) > 1000
+        assert throttle_ms(other.produce("t", batch).response, first=False) > 1000
 
 
 def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(node: KafkaNode) -> None:
     name = PREFIX + "plugin.overrides.quota.producer.override"
-    met(node, "live")
+    make_known(node, "live")
     with RawClient(node, "live") as client:
         client.produce("t", record_batch(10))
     with pytest.raises(
         HelperError, match=r"quota\.producer\.override=.*the entry 'live:much', whose rate is not"
     ):
         alter_broker_config(node, {name: "live:much"})
-    assert answer(node, ANYONE, "live")["limit"] == "50000.0"
+    assert table_row(node, ANYONE, "live")["limit"] == "50000.0"
     brokers = ("--alter", "--entity-type", "brokers", "--entity-default")
     kafka_configs(node, *brokers, "--add-config", rf"{name}=[live:70K,ns\:app:60K]")
     try:
-        eventually(lambda: answer(node, ANYONE, "live")["limit"] == "70000.0")
+        eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "70000.0")
         with RawClient(node, "live") as client:
             client.produce("t", record_batch(10))
         assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id="live")] == [70_000.0]
     finally:
         alter_broker_config(node, {name: None})
-    eventually(lambda: answer(node, ANYONE, "live")["limit"] == "50000.0")
+    eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "50000.0")
 
 
 def test_the_most_constraining_supplier_binds_and_explain_tells_what_the_other_would_have_given(
     node: KafkaNode,
 ) -> None:
-    met(node, "clientA")
+    make_known(node, "clientA")
     set_quota(node, {"producer_byte_rate": 10_000}, user=ANYONE)
     try:
-        assert answer(node, ANYONE, "clientA")["limit"] == "40000.0"
+        assert table_row(node, ANYONE, "clientA")["limit"] == "40000.0"
         alter_broker_config(node, {PREFIX + "supplier.combine": "most-constraining"})
-        eventually(lambda: answer(node, ANYONE, "clientA")["limit"] == "10000.0")
+        eventually(lambda: table_row(node, ANYONE, "clientA")["limit"] == "10000.0")
         _, text = explain("--pid", node.pid, "--client", f"{ANYONE}/clientA", "--type", "produce")
-        assert fact(text, "quota") == f"10,000 bytes/s (10K), shared by user {ANYONE}"
+        assert field(text, "quota") == f"10,000 bytes/s (10K), shared by user {ANYONE}"
         expected = "supplier client-quotas, the most constraining (overrides would give 40,000 bytes/s (40K))"
-        assert fact(text, "from") == expected
+        assert field(text, "from") == expected
     finally:
         alter_broker_config(node, {PREFIX + "supplier.combine": None})
         set_quota(node, {"producer_byte_rate": None}, user=ANYONE)
-    eventually(lambda: answer(node, ANYONE, "clientA")["limit"] == "40000.0")
+    eventually(lambda: table_row(node, ANYONE, "clientA")["limit"] == "40000.0")
 
 
 def bean_name(client_id: str | None) -> str:

@@ -12,18 +12,19 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from harness.clients.mutations import Refusal, mutate
-from harness.clients.raw import RawClient, created, now_ms, throttle_ms
+from harness.clients.mutations import TopicError, mutate
+from harness.clients.raw import RawClient, now_ms, throttle_ms, topic_errors
 from harness.java.jmx import Jmx
 from harness.kafka.admin import set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.kafka.settings import CONTROLLER, INTERNAL
+from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
 from quotahost.throttling.token_bucket import TokenBucket
-from tests.broker.support.node import ANYONE, JAR, answer, callback, known
+from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -42,7 +43,7 @@ SETTINGS: Final = {
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     window = {"controller.quota.window.num": str(SAMPLES), "controller.quota.window.size.seconds": "1"}
     directory = tmp_path_factory.mktemp("cluster")
-    properties = callback(SETTINGS) | window
+    properties = callback_properties(SETTINGS) | window
     made = Cluster(
         directory, brokers=1, controllers=request.param, classpath=[JAR], properties=properties, probe=True
     )
@@ -60,17 +61,17 @@ def ask(
     kind: Literal["create", "grow", "delete"],
     topics: dict[str, int],
     **more: Any,
-) -> dict[str, Refusal | None]:
+) -> dict[str, TopicError | None]:
     return mutate(cluster.brokers[0], client_id, kind, topics, **more)
 
 
-def met(cluster: Cluster, client_id: str) -> None:
+def make_known(cluster: Cluster, client_id: str) -> None:
     """Broker and controller know the client: its first mutation is charged to itself and not to the newcomers."""
     for node, listener in ((cluster.brokers[0], INTERNAL), (controller(cluster), CONTROLLER)):
         with RawClient(node, client_id, listener) as client:
             client.ping()
-            assert client.answered(within=30)
-        eventually(lambda node=node: known(node, ANYONE, client_id))
+            assert client.has_response(within=30)
+        eventually(lambda node=node: has_own_quota(node, ANYONE, client_id))
 
 
 def bean(node: KafkaNode, name: str) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def charged(
 
 
 def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluster) -> None:
-    met(cluster, "ledger")
+    make_known(cluster, "ledger")
     for kind, topics, expected in (
         ("create", {"a": 12, "b": 4}, 16),
         ("grow", {"a": 20}, 8),
@@ -106,54 +107,54 @@ def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluste
 
 def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster: Cluster) -> None:
     """As of 4.3.1; the document says: "we plan to not apply the quota is this particular case"."""
-    met(cluster, "ledger")
+    make_known(cluster, "ledger")
     eventually(lambda: tokens(cluster, "ledger") > 1)
     low, high = charged(cluster, "create", {"c": 5}, validate_only=True)
     assert low <= 5 <= high
 
 
 def test_an_old_client_is_answered_and_its_connection_muted(cluster: Cluster) -> None:
-    met(cluster, "old")
+    make_known(cluster, "old")
     broker = cluster.brokers[0]
     with RawClient(broker, "old") as muted, RawClient(broker, "old") as other:
         before = now_ms()
-        exchange = muted.create_topics({"old": 53})
-        assert created(exchange.answer) == {"old": (0, None)}
-        throttled = throttle_ms(exchange.answer, first=True)
-        assert 6000 - exchange.took_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
+        round_trip = muted.create_topics({"old": 53})
+        assert topic_errors(round_trip.response) == {"old": (0, None)}
+        throttled = throttle_ms(round_trip.response, first=True)
+        assert 6000 - round_trip.duration_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
         muted.ping()
         other.ping()
-        assert other.answered(within=30)
-        assert not muted.answered(within=0)
-        assert muted.answered(within=30)
+        assert other.has_response(within=30)
+        assert not muted.has_response(within=0)
+        assert muted.has_response(within=30)
         assert now_ms() - before >= throttled - 2
 
 
 def test_with_a_request_quota_too_the_longer_throttle_time_counts(cluster: Cluster) -> None:
-    met(cluster, "both")
+    make_known(cluster, "both")
     broker = cluster.brokers[0]
     set_quota(broker, {"request_percentage": 0.01}, user=ANYONE, client_id="both")
-    eventually(lambda: answer(broker, ANYONE, "both", "REQUEST")["limit"] == "0.01")
+    eventually(lambda: table_row(broker, ANYONE, "both", "REQUEST")["limit"] == "0.01")
     throttled = []
     for topics in ({"one": 1}, {"two": 1}, {"many": 60}):
         with RawClient(broker, "both") as client:
-            throttled.append(throttle_ms(client.create_topics(topics).answer, first=True))
+            throttled.append(throttle_ms(client.create_topics(topics).response, first=True))
     assert throttled[1] == 1000, "the bucket is nearly full; a request quota throttles for a window at most"
     assert throttled[2] > 10_000
 
 
 def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> None:
     """A forwarded request is muted by its broker, among whose Request metrics it is then counted."""
-    met(cluster, "direct")
+    make_known(cluster, "direct")
     ours = "client-id=direct"
     with RawClient(controller(cluster), "direct", CONTROLLER) as client:
-        exchange = client.create_topics({"direct": 51})
-    throttled = throttle_ms(exchange.answer, first=True)
+        round_trip = client.create_topics({"direct": 51})
+    throttled = throttle_ms(round_trip.response, first=True)
     assert throttled > 0
     shown = bean(controller(cluster), f"kafka.server:type=ControllerMutation,{ours}")
     assert shown["throttle-time"] == throttled
     with RawClient(cluster.brokers[0], "direct") as client:
-        forwarded = throttle_ms(client.create_topics({"forwarded": 5}).answer, first=True)
+        forwarded = throttle_ms(client.create_topics({"forwarded": 5}).response, first=True)
     shown = bean(cluster.brokers[0], f"kafka.server:type=Request,user={ANYONE},{ours}")
     assert shown["throttle-time"] == forwarded
 
@@ -162,8 +163,8 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     cluster: Cluster,
 ) -> None:
     # The last test: the broker's metadata thread, which client quotas pass too, makes 560 logs after this.
-    met(cluster, "strict")
-    assert answer(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)
+    make_known(cluster, "strict")
+    assert table_row(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)
     early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
 
     begin = now_ms()
@@ -173,11 +174,11 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     assert early.admit(sum(KIP_599.values()), begin)
     assert late.admit(sum(KIP_599.values()), end)
 
-    asked = now_ms()
-    refusal = ask(cluster, "strict", "create", {"eighth": 1})["eighth"]
-    assert refusal is not None
-    assert refusal.error == "ThrottlingQuotaExceededException"
-    assert early.throttle_ms(now_ms()) - 2 <= refusal.throttle_ms <= late.throttle_ms(asked) + 2
+    before = now_ms()
+    error = ask(cluster, "strict", "create", {"eighth": 1})["eighth"]
+    assert error is not None
+    assert error.error == "ThrottlingQuotaExceededException"
+    assert early.throttle_ms(now_ms()) - 2 <= error.throttle_ms <= late.throttle_ms(before) + 2
 
     shown = bean(controller(cluster), "kafka.server:type=ControllerMutation,client-id=strict")
     assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)

@@ -13,7 +13,7 @@ from harness.kafka.admin import DEFAULT, create_topic, kafka_configs, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.system.waiting import eventually
-from tests.broker.support.node import answer, hosted, known
+from tests.broker.support.node import callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -36,13 +36,13 @@ LEVELS: Final[tuple[dict[str, Any], ...]] = (  # the least specific first
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaNode, KafkaNode]]:
     users = {USER: "a", "other": "b"}
     stock = KafkaNode(tmp_path_factory.mktemp("stock"), users=users, probe=True)
-    with stock, hosted(tmp_path_factory.mktemp("hosted"), users=users) as with_plugin:
+    with stock, callback_node(tmp_path_factory.mktemp("hosted"), users=users) as with_plugin:
         for node in (stock, with_plugin):
             create_topic(node, "t")
         yield stock, with_plugin
 
 
-def in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
+def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
     """The tags and the bound by which the client's next records are measured."""
     before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
     with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=500_000) as load:
@@ -65,15 +65,15 @@ def test_every_level_gives_the_tags_and_the_limit_that_the_stock_broker_gives(
     up = [(level, 1e6 * n, 1e6 * n) for n, level in enumerate(LEVELS, start=1)]
     down = [(level, None, 1e6 * (n - 1)) for n, level in reversed(list(enumerate(LEVELS, start=1)))]
     for level, rate, expected in up + down[:-1]:
-        seen = []
+        found = []
         for node in nodes:
             set_quota(node, {KEY: rate}, **level)
-            seen.append(eventually(lambda n=node, e=expected: _with_bound(n, e), poll=0.1))
-        assert seen[0] == seen[1], level
+            found.append(eventually(lambda n=node, e=expected: _with_bound(n, e), poll=0.1))
+        assert found[0] == found[1], level
 
 
 def _with_bound(node: KafkaNode, bound: float) -> dict[str, str]:
-    tags, now = in_force(node)
+    tags, now = quota_in_force(node)
     assert now == bound
     return tags
 
@@ -83,7 +83,7 @@ def test_kafka_configs_sh_sets_what_holds(nodes: tuple[KafkaNode, KafkaNode]) ->
     entity = ("--entity-type", "users", "--entity-name", "other")
     kafka_configs(node, "--alter", *entity, "--add-config", "consumer_byte_rate=1234567")
     with ConsumerLoad(node.client_config("other", "c"), "t"):
-        eventually(lambda: known(node, "other", "c"))
+        eventually(lambda: has_own_quota(node, "other", "c"))
         eventually(lambda: [q.bound for q in enforced_quotas(node, "FETCH", user="other")] == [1234567.0])
     kafka_configs(node, "--alter", *entity, "--delete-config", "consumer_byte_rate")
-    eventually(lambda: answer(node, "other", "c", "FETCH")["limit"] == "null")
+    eventually(lambda: table_row(node, "other", "c", "FETCH")["limit"] == "null")

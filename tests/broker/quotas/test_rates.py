@@ -15,8 +15,9 @@ from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PREFIX, answer, gauge, hosted, known, settles
+from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 
@@ -32,7 +33,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         "static.excluded.principal.name.list": "User:admin",
     }
     directory = tmp_path_factory.mktemp("node")
-    with hosted(directory, settings, users=USERS, properties=dict(QUICK_QUOTAS), log_dirs=2) as node:
+    with callback_node(directory, settings, users=USERS, properties=dict(QUICK_QUOTAS), log_dirs=2) as node:
         create_topic(node, "t", partitions=2)
         fill_topic(node.client_config("admin", "filler"), "t", 30_000_000)
         yield node
@@ -40,14 +41,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 def test_a_producer_gets_the_static_rate_and_hears_of_throttling(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("bob", "p"), "t") as load:
-        settles(pytest.approx(STATIC, rel=0.1), load)
+        wait_for_rate(pytest.approx(STATIC, rel=0.1), load)
     assert load.max_throttle() > 0
     assert load.errors == []
 
 
 def test_a_consumer_is_held_to_the_static_rate(node: KafkaNode) -> None:
     with ConsumerLoad(node.client_config("bob", "c"), "t") as load:
-        settles(
+        wait_for_rate(
             pytest.approx(0.8 * 3e6, rel=0.35), load
         )  # in so short windows it gets less: see settled_rate
     assert load.max_throttle() > 0
@@ -62,28 +63,28 @@ def test_an_excluded_principal_is_never_throttled(node: KafkaNode) -> None:
 
 def test_a_client_quota_set_live_wins_over_static_and_its_removal_gives_static_back(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("alice", "live"), "t") as load:
-        eventually(lambda: known(node, "alice", "live"))
+        eventually(lambda: has_own_quota(node, "alice", "live"))
         set_quota(node, {"producer_byte_rate": 5e6}, user="alice", client_id="live")
-        eventually(lambda: answer(node, "alice", "live")["limit"] == "5000000.0")
-        settles(pytest.approx(5e6, rel=0.1), load)
+        eventually(lambda: table_row(node, "alice", "live")["limit"] == "5000000.0")
+        wait_for_rate(pytest.approx(5e6, rel=0.1), load)
         set_quota(node, {"producer_byte_rate": None}, user="alice", client_id="live")
         eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == STATIC)
 
 
 def test_a_user_quota_is_shared_by_its_clients(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 4e6}, user="bob")
-    eventually(lambda: answer(node, "bob", "p")["client_id"] == "")
+    eventually(lambda: table_row(node, "bob", "p")["client_id"] == "")
     one, two = (ProducerLoad(node.client_config("bob", name), "t") for name in ("one", "two"))
     with one, two:
-        settles(pytest.approx(4e6, rel=0.15), one, two)
+        wait_for_rate(pytest.approx(4e6, rel=0.15), one, two)
     set_quota(node, {"producer_byte_rate": None}, user="bob")
 
 
 def test_a_property_changed_live_reaches_clients_that_are_connected(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("bob", "p"), "t") as load:
         alter_broker_config(node, {PREFIX + "static.produce": "4M"})
-        eventually(lambda: answer(node, "bob", "p")["limit"] == "4000000.0")
-        settles(pytest.approx(4e6, rel=0.1), load)
+        eventually(lambda: table_row(node, "bob", "p")["limit"] == "4000000.0")
+        wait_for_rate(pytest.approx(4e6, rel=0.1), load)
         alter_broker_config(node, {PREFIX + "static.produce": None})
         eventually(lambda: enforced_quotas(node, "PRODUCE", user="bob", client_id="p")[0].bound == STATIC)
 
@@ -93,21 +94,21 @@ def test_a_bad_live_change_is_refused_with_the_reason_and_the_old_value_stays(no
         alter_broker_config(node, {PREFIX + "static.produce": "quick"})
     with pytest.raises(HelperError, match="statik"):
         alter_broker_config(node, {PREFIX + "supplier": "statik"})
-    assert answer(node, "bob", "p")["limit"] == str(STATIC)
+    assert table_row(node, "bob", "p")["limit"] == str(STATIC)
 
 
 def test_only_what_changed_is_published_again(node: KafkaNode) -> None:
     before = gauge(node, "QuotaTable", "Changes")
     set_quota(node, {"producer_byte_rate": 7e6}, user="bob", client_id="p")
-    eventually(lambda: answer(node, "bob", "p")["limit"] == "7000000.0")
+    eventually(lambda: table_row(node, "bob", "p")["limit"] == "7000000.0")
     assert gauge(node, "QuotaTable", "Changes") == before + 1
 
 
 def test_brokers_among_themselves_are_exempt_and_strangers_are_not(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config(client_id="stranger"), "t"):
-        eventually(lambda: known(node, ANYONE, "stranger"))
-    assert answer(node, ANYONE, "stranger")["limit"] == str(STATIC)
-    assert answer(node, ANYONE, "1")["limit"] == "null"
+        eventually(lambda: has_own_quota(node, ANYONE, "stranger"))
+    assert table_row(node, ANYONE, "stranger")["limit"] == str(STATIC)
+    assert table_row(node, ANYONE, "1")["limit"] == "null"
 
 
 def test_stored_quotas_hold_from_the_first_request_after_a_restart_that_was_clean(node: KafkaNode) -> None:
@@ -118,13 +119,13 @@ def test_stored_quotas_hold_from_the_first_request_after_a_restart_that_was_clea
     assert "did not end within" not in node.log_text()
     node.start()
     with ProducerLoad(node.client_config("alice", "stored"), "t"):
-        eventually(lambda: known(node, "alice", "stored"))
+        eventually(lambda: has_own_quota(node, "alice", "stored"))
         bounds = {q.bound for q in enforced_quotas(node, "PRODUCE", user="alice", client_id="stored")}
     assert bounds == {6e6}
 
 
 def test_with_kafkas_own_windows_both_get_their_rates(tmp_path: Path) -> None:
-    with hosted(tmp_path, {"static.produce": "2M", "static.fetch": "3M"}) as node:
+    with callback_node(tmp_path, {"static.produce": "2M", "static.fetch": "3M"}) as node:
         create_topic(node, "t")
         create_topic(node, "filled")
         alter_broker_config(node, {PREFIX + "mode": "shadow"})
@@ -134,5 +135,5 @@ def test_with_kafkas_own_windows_both_get_their_rates(tmp_path: Path) -> None:
         consumer = ConsumerLoad(node.client_config(client_id="c"), "filled")
         with producer, consumer:
             begin = time.monotonic()
-            settles(pytest.approx(2e6, rel=0.1), producer, window=KAFKA_WINDOW, since=begin)
-            settles(pytest.approx(3e6, rel=0.15), consumer, window=KAFKA_WINDOW, since=begin)
+            wait_for_rate(pytest.approx(2e6, rel=0.1), producer, window=KAFKA_WINDOW, since=begin)
+            wait_for_rate(pytest.approx(3e6, rel=0.15), consumer, window=KAFKA_WINDOW, since=begin)

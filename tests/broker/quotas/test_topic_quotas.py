@@ -20,13 +20,13 @@ from harness.java.helper import Helper, HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
 from harness.kafka.node import KafkaNode, StartFailed
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import PREFIX, gauge, hosted
+from tests.broker.support.node import callback_node, gauge, topic_name
 from tests.broker.support.numbers import attempt, end_offset
 
 pytestmark = pytest.mark.broker
 
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
 SETTINGS: Final = {"fence.authorizer": "none", TOTAL: "3M", OWN: "important:1500K"}
 SHARE: Final = 750_000  # of modest and greedy each
@@ -39,14 +39,14 @@ LONG: Final = 240.0  # seconds; only a test that fails waits so long
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    with hosted(tmp_path_factory.mktemp("rates"), SETTINGS, properties=FENCE) as node:
+    with callback_node(tmp_path_factory.mktemp("rates"), SETTINGS, properties=FENCE) as node:
         for topic in OFFERS:
             create_topic(node, topic)
         yield node
         assert "Unexpected error" not in node.log_text()
 
 
-def counted(node: KafkaNode, topic: str) -> int:
+def bytes_appended(node: KafkaNode, topic: str) -> int:
     """Bytes appended to a topic, by Kafka's own meter; 0 before the first."""
     beans = Jmx(node).query(f"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic={topic}")
     return sum(int(bean["Count"]) for bean in beans.values())
@@ -56,7 +56,7 @@ def topics(node: KafkaNode, attribute: str) -> float:
     return gauge(node, "TopicQuotas", attribute)
 
 
-def over(node: KafkaNode) -> list[str]:
+def topics_over(node: KafkaNode) -> list[str]:
     lines: list[str] = Jmx(node).call("quotahost:type=QuotaTable", "explain", "alice", "app")
     return next(line.split("\t")[1] for line in lines if line.startswith("topics-over")).split(",")
 
@@ -73,41 +73,41 @@ def test_a_greedy_topic_is_held_at_its_share_the_others_keep_their_rates_and_not
     with ExitStack() as running:
         for load in loads.values():
             running.enter_context(load)
-        eventually(lambda: over(node) == ["greedy"])
+        eventually(lambda: topics_over(node) == ["greedy"])
         assert topics(node, "Share") == SHARE
-        owing = counted(node, "greedy")  # for what came in at first, before a minute's mean could know
-        eventually(lambda: counted(node, "greedy") > owing + SHARE, LONG, "it is let in again")
-        come_in_at(node, {"greedy": SHARE} | KEPT)
+        owing = bytes_appended(node, "greedy")  # for what came in at first, before a minute's mean could know
+        eventually(lambda: bytes_appended(node, "greedy") > owing + SHARE, LONG, "it is let in again")
+        wait_for_topic_rates(node, {"greedy": SHARE} | KEPT)
         assert topics(node, "Rejections") > 20
         alter_broker_config(node, {PREFIX + TOTAL: "1G"})
         assert {topic: load.drain(120) for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
     alter_broker_config(node, {PREFIX + TOTAL: None})
     assert [error for load in loads.values() for error in load.errors] == []
     for topic, load in loads.items():
-        appended = counted(node, topic)
+        appended = bytes_appended(node, topic)
         assert load.meter.bytes <= appended <= 1.01 * load.meter.bytes, "what was turned back never counts"
-    told = [line for line in node.log_text().splitlines() if "produce requests are turned back: it" in line]
-    assert len(told) == 1, "a period is logged once, not each request"
-    assert "Topic greedy: " in told[0], "the others are never turned back"
-    assert "where 750,000 are expected, and this broker" in told[0]
+    lines = [line for line in node.log_text().splitlines() if "produce requests are turned back: it" in line]
+    assert len(lines) == 1, "a period is logged once, not each request"
+    assert "Topic greedy: " in lines[0], "the others are never turned back"
+    assert "where 750,000 are expected, and this broker" in lines[0]
 
 
-def come_in_at(node: KafkaNode, expected: dict[str, int]) -> None:
+def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
     """Over a period from now on, each topic's mean bytes/s come to what is expected, and all to the total."""
     begin = time.monotonic()
-    looks: list[tuple[float, dict[str, int]]] = []
+    samples: list[tuple[float, dict[str, int]]] = []
 
-    def they_do() -> bool:
+    def rates_are_met() -> bool:
         now = time.monotonic()
-        looks.append((now, {topic: counted(node, topic) for topic in expected}))
+        samples.append((now, {topic: bytes_appended(node, topic) for topic in expected}))
         assert now >= begin + PERIOD, "it is too early"
-        since, before = [look for look in looks if look[0] <= now - PERIOD][-1]
-        rates = {topic: (looks[-1][1][topic] - before[topic]) / (now - since) for topic in expected}
+        since, before = [sample for sample in samples if sample[0] <= now - PERIOD][-1]
+        rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in expected}
         assert rates == pytest.approx(expected, rel=0.15)
         assert sum(rates.values()) < 1.1 * 3_000_000
         return True
 
-    eventually(they_do, LONG, poll=0.5)
+    eventually(rates_are_met, LONG, poll=0.5)
 
 
 def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it_with_a_greedy_one(
@@ -136,7 +136,7 @@ def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     settings = SETTINGS | {"static.excluded.principal.name.list": "User:root"}
-    with hosted(tmp_path_factory.mktemp("tight"), settings, users=USERS, properties=FENCE) as node:
+    with callback_node(tmp_path_factory.mktemp("tight"), settings, users=USERS, properties=FENCE) as node:
         yield node
         assert "Unexpected error" not in node.log_text()
 
@@ -144,12 +144,12 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 @pytest.fixture
 def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic that is over, in a broker that is."""
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    name = topic_name(request)
     create_topic(tight, name)
     fill_topic(tight.client_config("root", "filler"), name, 1_000_000)
     alter_broker_config(tight, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
     alice = tight.client_config("alice", "a")
-    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in over(tight))
+    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(tight))
     yield name
     alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + "mode"), None))
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
@@ -231,6 +231,6 @@ def metered(node: KafkaNode) -> list[str]:
 
 
 def test_a_broker_whose_thresholds_sum_above_its_total_does_not_start(tmp_path: Path) -> None:
-    node = hosted(tmp_path, SETTINGS | {OWN: "a:2M,b:2M"}, properties=FENCE)
+    node = callback_node(tmp_path, SETTINGS | {OWN: "a:2M,b:2M"}, properties=FENCE)
     with pytest.raises(StartFailed, match="4,000,000 bytes/s together, above the 3,000,000"):
         node.start()

@@ -27,7 +27,7 @@ def published(node: KafkaNode) -> Volume:
 
 
 @dataclass(frozen=True)
-class Between:
+class DiskLimits:
     """Limits in bytes used, far enough apart that a disk stays between them whoever writes to it."""
 
     soft: int
@@ -43,7 +43,7 @@ class Between:
         return (self.hard - consumed) / (self.hard - self.soft)
 
 
-def follows(node: KafkaNode, full: KafkaNode, limits: Between) -> None:
+def wait_for_factor(node: KafkaNode, full: KafkaNode, limits: DiskLimits) -> None:
     """The factor on one broker becomes what the other's disk, as last published, leaves between its limits."""
 
     def is_so() -> bool:

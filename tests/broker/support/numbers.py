@@ -15,7 +15,7 @@ from tests.broker.support.background import Background
 T = TypeVar("T")
 
 
-class Numbers(Background):
+class NumberedProducer(Background):
     """Sends "0", "1", ... to partition 0 until it is left, and waits there until all are delivered."""
 
     def __init__(self, config: dict[str, Any], topic: str) -> None:

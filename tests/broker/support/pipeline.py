@@ -22,7 +22,7 @@ CLIENT_ID: Final = (
 )
 
 
-class StandIn(Background):
+class FakePipeline(Background):
     """Publishes while it is entered; a broker is stale that has been silent for ``validity`` seconds.
 
     It begins with the first snapshot there is, and publishes while it reads on, as if its checkpoint was lost.

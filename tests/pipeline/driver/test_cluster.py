@@ -12,19 +12,19 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
 from harness.kafka.cluster import Cluster
+from harness.plugin import FENCE, JAR
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from tests.broker.disks.test_cluster_volumes import (
-    FENCE,
-    FIRST,
-    SECOND,
+    RECORD_SOURCE,
     SETTINGS,
-    Highest,
-    all_answer,
-    at_rest,
+    SNAPSHOT_SOURCE,
+    HighestFactor,
     limits_of_broker_1,
+    settled_ends,
+    wait_for_source,
 )
-from tests.broker.support.node import JAR, OPEN, PAUSE, all_are, callback
+from tests.broker.support.node import OPEN, PAUSE, callback_properties, wait_for_state
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 VALIDITY: Final = "8s"
@@ -33,7 +33,7 @@ PATIENCE: Final = 240.0  # seconds: a cold Spark on a busy machine
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    properties = callback(SETTINGS | {"validity": VALIDITY}) | dict(QUICK_QUOTAS) | FENCE
+    properties = callback_properties(SETTINGS | {"validity": VALIDITY}) | dict(QUICK_QUOTAS) | FENCE
     with Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         create_topic(made.brokers[0], "t", partitions=3)
         yield made
@@ -42,20 +42,20 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_path: Path) -> None:
     driver = PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY)
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load, driver:
-        all_answer(cluster, FIRST, PATIENCE)
-        all_are(cluster, OPEN)
+        wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
+        wait_for_state(cluster, OPEN)
         eventually(lambda: load.meter.bytes > 1_000_000)
         limits_of_broker_1(cluster, hard="1")
-        all_are(cluster, PAUSE)
-        before = at_rest(cluster)
-        with Highest(cluster) as seen:
+        wait_for_state(cluster, PAUSE)
+        before = settled_ends(cluster)
+        with HighestFactor(cluster) as seen:
             driver.kill()
-            all_answer(cluster, SECOND)
+            wait_for_source(cluster, SNAPSHOT_SOURCE)
             driver.start()
-            all_answer(cluster, FIRST, PATIENCE)
+            wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
         assert seen.factor == 0.0, "a broker was open for a moment"
-        assert at_rest(cluster) == before
+        assert settled_ends(cluster) == before
         limits_of_broker_1(cluster, hard=None)
-        all_are(cluster, OPEN)
+        wait_for_state(cluster, OPEN)
         sent = load.meter.bytes
         eventually(lambda: load.meter.bytes > sent + 1_000_000, 60)

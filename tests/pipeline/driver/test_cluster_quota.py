@@ -11,9 +11,9 @@ import pytest
 from harness.kafka.cluster import Cluster
 from harness.system.pipeline import PipelineProcess
 from tests.broker.quotas.test_cluster_quota import (
-    is_divided_equally,
-    reaches_its_quota_wherever_it_writes,
+    check_quota_on_every_broker,
     three_brokers,
+    wait_for_equal_parts,
 )
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
@@ -28,5 +28,5 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_a_client_reaches_its_quota_wherever_it_writes(cluster: Cluster, tmp_path: Path) -> None:
     with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity="8s"):
-        reaches_its_quota_wherever_it_writes(cluster, PATIENCE)
-    is_divided_equally(cluster, timeout=60)
+        check_quota_on_every_broker(cluster, PATIENCE)
+    wait_for_equal_parts(cluster, timeout=60)

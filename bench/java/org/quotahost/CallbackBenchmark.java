@@ -48,7 +48,7 @@ public class CallbackBenchmark {
     @State(Scope.Benchmark)
     public static class Callback {
         @Param({"quotahost", "strimzi", "kafka"})
-        public String whose;
+        public String implementation;
 
         ClientQuotaCallback callback;
         final KafkaPrincipal[] principals = new KafkaPrincipal[CLIENTS];
@@ -57,7 +57,7 @@ public class CallbackBenchmark {
         @Setup
         public void fill() throws Exception {
             for (int i = 0; i < CLIENTS; i++) principals[i] = new KafkaPrincipal("User", "user-" + i);
-            callback = switch (whose) {
+            callback = switch (implementation) {
                 case "strimzi" -> strimzi();
                 case "kafka" -> kafka();
                 default -> quotahost();

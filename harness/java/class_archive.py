@@ -1,4 +1,8 @@
-"""An archive of the classes that a broker loads, from which the next one starts in half the time."""
+"""Archives the classes that a broker loads (Java's class data sharing).
+
+A broker that starts from the archive needs half the time. ``KafkaNode`` asks for the archive at each start;
+the first start for a Kafka version and a JVM makes it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ from harness.java.jdk import program
 
 
 def kafka_archive(version: str, run_once: Callable[[Path, str], None]) -> Path:
-    """The archive for ``-XX:SharedArchiveFile``, made on the first call for this Kafka and this JVM.
+    """Returns the file for ``-XX:SharedArchiveFile``; makes it on the first call for this Kafka and this JVM.
 
     Args:
-        version: Kafka's.
-        run_once: starts and stops a node in that directory, with that further option of java.
+        version: Kafka's version.
+        run_once: starts and stops a node in the given directory, with the given further option of ``java``.
     """
     # Java takes an archive only if it was made by the same JVM from the same jars.
     made_of = [Path(program("java")).resolve(), broker_jars(version).resolve()]

@@ -1,4 +1,8 @@
-"""More clients than one could start: every request names its client-id, whatever the connection."""
+"""Makes many client-ids known to a broker without starting a client for each.
+
+Every Kafka request names its client-id, whatever connection it comes over. So one connection can send requests of
+a hundred thousand clients, which tests of the quota table and of newcomers need.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,20 @@ from typing import BinaryIO, Final
 
 from harness.kafka.node import KafkaNode
 
-_API_VERSIONS: Final = 18  # its version 0 has no body, and is charged to the REQUEST quota like all others
-_AT_ONCE: Final = 500
+# The key of ApiVersions. Its version 0 has no body, and Kafka charges it to the REQUEST quota like any request.
+_API_VERSIONS: Final = 18
+_BATCH: Final = 500  # requests that are sent before their responses are read
 
 
-def introduce(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
-    """Has the broker answer one request of each client-id, as ANONYMOUS; returns how many there were.
+def introduce_clients(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
+    """Sends one request for each client-id, as ANONYMOUS, and waits for the responses.
 
     Args:
         node: a running broker.
-        client_ids: any text, which librdkafka could not send if empty; None for no client-id at all.
+        client_ids: any text, also the empty one, which librdkafka cannot send; None sends no client-id at all.
+
+    Returns:
+        How many requests the broker answered.
 
     Raises:
         ConnectionError: the broker closed the connection.
@@ -28,7 +36,7 @@ def introduce(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
     answered = 0
     address = ("127.0.0.1", int(node.bootstrap.rpartition(":")[2]))
     with socket.create_connection(address, timeout=60) as sock, sock.makefile("rb") as answers:
-        while batch := list(itertools.islice(requests, _AT_ONCE)):
+        while batch := list(itertools.islice(requests, _BATCH)):
             sock.sendall(b"".join(batch))
             for _ in batch:
                 _skip_answer(answers)

@@ -11,7 +11,7 @@ from harness.clients.producer import ProducerLoad
 _BEHIND: Final = 0.05  # seconds that are caught up
 
 
-class Paced(ProducerLoad):
+class PacedProducer(ProducerLoad):
     """Forgets what it could not send while it was held up, where ProducerLoad catches up."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, rate: float, record_size: int = 10_000) -> None:

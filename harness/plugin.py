@@ -1,0 +1,32 @@
+"""The quotahost jar of this checkout, and the broker properties that load it.
+
+Tests, the demo and the benches all start brokers with this jar, so its path, the prefix of its properties and the
+names of its classes stand here once. ``make build`` writes the jar. This module and ``harness.system.pipeline``
+are the only ones of the harness that know quotahost.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+JAR: Final = ROOT / "dist/quotahost.jar"
+PREFIX: Final = "client.quota.callback."
+CALLBACK: Final = "org.quotahost.PythonQuotaCallback"
+# The broker property that installs the fence.
+FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
+# What the gauge State of the bean QuotaTable shows as 0, 1 and 2.
+STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
+
+
+def prefixed(settings: Mapping[str, str]) -> dict[str, str]:
+    """Broker properties from settings of quotahost, whose names have no prefix."""
+    return {PREFIX + name: value for name, value in settings.items()}
+
+
+def plugin_properties(settings: Mapping[str, str], callback: str = CALLBACK) -> dict[str, str]:
+    """Broker properties that load the callback with this process's Python, and the settings (without prefix)."""
+    return prefixed({"class": callback, "python.executable": sys.executable, **settings})
