@@ -197,7 +197,7 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
     assert taken == times.TAKEN
 
 
-def test_usage_from_the_future_is_refused_or_it_would_count_until_then(spark: SparkSession) -> None:
+def test_usage_from_the_future_is_refused_as_it_would_stay_the_newest(spark: SparkSession) -> None:
     record = (b"1", json.dumps(GOOD).encode())
     for late, error in ((61, "schema: usageAt is in the future"), (59, None)):
         (row,) = pipeline.parse(raw(spark, [record], NOW - timedelta(seconds=late))).collect()

@@ -74,7 +74,7 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)
     with failing(role, context.name, "is not fit for its role"):
-        _check(role, plugin)
+        _check(role, plugin)  # now, since the first call may come hours later
     return LoadedPlugin(role, plugin, context)
 
 

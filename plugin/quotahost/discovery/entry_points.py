@@ -128,7 +128,7 @@ def survey() -> dict[Role, list[Found]]:
 def _found(role: Role, entry: EntryPoint) -> Found:
     error = ""
     try:
-        _entry_point(role, entry.name)
+        _entry_point(role, entry.name)  # fails if two distributions offer the name
         settings_model(entry.load())
     except PluginError as failure:
         error = failure.failed

@@ -81,7 +81,9 @@ class Codec(Generic[_T]):
         fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False) | instead
         if fields["clusterId"] == "":
             del fields["clusterId"]
+        # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate instead of refusing it below.
         value = json.dumps(fields, separators=(",", ":")).encode()
+        # A record that readers refuse would silence its writer for them, so it isn't written.
         self.decode(self._key(record).encode(errors="replace"), value)
         return value
 

@@ -87,6 +87,7 @@ class Record:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Called by pydantic when it makes an adapter: take the default from the needed fields."""
+        # The default serves Python's constructor only; pydantic would use it for JSON without the field as well.
         schema = handler.resolve_ref_schema(handler(source))
         hints = get_type_hints(cls, include_extras=True)
         for each in schema["schema"]["fields"]:

@@ -81,6 +81,7 @@ class Snapshot(Record):
         ValueError: ``captured_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
     """
 
+    # The broker stands before the volumes: pydantic reads fields in this order, and the volumes take its id.
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
     captured_at: Annotated[Time, Field(alias="snapshotAt")]
     volumes: Annotated[
