@@ -1,4 +1,4 @@
-"""Prints every figure as Markdown, for docs/benchmarks.md."""
+"""Runs the benches and prints their figures as Markdown, for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from bench import broker, callback, newclients, pipeline, report
 from bench.disks import latency, picture, publishing, recovery, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
-    "callback": lambda given: callback.report(callback.run()),
-    "newclients": lambda given: newclients.report(newclients.run()),
-    "broker": lambda given: broker.pairs(given.pairs),
-    "flood": lambda given: broker.flood(given.clients),
-    "stop": lambda given: stop.main(),
-    "latency": lambda given: latency.main(given.runs),
-    "publishing": lambda given: publishing.main(),
-    "picture": lambda given: picture.main(),
-    "throttle": lambda given: throttle.main(),
-    "recovery": lambda given: recovery.main(given.runs),
-    "pipeline": lambda given: pipeline.main(),
-    "bytes": lambda given: pipeline.bytes_read(),
-    "report": lambda given: report.main(),
+    "callback": lambda args: callback.report(callback.run()),
+    "newclients": lambda args: newclients.report(newclients.run()),
+    "broker": lambda args: broker.pairs(args.pairs),
+    "flood": lambda args: broker.flood(args.clients),
+    "stop": lambda args: stop.main(),
+    "latency": lambda args: latency.main(args.runs),
+    "publishing": lambda args: publishing.main(),
+    "picture": lambda args: picture.main(),
+    "throttle": lambda args: throttle.main(),
+    "recovery": lambda args: recovery.main(args.runs),
+    "pipeline": lambda args: pipeline.main(),
+    "bytes": lambda args: pipeline.bytes_read(),
+    "report": lambda args: report.main(),
 }
 
 
 def main() -> None:
-    """All of them, or those that are named."""
+    """Runs all benches, or those that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("which", nargs="*", choices=[*RUNS, []], default=list(RUNS))
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--clients", type=int, default=1_000_000, help="of the flood")
-    parser.add_argument("--runs", type=int, help="of recovery and latency, of each plugin")
-    given = parser.parse_args()
-    for name in given.which:
-        print(f"\n## {name}\n\n{RUNS[name](given)}", flush=True)
+    parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the bench broker")
+    parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
+    parser.add_argument(
+        "--runs", type=int, help="number of runs for each plugin of the benches recovery and latency"
+    )
+    args = parser.parse_args()
+    for name in args.which:
+        print(f"\n## {name}\n\n{RUNS[name](args)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""JMH: what a callback costs on each request, ours against Strimzi's and Kafka's own."""
+"""Measures with JMH what a callback costs on each request: quotahost's, Strimzi's and Kafka's own.
+
+The benchmark itself is java/org/quotahost/CallbackBenchmark.java. This module compiles it, runs it and reads the
+result. ``newclients`` uses its class path, and the benches of full disks use Strimzi's jars.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from bench.markdown import table
 from harness.java.jars import BUILD, broker_jars, maven_jar
 from harness.plugin import JAR
 
@@ -16,7 +21,7 @@ JMH: Final = "org.openjdk.jmh:jmh-generator-annprocess:1.37"
 
 
 def class_path() -> tuple[Path, str]:
-    """Compiled benchmarks: their directory, and the class path to run them by. Kafka's jars come first."""
+    """Compiles the Java benchmarks; returns their directory, and the class path that runs them."""
     classes = BUILD / "bench/classes"
     classes.mkdir(parents=True, exist_ok=True)
     libraries = [broker_jars(), maven_jar(JMH)]
@@ -28,13 +33,13 @@ def class_path() -> tuple[Path, str]:
 
 
 def strimzi_jars() -> list[str]:
-    """Strimzi's plugin, and those of its libraries that no broker brings."""
+    """The jars of Strimzi's plugin, and of its libraries those that a broker doesn't have."""
     jars = sorted(maven_jar(STRIMZI_PLUGIN).glob("*.jar"))
     return [str(jar) for jar in jars if not jar.name.startswith(("kafka-clients", "slf4j", "log4j"))]
 
 
 def run(quick: bool = False) -> list[tuple[str, str, float, float]]:
-    """Benchmark, whose callback, ns for an operation, bytes allocated by one."""
+    """Runs JMH; a row has the benchmark, the callback, ns for an operation, and bytes that an operation allocates."""
     _, path = class_path()
     result = BUILD / "bench/jmh.json"
     options = ["-prof", "gc", "-rf", "json", "-rff", str(result)] + (["-f", "1", "-i", "3"] if quick else [])
@@ -48,13 +53,13 @@ def run(quick: bool = False) -> list[tuple[str, str, float, float]]:
 
 
 def report(rows: list[tuple[str, str, float, float]]) -> str:
-    """A Markdown table, with each peer as a ratio."""
-    lines = ["| per request | whose | ns | B | ours / theirs |", "|---|---|---|---|---|"]
+    """A Markdown table, with a ratio for each peer."""
+    lines = []
     own = {name: score for name, implementation, score, _ in rows if implementation == "quotahost"}
     for name, implementation, score, allocated in rows:
         ratio = "" if implementation == "quotahost" else f"{own[name] / score:.2f}"
-        lines.append(f"| {name} | {implementation} | {score:.1f} | {allocated:.1f} | {ratio} |")
-    return "\n".join(lines)
+        lines.append([name, implementation, f"{score:.1f}", f"{allocated:.1f}", ratio])
+    return table(["per request", "callback", "ns", "B", "quotahost / peer"], lines)
 
 
 if __name__ == "__main__":

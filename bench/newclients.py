@@ -1,4 +1,4 @@
-"""How soon clients that were never seen have their own quota, in a JVM with the callback and nothing else."""
+"""Measures how soon new clients have their own quota, in a JVM with the callback and nothing else."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import sys
 from typing import Final
 
 from bench.callback import class_path
+from bench.markdown import table
 
 COUNT: Final = 20_000
 
 
 def run() -> dict[str, float]:
-    """Milliseconds: ``start`` of the host, a burst of unseen clients, and percentiles of lone ones."""
+    """Milliseconds by name: the host's start, bursts of new clients, and percentiles of single new clients."""
     _, path = class_path()
     settings = ["static.produce=1M", "clients.max=100000"]
     command = ["java", "-cp", path, "NewClients", sys.executable, str(COUNT), *settings]
@@ -23,6 +24,4 @@ def run() -> dict[str, float]:
 
 def report(figures: dict[str, float]) -> str:
     """A Markdown table."""
-    return "\n".join(
-        ["| what | ms |", "|---|---|", *(f"| {name} | {value:.2f} |" for name, value in figures.items())]
-    )
+    return table(["what", "ms"], [[name, f"{value:.2f}"] for name, value in figures.items()])

@@ -1,4 +1,7 @@
-"""How fast the pipeline works off a backlog, how soon a snapshot is published, and what it costs when idle."""
+"""Measures the Spark pipeline: its rate on a backlog, its latency, its CPU when idle, and the bytes that brokers read.
+
+The broker, the driver and this process share the machine, so its figures depend on the number of cores.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +32,16 @@ CLUSTERS: Final = "__quotahost_cluster_volumes"
 BACKLOG: Final = 1_000_000  # snapshots
 BROKERS: Final = 10_000
 ROUNDS: Final = 5
-SETTLED_BATCHES: Final = 4  # batches after a backlog
-VOLUMES: Final = 2  # of each
+SETTLED_BATCHES: Final = 4  # batches to wait for after a backlog
+VOLUMES: Final = 2  # of each broker
 SAMPLES: Final = 100  # latencies
-WARM_UP: Final = 100  # before them: a JVM compiles for minutes
+WARM_UP: Final = 100  # latencies that are measured before and thrown away, because a JVM compiles for minutes
 HISTORY: Final = 8  # snapshots of each broker before the measurement
 IDLE: Final = 30.0  # seconds
 
 
 def main() -> str:
-    """All three, as Markdown."""
+    """The figures of backlog, latency and idle CPU, as Markdown."""
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
         with KafkaNode(Path(folder) / "backlog") as node:
             lines = [backlog(Path(folder), node)]
@@ -53,7 +56,7 @@ def main() -> str:
 
 
 def snapshot(broker: int, at: datetime, used: int = 0) -> bytes:
-    """Of a broker with two volumes of 1 TB and limits."""
+    """The snapshot of a broker that has two volumes of 1 TB, with limits."""
     name = str(broker)
     soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
     disks = (
@@ -63,7 +66,7 @@ def snapshot(broker: int, at: datetime, used: int = 0) -> bytes:
 
 
 def fill(bootstrap: str, brokers: int, each: int) -> None:
-    """``each`` snapshots of so many brokers, a second apart, the last of now."""
+    """Publishes ``each`` snapshots of so many brokers, a second apart; the last one is of now."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
     )
@@ -79,17 +82,17 @@ def fill(bootstrap: str, brokers: int, each: int) -> None:
 
 
 class Driver:
-    """The pipeline with its metrics."""
+    """The pipeline with its metrics endpoint, and its CPU time."""
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
-        """Nothing is started yet."""
+        """Prepares the pipeline; starts nothing yet."""
         options = {"validity": "1h", "metrics_port": free_port(), **options}
         self.process = PipelineProcess(folder, node.bootstrap, **options)
         self.metric = self.process.metric
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Without a chance to run."""
+        """Suspends the driver's processes for the time of the block."""
         group = self._group()
         os.killpg(group, signal.SIGSTOP)
         try:
@@ -122,16 +125,16 @@ def _cpu(pid: int) -> float:
 
 @contextmanager
 def running(folder: Path, node: KafkaNode, **options: object) -> Iterator[Driver]:
-    """A pipeline that has begun."""
+    """Runs a pipeline, from its begin to the end of the block."""
     driver = Driver(folder, node, **options)
     with driver.process:
         yield driver
 
 
 def backlog(folder: Path, node: KafkaNode) -> str:
-    """Snapshots a second from a full topic: by a driver that was just started, and as it warms up.
+    """Snapshots a second that a driver reads from a full topic: just after its start, and as it warms up.
 
-    While the next ones are written the driver is held, as if it had been cut off: what it has compiled by then stays.
+    The driver is suspended while the next snapshots are written, so its JVM keeps what it has compiled by then.
     """
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
@@ -149,7 +152,7 @@ def backlog(folder: Path, node: KafkaNode) -> str:
 
 
 def _settle(driver: Driver) -> None:
-    """The other queries have begun, and what each batch needs has been done a few times."""
+    """Waits for some batches, so that the other queries have begun and the work of every batch was done a few times."""
     batches = driver.metric("batches_total", query="volumes")
     eventually(
         lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED_BATCHES, 120, poll=0.2
@@ -163,7 +166,7 @@ def _time_backlog(driver: Driver, until: int) -> str:
 
 
 def latency(folder: Path, node: KafkaNode, known: int) -> str:
-    """From a snapshot's time to the moment in which a reader has the record that counts it."""
+    """A row: seconds from a snapshot's time until a reader has a record that includes it."""
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, known, HISTORY)
     with running(folder / f"pipeline-{known}", node) as driver:
@@ -183,7 +186,7 @@ def _latencies(node: KafkaNode, known: int) -> Iterator[float]:
     consumer.assign([TopicPartition(CLUSTERS, 0, OFFSET_END)])
     consumer.poll(2)
     for number in range(WARM_UP + SAMPLES):
-        time.sleep(0.1 + (number * 7 % 10) / 20)  # not in step with the batches
+        time.sleep(0.1 + (number * 7 % 10) / 20)  # uneven, so that it doesn't keep step with the batches
         at = datetime.now(UTC).replace(microsecond=datetime.now(UTC).microsecond // 1000 * 1000)
         broker = number % known
         producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, number))
@@ -195,21 +198,21 @@ def _latencies(node: KafkaNode, known: int) -> Iterator[float]:
 def _wait_for_record(consumer: Consumer, at: datetime) -> float:
     while True:
         message = consumer.poll(30)
-        assert message is not None, "nothing is published"
+        assert message is not None, "the pipeline publishes no record"
         if message.error() is None:
-            lines = wire_cluster.decode(message.key(), message.value() or b"")
-            if lines.newest_snapshot_at is not None and lines.newest_snapshot_at >= at:
+            record = wire_cluster.decode(message.key(), message.value() or b"")
+            if record.newest_snapshot_at is not None and record.newest_snapshot_at >= at:
                 return time.time()
 
 
 def idle(folder: Path, node: KafkaNode, tick: str) -> str:
-    """What it costs while three brokers are known and nothing comes."""
+    """A row: the share of a core that the driver uses while it knows three brokers and no snapshot comes."""
     if tick == "1s":
         create_topic(node, SNAPSHOTS)
         fill(node.bootstrap, 3, 1)
     with running(folder / f"pipeline-tick-{tick}", node, tick=tick) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= 3, 120)
-        time.sleep(10)  # compilers and the first ticks
+        time.sleep(10)  # for the JVM's compilers and the first ticks
         cpu, began = driver.cpu(), time.monotonic()
         time.sleep(IDLE)
         share = (driver.cpu() - cpu) / (time.monotonic() - began)
@@ -217,7 +220,7 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> str:
 
 
 def bytes_read() -> str:
-    """Bytes that each broker reads in an interval of 5 s, by how it learns of the cluster's disks."""
+    """A table: bytes that each broker reads in 5 s, for each way in which it can learn of the cluster's disks."""
     lines = [
         "| brokers x 20 volumes | cluster-volumes | snapshots | all log directories |",
         "|---|---|---|---|",
@@ -229,7 +232,7 @@ def bytes_read() -> str:
 
 REPLICAS: Final = 1000  # of each broker
 INTERVAL: Final = 5  # seconds
-A_RECORD: Final = 70  # bytes of Kafka's batch header and a record's own fields
+A_RECORD: Final = 70  # bytes of Kafka's batch header and of the record's own fields
 
 
 def _bytes_row(brokers: int) -> str:
@@ -237,13 +240,14 @@ def _bytes_row(brokers: int) -> str:
 
     each = len(wire.encode(large(1))) + A_RECORD
     record = _record_size(brokers)
-    # DescribeLogDirsResponse v4: of each replica index, size, offset lag, future, tags; of 10 partitions a name.
+    # DescribeLogDirsResponse v4 has for each replica index, size, offset lag, future and tags, and a name for a topic
+    # of ten partitions.
     listed = brokers * REPLICAS * (4 + 8 + 8 + 1 + 1) + brokers * REPLICAS // 10 * 26
     return f"| {brokers:,} | {record * INTERVAL:,} | {brokers * each:,} | {listed:,} |"
 
 
 def _record_size(brokers: int) -> int:
-    """One record a second of a cluster whose volumes are all of one size, as the plain aggregate makes it."""
+    """Bytes of the cluster record of so many brokers, whose volumes are all of one size, by the reference model."""
     from bench.disks.publishing import snapshot as large
     from quotahost.pipeline.volumes.aggregate import Rules
     from tests.reference import volumes as model

@@ -1,4 +1,4 @@
-"""What `quotahost report` needs, in time and memory, as the history grows: 1,000 brokers, a reading each 5 s."""
+"""Measures the time and memory of ``quotahost report`` as the history grows: 1,000 brokers, a reading every 5 s."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 from bench.markdown import machine_line, table
 
 BROKERS: Final = 1_000
-VOLUMES: Final = 2  # of each
+VOLUMES: Final = 2  # of each broker
 PERIOD: Final = 5  # seconds: snapshots.period
 HOURS: Final = (1, 6, 24)
 START: Final = "2026-11-01 00:00:00"
 
-# A volume fills, at a rate of its own, and is emptied again and again (retention); some stand still.
+# Each volume fills at a rate of its own, and retention empties it again and again; some volumes don't change.
 _READINGS: Final = """
 SELECT 'bench' AS cluster, CAST(b AS STRING) AS broker, concat('/dev/nvme', v, 'n1') AS volume, at,
     CAST(4e12 AS BIGINT) AS capacity,
@@ -36,7 +36,7 @@ FROM (
 
 
 class Cost(NamedTuple):
-    """Of one report: rows read, MB of the history, seconds, MB of the JVM's and of Python's largest size."""
+    """The cost of one report: hours and rows of the history, its MB, seconds, largest MB of the JVM and of Python."""
 
     hours: int
     rows: int
@@ -47,7 +47,7 @@ class Cost(NamedTuple):
 
 
 def generate(directory: str, hours: int, brokers: int = BROKERS) -> int:
-    """Write a history by Spark itself, a file for about 10 minutes; answers how many rows it has."""
+    """Writes a history with Spark, a file for about each 10 minutes; returns the number of its rows."""
     from quotahost.pipeline.spark.session import session
 
     spark = session("bench", kafka=False)
@@ -67,7 +67,7 @@ def generate(directory: str, hours: int, brokers: int = BROKERS) -> int:
 
 
 def measure(hours: int, folder: Path) -> Cost:
-    """Generate so many hours, and draw the worst 20 in a process of its own."""
+    """Generates so many hours, then draws the worst 20 volumes in a process of its own."""
     history = folder / str(hours)
     made = [sys.executable, "-m", "bench.report", str(history), str(hours)]
     count = int(subprocess.run(made, check=True, capture_output=True, text=True).stdout.split()[-1])
@@ -112,7 +112,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _peak(pid: int) -> tuple[str, float]:
-    """The name of a process, and its largest resident size in MB."""
+    """'java' or 'python', and the largest resident size of the process in MB."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -123,7 +123,7 @@ def _peak(pid: int) -> tuple[str, float]:
 
 
 def main() -> str:
-    """A row for each length."""
+    """A Markdown table with a row for each length of the history."""
     with tempfile.TemporaryDirectory() as folder:
         costs = [measure(hours, Path(folder)) for hours in HOURS]
     rows = [

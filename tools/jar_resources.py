@@ -1,8 +1,8 @@
-"""Makes what goes into the jar beside the classes: the attach libraries, org.jpype, versions.
+"""Makes the files that the jar has beside its classes: the attach libraries, org.jpype, and a list of versions.
 
-``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar. The compiler is
-zig, from the PyPI package ziglang, since one machine can build for all platforms with it. What is up to
-date is left alone.
+``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar; the Maven build packs them.
+The compiler is zig, from the PyPI package ziglang, because it builds for all platforms on one machine. Libraries
+that are newer than their source are not built again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TARGETS = {
 
 
 def jni_headers() -> list[Path]:
-    """The folders with jni.h and jni_md.h of the JDK at hand; jni_md.h of one POSIX system serves all."""
+    """The folders with jni.h and jni_md.h of this machine's JDK; one POSIX system's jni_md.h serves for all."""
     javac = shutil.which("javac")
     home = Path(os.environ["JAVA_HOME"]) if "JAVA_HOME" in os.environ else None
     if home is None and javac:
@@ -45,7 +45,11 @@ def jni_headers() -> list[Path]:
 
 
 def compile_for(target: str, output: Path) -> None:
-    """Cross-compiles attach.c; raises CalledProcessError with the compiler's words on stderr."""
+    """Cross-compiles attach.c for a zig target.
+
+    Raises:
+        CalledProcessError: the compiler failed; its messages are on stderr.
+    """
     output.parent.mkdir(parents=True, exist_ok=True)
     includes = [f"-I{folder}" for folder in jni_headers()]
     flags = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-s", *includes]
@@ -68,7 +72,7 @@ def natives() -> None:
 
 
 def jpype() -> str:
-    """Unpacks org.jpype from the installed wheel; its version."""
+    """Unpacks org.jpype from the installed wheel; returns its version."""
     distribution = metadata.distribution("jpype1")
     jar = Path(str(distribution.locate_file("org.jpype.jar")))
     shutil.copyfile(jar, BUILD / "org.jpype.jar")
@@ -79,7 +83,7 @@ def jpype() -> str:
 
 
 def versions(jpype_version: str) -> None:
-    """Writes which quotahost and which jpype1 the jar needs in the interpreter's environment."""
+    """Writes which versions of quotahost and jpype1 the jar needs in the interpreter's environment."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     target = RESOURCES / "META-INF/quotahost/versions.properties"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +91,7 @@ def versions(jpype_version: str) -> None:
 
 
 def main() -> None:
-    """Makes everything."""
+    """Makes all of these files."""
     RESOURCES.mkdir(parents=True, exist_ok=True)
     natives()
     versions(jpype())

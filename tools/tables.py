@@ -1,4 +1,7 @@
-"""Rewrites the tables in the documents that the code defines; ``--check`` only says whether they are up to date."""
+"""Rewrites those tables of the documents that are generated from the code.
+
+With ``--check`` it changes nothing and exits with 1 if a table is out of date, which the lint step looks for.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from quotahost.settings.strimzi import names
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
-#: document -> the name of its section, and what makes the table in it
+#: By document: the name of its section, and the function that makes the table in it.
 TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
     DOCS / "reference/metrics.md": ("metrics", metrics.table),
@@ -23,10 +26,10 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
 
 
 def renewed(document: Path, text: str) -> str:
-    """The text of this document with its table as the code has it.
+    """Returns the document's text with its table made anew.
 
     Raises:
-        ValueError: the section's markers are not there exactly once.
+        ValueError: the section's markers don't stand in the text exactly once.
     """
     name, table = TABLES[document]
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
@@ -37,7 +40,7 @@ def renewed(document: Path, text: str) -> str:
 
 
 def main() -> int:
-    """0, or 1 with ``--check`` if a table was out of date."""
+    """Rewrites or checks all tables; returns the exit code, which is 1 if ``--check`` found a stale table."""
     stale = 0
     for document in TABLES:
         text = document.read_text(encoding="utf-8")

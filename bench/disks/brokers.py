@@ -1,4 +1,7 @@
-"""Brokers to compare on full disks: quotahost with its fence, without it, and Strimzi's plugin."""
+"""Starts the brokers that the benches of full disks compare: quotahost with and without fence, and Strimzi's plugin.
+
+All get the same hard limit, a little above what is used on the file store of TMPDIR, so that a bench can reach it.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
-USERS: Final = {"app": "a", "filler": "f"}  # the filler is excluded, so that it can fill any disk
-CHECK_INTERVAL: Final = 2  # seconds; Strimzi's default is 60, and 1 turns the check off
+USERS: Final = {"app": "a", "filler": "f"}  # the filler is exempt, so that it can fill any disk
+# Strimzi's property in seconds: its default is 60, and 1 turns the check off.
+CHECK_INTERVAL: Final = 2
 QUICK_DELETION: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.initial.task.delay.ms": "100",
@@ -29,7 +33,7 @@ QUICK_DELETION: Final = {
 
 
 class Contender(StrEnum):
-    """Which plugin, as the tables name it."""
+    """The plugin that is measured, by its name in the tables."""
 
     WITH_FENCE = "quotahost, fence"
     WITHOUT_FENCE = "quotahost, no fence"
@@ -73,20 +77,20 @@ def _set_properties(node: KafkaNode, contender: Contender, settings: dict[str, s
 def brokers(
     contender: Contender, count: int, headroom: int, soft_at: float | None = None, **more: str
 ) -> Iterator[Cluster]:
-    """Brokers that run and let everyone write, with a hard limit ``headroom`` bytes from what is used now.
+    """Starts brokers that are OPEN, with a hard limit ``headroom`` bytes above what is used now.
 
-    They share the file store of ``TMPDIR``. Of ours only broker 1 has a limit, so that the others know of the full
-    disk by its snapshots alone; of theirs each one looks at all disks and needs the limit.
+    They share the file store of ``TMPDIR``. With quotahost only broker 1 has a limit, so that the others learn of the
+    full disk from its snapshots alone. With Strimzi's plugin each broker looks at all disks and needs the limit.
 
     Args:
         contender: the plugin.
-        count: of brokers.
-        headroom: bytes.
-        soft_at: the soft limit, as a share of the headroom; Strimzi's plugin has none.
-        more: further properties, without prefix, ``_`` for ``.``.
+        count: the number of brokers.
+        headroom: bytes between what is used now and the hard limit.
+        soft_at: the soft limit as a share of the headroom; Strimzi's plugin has none.
+        more: further properties, without prefix, with ``_`` for ``.``.
 
     Raises:
-        ValueError: there is less free than that.
+        ValueError: fewer than headroom bytes are free.
     """
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
         classpath = [JAR, *map(Path, strimzi_jars())]
@@ -107,25 +111,25 @@ def brokers(
             )
             _set_properties(node, contender, plugin | given)
         with cluster:
-            # The controllers start with other limits than the brokers know: none may be left in the fallback.
+            # The nodes start with different limits, so some apply the fallback at first: wait until none does.
             eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
             try:
                 yield cluster
             finally:
-                cluster.kill()  # what nobody needs any more need not end in order
+                cluster.kill()  # quicker than a clean stop, and nobody needs the data
 
 
 def min_free(node: KafkaNode) -> int:
-    """The hard limit of a node, as bytes free."""
+    """The hard limit of a node, as a number of free bytes."""
     names = ("static.storage.hard.min-free-bytes", "static.storage.per.volume.limit.min.available.bytes")
     return max(int(node.properties.get(PREFIX + name, "0")) for name in names)
 
 
 def is_stopped(node: KafkaNode) -> bool:
-    """Whether a node's plugin says that producers are stopped: PAUSE, or Strimzi's throttle factor 0.
+    """Whether a node's plugin reports that producers are stopped: state PAUSE, or Strimzi's throttle factor 0.
 
     Raises:
-        RuntimeError: the node has ended, which would look like the fullest stop of all.
+        RuntimeError: the node has ended, which would look like a stop.
     """
     check_alive(node)
     try:
@@ -138,11 +142,11 @@ def is_stopped(node: KafkaNode) -> bool:
 
 
 def check_alive(*nodes: KafkaNode) -> None:
-    """Raises RuntimeError if one of them has ended: nothing measured since counts."""
+    """Raises RuntimeError if one of the nodes has ended, since a figure from a dead broker is worthless."""
     for node in nodes:
         if not node.running:
             raise RuntimeError(
-                f"broker {node.node_id} has ended with exit code {node.exit_code}; nothing counts"
+                f"broker {node.node_id} has ended with exit code {node.exit_code}: the run is void"
             )
 
 
@@ -157,12 +161,12 @@ def wait_until(condition: Callable[[], bool], timeout: float, poll: float = 0.01
 
 
 def on_disk(cluster: Cluster, topic: str) -> int:
-    """Bytes of a topic's segments, all replicas together: what was appended, whoever says what."""
+    """Bytes of a topic's segments, all replicas together: what was really appended."""
     found = 0
     for node in cluster.brokers:
         for segment in node.data_dirs[0].glob(f"{topic}-[0-9]*/*.log"):
             try:
                 found += segment.stat().st_size
-            except FileNotFoundError:  # deleted meanwhile
+            except FileNotFoundError:  # it was deleted meanwhile
                 continue
     return found

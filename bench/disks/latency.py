@@ -1,4 +1,4 @@
-"""One broker's disk crosses its hard limit: how soon every broker of three acts, and how soon all let go again."""
+"""Measures how soon three brokers act after a disk of one crosses its hard limit, and how soon they let go again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 
 HEADROOM: Final = 100_000_000  # bytes
-OVER: Final = 20_000_000  # bytes beyond the limit
+OVER: Final = 20_000_000  # bytes by which the disk exceeds the limit
 CROSSINGS: Final = {Contender.WITH_FENCE: 40, Contender.STRIMZI: 10}
-PAUSES: Final = (0.5, 1.8)  # seconds, random, so that no period is met again and again
+PAUSES: Final = (
+    0.5,
+    1.8,
+)  # seconds, chosen at random, so that crossings don't keep step with the plugins' periods
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
 
 Delays = list[float]
@@ -29,7 +32,7 @@ Measure = Callable[[Cluster, bool, float, dict[int, int]], Delays]
 
 
 def run(contender: Contender, crossings: int) -> tuple[list[Delays], list[Delays]]:
-    """Seconds until each broker stopped, by crossing, and until each let go again."""
+    """For each crossing the seconds until each broker stopped, and those until each let go again."""
     measure = _delays_from_jmx if contender is Contender.STRIMZI else _delays_from_logs
     stops, openings = [], []
     with brokers(contender, 3, HEADROOM) as cluster:
@@ -49,7 +52,7 @@ def _cross(cluster: Cluster, to_stop: bool, act: Callable[[], None], measure: Me
 
 
 def _write_ballast(cluster: Cluster, ballast: Path) -> None:
-    """A file that takes the disk beyond the limit in an instant."""
+    """Writes a file that takes the disk beyond the limit in an instant."""
     node = cluster.brokers[0]
     size = free_bytes(node.directory) - min_free(node) + OVER
     with ballast.open("wb") as file:
@@ -57,7 +60,7 @@ def _write_ballast(cluster: Cluster, ballast: Path) -> None:
 
 
 def _delays_from_logs(cluster: Cluster, to_stop: bool, crossed: float, ends: dict[int, int]) -> Delays:
-    """By the time stamps of what the brokers log, to a millisecond, at no cost to them."""
+    """Reads the delays from the brokers' logs, to a millisecond and without any load on the brokers."""
     wanted = "OPEN -> PAUSE" if to_stop else "PAUSE -> OPEN"
 
     def transition_line(node: KafkaNode) -> str:
@@ -70,7 +73,7 @@ def _delays_from_logs(cluster: Cluster, to_stop: bool, crossed: float, ends: dic
 
 
 def _delays_from_jmx(cluster: Cluster, to_stop: bool, crossed: float, _: dict[int, int]) -> Delays:
-    """By JMX, to some 0.1 s."""
+    """Reads the delays by JMX, to about 0.1 s."""
     found: dict[int, float] = {}
 
     def all_did() -> bool:
@@ -89,7 +92,7 @@ def _row(what: str, seconds: Delays) -> list[str]:
 
 
 def main(crossings: int | None = None) -> str:
-    """Ours with default periods, and theirs at its shortest."""
+    """A Markdown table: quotahost with default periods, Strimzi's plugin with its shortest."""
     rows = []
     for contender, usual in CROSSINGS.items():
         stops, openings = run(contender, crossings or usual)

@@ -1,4 +1,4 @@
-"""A producer that offers the same rate all the time."""
+"""A producer that offers the same rate all the time, so that its recovery can be measured."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from harness.clients.producer import ProducerLoad
 
-_BEHIND: Final = 0.05  # seconds that are caught up
+_BEHIND: Final = 0.05  # seconds of delay that it does catch up on
 
 
 class PacedProducer(ProducerLoad):
-    """Forgets what it could not send while it was held up, where ProducerLoad catches up."""
+    """After a stop it goes on at its rate, where ProducerLoad would catch up on what it could not send."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, rate: float, record_size: int = 10_000) -> None:
-        """``rate`` in bytes/s; else as ProducerLoad."""
+        """Like ProducerLoad; ``rate`` is in bytes/s."""
         super().__init__(config, topic, record_size, rate)
         self._apart: Final = record_size / rate
         self._due = 0.0

@@ -1,4 +1,4 @@
-"""docs/disk.png: a disk that fills and is emptied again, under quotahost and under Strimzi's plugin."""
+"""Draws docs/disk.png: a disk that fills and is emptied again, under quotahost and under Strimzi's plugin."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from harness.kafka.node import KafkaNode
 FILE: Final = Path(__file__).parents[2] / "docs/disk.png"
 HEADROOM: Final = 600_000_000  # bytes from the old data to the hard limit
 SOFT_AT: Final = 0.5  # of the headroom
-OLD: Final = 300_000_000  # bytes that somebody deletes
+OLD: Final = 300_000_000  # bytes of the old data, which is deleted
 DELETED_AT: Final = 100.0  # seconds
 QUOTA: Final = "10000000"  # bytes/s
-STEP: Final = 1.0
-END: Final = 180.0
+STEP: Final = 1.0  # seconds
+END: Final = 180.0  # seconds
 COLOURS: Final = {Contender.WITH_FENCE: "#1f77b4", Contender.STRIMZI: "#d62728"}
 
 
 @dataclass
 class DiskRun:
-    """What happened: bytes used above the start and bytes/s over the last 5 s, by seconds."""
+    """One run: at each moment (s) the bytes used above the start, and the bytes/s over the last 5 s."""
 
     seconds: list[float] = field(default_factory=list)
     used: list[float] = field(default_factory=list)
@@ -41,9 +41,9 @@ class DiskRun:
 
 
 def run(contender: Contender) -> DiskRun:
-    """An eager producer under a quota of 10 MB/s; at 100 s the old data is deleted."""
+    """Runs an eager producer under a quota of 10 MB/s; after 100 s the old data is deleted."""
     disk_run = DiskRun()
-    # The limit is set before the old data comes.
+    # The limits are set before the old data is written, so its size is added.
     soft = (OLD + HEADROOM * SOFT_AT) / (OLD + HEADROOM)
     ours = contender is not Contender.STRIMZI
     with brokers(contender, 1, OLD + HEADROOM, soft if ours else None, static_produce=QUOTA) as cluster:
@@ -72,7 +72,7 @@ def _watch(disk_run: DiskRun, node: KafkaNode, meter: Meter) -> None:
 
 
 def draw(disk_runs: dict[Contender, DiskRun], file: Path = FILE) -> None:
-    """Write the PNG."""
+    """Draws both runs into the PNG file."""
     figure, (disk, rate) = pyplot.subplots(2, 1, figsize=(8, 5.5), sharex=True, layout="constrained")
     for contender, disk_run in disk_runs.items():
         look = {"color": COLOURS[contender], "label": str(contender)}
@@ -95,7 +95,7 @@ def draw(disk_runs: dict[Contender, DiskRun], file: Path = FILE) -> None:
 
 
 def main() -> str:
-    """Both runs, and the picture."""
+    """Runs both plugins and draws the picture; returns the Markdown that shows it."""
     disk_runs = {contender: run(contender) for contender in COLOURS}
     draw(disk_runs)
     return f"![A disk fills, and an operator makes room](../docs/{FILE.name})"

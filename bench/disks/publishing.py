@@ -1,4 +1,4 @@
-"""What it costs to publish snapshots and to read those of 1,000 brokers."""
+"""Measures what it costs a broker to publish snapshots, and to read those of 1,000 brokers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from quotahost.testing.broker import FakeBroker
 
 TOPIC: Final = "__quotahost_snapshots"
 MANY: Final = 1_000  # brokers
-VOLUMES: Final = 20  # of each
+VOLUMES: Final = 20  # of each broker
 PERIOD: Final = 5.0  # seconds: snapshots.period
-WATCHED: Final = 60.0
-ROOM: Final = 10**9  # bytes of headroom: nothing is to be stopped here
+WATCHED: Final = 60.0  # seconds
+ROOM: Final = 10**9  # bytes of headroom, so that no broker stops producers here
 
 
 def snapshot(broker: int, used: int = 0) -> wire.Snapshot:
-    """That of a large broker: 20 volumes of 4 TB, with limits."""
+    """The snapshot of a large broker: 20 volumes of 4 TB, with limits."""
     name = str(broker)
     disks = (Volume(name, f"/dev/nvme{n}n1", 4 * 10**12, 10**12 + n * 10**9 + used) for n in range(VOLUMES))
     soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
@@ -44,7 +44,7 @@ def snapshot(broker: int, used: int = 0) -> wire.Snapshot:
 
 
 def _timed(work: Callable[[], object], times: int) -> float:
-    """The median of the CPU seconds of this thread."""
+    """The median of the CPU seconds that this thread needs for the work."""
     each = []
     for _ in range(times):
         began = time.thread_time()
@@ -55,7 +55,16 @@ def _timed(work: Callable[[], object], times: int) -> float:
 
 @dataclass(frozen=True)
 class CpuCosts:
-    """CPU seconds of one thread: a record in and out, a read of the source, the policy on all volumes."""
+    """CPU seconds of one thread for each step, without a broker.
+
+    Attributes:
+        size: bytes of a record.
+        encode: makes one record.
+        take: reads, checks and remembers one record.
+        read_same: reads the source when no record has come.
+        read_new: reads the source after one record.
+        judge: runs the policy on all volumes.
+    """
 
     size: int
     encode: float
@@ -66,7 +75,7 @@ class CpuCosts:
 
 
 def cpu_costs() -> CpuCosts:
-    """In this process, without a broker."""
+    """Measures the steps in this process."""
     settings = Settings.from_properties({PREFIX + "factor.source": "snapshots"})
     everyone = dict.fromkeys(range(MANY), False)  # more brokers than a bench can start
     broker = FakeBroker(client={"bootstrap.servers": "127.0.0.1:1"}, brokers=everyone)
@@ -110,7 +119,7 @@ def _measure_costs(source: Snapshots, policy: Limits) -> CpuCosts:
 
 
 def cpu_share(node: KafkaNode, seconds: float = WATCHED) -> float:
-    """Of one core, over so many seconds from now."""
+    """The share of one core that the node uses over so many seconds from now."""
     began, used = time.monotonic(), node.cpu_seconds()
     time.sleep(seconds)
     check_alive(node)
@@ -118,7 +127,7 @@ def cpu_share(node: KafkaNode, seconds: float = WATCHED) -> float:
 
 
 def three_brokers() -> tuple[int, float, float, float]:
-    """Three idle brokers: records a minute of all, bytes of a record, bytes a record on one disk, CPU of one."""
+    """Three idle brokers: records in 60 s, bytes of a record, its bytes on one disk, one broker's share of a core."""
     with brokers(Contender.WITH_FENCE, 3, ROOM) as cluster:
         time.sleep(20)
         records, written = len(_values(cluster)), on_disk(cluster, TOPIC)
@@ -133,7 +142,7 @@ def _replicas(cluster: Cluster) -> int:
 
 
 def _values(cluster: Cluster) -> list[bytes]:
-    """All that the topic holds, keys included."""
+    """Key and value of every record of the topic, joined."""
     costs = {"group.id": "bench", "enable.partition.eof": True, "enable.auto.commit": False}
     consumer = Consumer(cluster.client_config(client_id="bench") | costs)
     consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
@@ -151,14 +160,14 @@ def _values(cluster: Cluster) -> list[bytes]:
 
 
 def without_factor_source() -> float:
-    """CPU of an idle broker that has no factor source, of one core."""
+    """The share of a core that an idle broker uses without a factor source."""
     with brokers(Contender.WITH_FENCE, 1, ROOM, factor_source="fixed") as cluster:
         time.sleep(20)
         return cpu_share(cluster.brokers[0])
 
 
 def many_publishers() -> tuple[float, float]:
-    """CPU of one broker, of one core: as it is, and while the topic brings 1,000 brokers' snapshots a period."""
+    """The share of a core that one broker uses when idle, and while 1,000 brokers' snapshots come each period."""
     with brokers(Contender.WITH_FENCE, 1, ROOM) as cluster:
         (node,) = cluster.brokers
         time.sleep(20)
@@ -170,7 +179,7 @@ def many_publishers() -> tuple[float, float]:
 
 @contextmanager
 def _everyone_publishes(node: KafkaNode) -> Iterator[None]:
-    """Spread evenly over the period, one record a batch, as from 1,000 producers."""
+    """Publishes snapshots evenly over the period, one record a batch, as 1,000 producers would."""
     stopping = threading.Event()
     producer = Producer(node.client_config(client_id="quotahost-1") | {"linger.ms": 0, "log_level": 4})
 
@@ -197,7 +206,7 @@ def _ms(seconds: float) -> str:
 
 
 def main() -> str:
-    """All of it."""
+    """A Markdown table of all figures."""
     costs = cpu_costs()
     count, size, stored, three = three_brokers()
     bare, (quiet, loud) = without_factor_source(), many_publishers()

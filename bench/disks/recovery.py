@@ -1,4 +1,4 @@
-"""A full disk, then space: how long until the same producers have their rate back."""
+"""Measures how long it takes, once a full disk has space again, until the same producers have their rate back."""
 
 from __future__ import annotations
 
@@ -30,25 +30,30 @@ from harness.kafka.admin import create_topic, delete_topics, place_topics
 from harness.kafka.cluster import Cluster
 from harness.system.waiting import eventually
 
-HEADROOM: Final = 600_000_000  # bytes; the producers take a tenth of it, the filler the rest
-OVER: Final = 50_000_000  # bytes beyond the limit
+HEADROOM: Final = 600_000_000  # bytes; the producers use up a tenth, the filler the rest
+OVER: Final = 50_000_000  # bytes by which the disk exceeds the limit
 RATE: Final = 3e6  # bytes/s of librdkafka's producer
-PERIOD: Final = 2  # ms between two records of Kafka's own
+PERIOD: Final = 2  # ms between two records of Kafka's own producer
 QUOTA: Final = "1250000"  # bytes/s of each broker: a fifth more than the producers use
-STEADY: Final = 5.0  # seconds
-STOPPED: Final = 15.0
+STEADY: Final = 5.0  # seconds over which the rate before is measured
+STOPPED: Final = 15.0  # seconds of the full stop
+# A producer is back when its rate over so many seconds is this share of its rate before.
 WINDOW: Final = 0.5
 SHARE: Final = 0.9
-GIVE_UP: Final = 60.0
+GIVE_UP: Final = 60.0  # seconds
 RUNS: Final = {Contender.WITH_FENCE: 5, Contender.WITHOUT_FENCE: 5, Contender.STRIMZI: 2}
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """Seconds from when space was back, None if not within a minute.
+    """One run.
 
-    ``told`` is the longest throttle time in s that librdkafka was told, ``failed`` how many records it lost,
-    ``appended`` the bytes that both appended between the full stop and the return of space.
+    Attributes:
+        librdkafka: seconds from the return of space until librdkafka's producer was back; None if not in a minute.
+        java: the same of Kafka's own producer.
+        longest_throttle: the longest throttle time in seconds that a broker reported to librdkafka.
+        failed: how many records librdkafka lost.
+        appended: bytes that both producers appended between the full stop and the return of space.
     """
 
     librdkafka: float | None
@@ -59,7 +64,7 @@ class Recovered:
 
 
 def runs(contender: Contender, count: int) -> list[Recovered]:
-    """Three brokers; each run with new producers and topics."""
+    """Starts three brokers; each run has new producers and topics."""
     with brokers(contender, 3, HEADROOM, static_produce=QUOTA) as cluster:
         return [_one(cluster, number) for number in range(count)]
 
@@ -95,7 +100,7 @@ def _appended(cluster: Cluster, *topics: str) -> int:
 
 
 def _wait(space_back_at: float, meters: list[Meter], wanted: list[float]) -> list[float | None]:
-    """For each, the seconds after ``back`` when its rate over WINDOW was first what was wanted."""
+    """For each, the seconds after ``space_back_at`` when its rate over WINDOW was first what was wanted."""
     found: list[float | None] = [None] * len(meters)
     while None in found and time.monotonic() - space_back_at < GIVE_UP:
         time.sleep(0.02)
@@ -108,7 +113,7 @@ def _wait(space_back_at: float, meters: list[Meter], wanted: list[float]) -> lis
 
 @contextmanager
 def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
-    """The disk, beyond the limit; yields what deletes the topic again, and the moment at which space was back."""
+    """Fills the disk beyond the limit; yields a function that frees it and returns the moment when space was back."""
     node = cluster.brokers[0]
     limit = min_free(node)
     create_topic(node, topic, partitions=3)
@@ -129,7 +134,7 @@ def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
 
 @contextmanager
 def _java_producer(cluster: Cluster, topic: str) -> Iterator[Meter]:
-    """Kafka's own producer; the meter shows what is appended."""
+    """Runs Kafka's own producer; the meter shows what is appended."""
     stopping, meter = threading.Event(), Meter()
     config = {"bootstrap.servers": cluster.bootstrap, "client.id": "java", "acks": "all"}
     with ThreadPoolExecutor(1) as pool:
@@ -155,7 +160,7 @@ def _watch(cluster: Cluster, topic: str, meter: Meter, stopping: threading.Event
 
 
 def _seconds(found: list[float | None]) -> str:
-    """Median and longest."""
+    """Median and longest as text, or how many runs gave up."""
     if None in found:
         return f"not within {GIVE_UP:.0f} s ({sum(each is None for each in found)} of {len(found)} runs)"
     known = [each for each in found if each is not None]
@@ -165,7 +170,7 @@ def _seconds(found: list[float | None]) -> str:
 def report(found: dict[Contender, list[Recovered]]) -> str:
     """A Markdown table."""
     heads = ["median / longest, s", "runs", "librdkafka", "Kafka's own producer"]
-    heads += ["longest throttle time told, s", "records lost", f"MB appended in the {STOPPED:.0f} s"]
+    heads += ["longest throttle time reported, s", "records lost", f"MB appended in the {STOPPED:.0f} s"]
     rows = [
         [
             contender,
@@ -182,5 +187,5 @@ def report(found: dict[Contender, list[Recovered]]) -> str:
 
 
 def main(count: int | None = None) -> str:
-    """All three."""
+    """Measures all contenders; returns the Markdown table."""
     return report({contender: runs(contender, count or RUNS[contender]) for contender in Contender})

@@ -1,4 +1,7 @@
-"""What clients that are not exempt append after a full stop, above all those that reconnect for every batch."""
+"""Measures what clients that are not exempt append after a full stop.
+
+A quota can't stop a client that reconnects for every batch, because Kafka mutes connections; the fence can.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,21 @@ from harness.kafka.admin import create_topic
 from harness.system.waiting import eventually
 
 HEADROOM: Final = 400_000_000  # bytes
-BATCH: Final = 900_000  # bytes: one record, one connection
+BATCH: Final = 900_000  # bytes of the one record that each connection sends
 RECONNECTING: Final = 4  # threads
-AFTER: Final = 15.0  # seconds
-RATE: Final = 20e6  # bytes/s of the one that stays connected
+AFTER: Final = 15.0  # seconds to measure after the stop
+RATE: Final = 20e6  # bytes/s of the client that stays connected
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """Bytes appended: between the hard limit and the stop, and after it by either kind of client.
+    """One run.
 
-    ``seconds`` is the time from the limit until the plugin said that it had stopped.
+    Attributes:
+        seconds: from the crossing of the hard limit until the plugin reported the stop.
+        until_then: bytes appended in that time.
+        reconnecting: bytes that the reconnecting clients appended after the stop.
+        connected: bytes that the connected client appended after the stop.
     """
 
     seconds: float
@@ -38,7 +45,7 @@ class Stopped:
 
 
 def run(contender: Contender, after: float = AFTER) -> Stopped:
-    """One broker, whose disk these clients fill themselves."""
+    """Runs one broker, whose disk these clients fill themselves."""
     with brokers(contender, 1, HEADROOM) as cluster, ExitStack() as stack:
         (node,) = cluster.brokers
         for topic in ("again", "steady", "exempt"):
@@ -53,10 +60,9 @@ def run(contender: Contender, after: float = AFTER) -> Stopped:
         seconds = time.monotonic() - crossed
         again, steady, everything = (on_disk(cluster, topic) for topic in ("again", "steady", "*"))
         time.sleep(after)
-        assert is_stopped(node), "it has let go meanwhile"
-        fill_topic(
-            node.client_config("filler", "filler"), "exempt", 10_000
-        )  # it still serves, the exempt only
+        assert is_stopped(node), "the broker has let go meanwhile"
+        # The broker still serves exempt clients, so the stop is no crash.
+        fill_topic(node.client_config("filler", "filler"), "exempt", 10_000)
         return Stopped(
             seconds,
             everything - at_limit,
@@ -67,7 +73,7 @@ def run(contender: Contender, after: float = AFTER) -> Stopped:
 
 @contextmanager
 def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING) -> Iterator[None]:
-    """Threads that open a connection, produce one batch, and close it, again and again."""
+    """Runs threads that open a connection, produce one batch and close it, again and again."""
     stopping = threading.Event()
     value = bytes(BATCH)
 
@@ -115,5 +121,5 @@ def report(runs: dict[Contender, Stopped], after: float = AFTER) -> str:
 
 
 def main(after: float = AFTER) -> str:
-    """All three."""
+    """Measures all contenders; returns the Markdown table."""
     return report({contender: run(contender, after) for contender in Contender}, after)

@@ -1,11 +1,10 @@
-"""How exactly and how evenly a factor is enforced; and a real volume between its limits, by either policy."""
+"""Measures how exactly and evenly a factor is enforced, and how a policy keeps a real volume between its limits."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -27,13 +26,9 @@ from harness.system.waiting import eventually
 BASE: Final = 20_000_000  # bytes/s
 FACTORS: Final = (0.75, 0.5, 0.25, 0.1)
 WINDOWS: Final = 5
-LENGTH: Final = 40.0  # seconds that the retention keeps
+LENGTH: Final = 40.0  # seconds for which the topic keeps its data
 SEGMENT: Final = 16_777_216  # bytes
-WATCHED: Final = 240.0
-QUOTAHOST_PROPERTIES: Final = {
-    "class": "org.quotahost.PythonQuotaCallback",
-    "python.executable": sys.executable,
-}
+WATCHED: Final = 240.0  # seconds
 STRIMZI_PROPERTIES: Final = {
     "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
     "static.produce": str(BASE // 2),
@@ -43,18 +38,18 @@ STRIMZI_PROPERTIES: Final = {
 
 @dataclass(frozen=True)
 class Rates:
-    """Mean bytes/s over what was watched, and the standard deviation of the rates of its quota windows."""
+    """Mean bytes/s over a time, and the standard deviation of the rates of its quota windows."""
 
     mean: float
     deviation: float
 
     def __str__(self) -> str:
-        """For a table."""
+        """Two cells of a table."""
         return f"{self.mean / 1e6:.2f} | {100 * self.deviation / self.mean:.1f} %"
 
 
 def rates(meter: Meter, start: float, end: float) -> Rates:
-    """Between two moments, over as many whole windows as there are."""
+    """The rates between two moments, over as many whole quota windows as lie between them."""
     starts = [start + n * KAFKA_WINDOW for n in range(int((end - start) / KAFKA_WINDOW))]
     each = [meter.rate(moment, moment + KAFKA_WINDOW) for moment in starts]
     return Rates(meter.smooth_rate(start, end), statistics.pstdev(each))
@@ -71,7 +66,7 @@ def _node(folder: str, settings: dict[str, str]) -> KafkaNode:
 
 
 def _watch(node: KafkaNode, load: ProducerLoad) -> Rates:
-    """Over the windows after the first from now."""
+    """Measures over some quota windows, without the first one from now."""
     start = time.monotonic() + KAFKA_WINDOW
     end = start + WINDOWS * KAFKA_WINDOW
     time.sleep(end - time.monotonic())
@@ -80,7 +75,7 @@ def _watch(node: KafkaNode, load: ProducerLoad) -> Rates:
 
 
 def factors() -> str:
-    """The source ``fixed`` at several factors, and Strimzi's plugin given half the base as its quota."""
+    """A table: the source ``fixed`` at several factors, and Strimzi's plugin with half the base as its quota."""
     heads = ["", "wanted, MB/s", "got, MB/s", "deviation between windows", "got / wanted"]
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -114,12 +109,13 @@ def _eager(node: KafkaNode, **config: str) -> ProducerLoad:
 
 
 def between(policy: str) -> tuple[Rates, float, float, float]:
-    """An eager producer whose data is kept for LENGTH seconds, on a volume whose limits that half fills.
+    """Runs an eager producer whose data the topic keeps for LENGTH seconds, on a volume between its limits.
 
-    At factor f it keeps f x BASE x LENGTH bytes, and the ramp makes of these the factor 1 - f: both hold at a half.
+    At factor f the topic keeps f x BASE x LENGTH bytes, and for these the ramp gives the factor 1 - f. Both are equal
+    at a half, where the factor should settle.
 
     Returns:
-        The rates of the second half of the time, the factor's range there, ends included.
+        For the second half of the time: the rates, the least and the greatest factor, and the sum of its changes.
     """
     room = int(BASE * LENGTH)
     with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +137,7 @@ def between(policy: str) -> tuple[Rates, float, float, float]:
 
 
 def volumes() -> str:
-    """A real volume, held between its limits by retention, under either policy."""
+    """A table: a real volume that retention keeps between its limits, under either policy."""
     heads = [
         "policy",
         "got, MB/s",
@@ -157,5 +153,5 @@ def volumes() -> str:
 
 
 def main() -> str:
-    """Both tables."""
+    """Both tables, and the line about the machine."""
     return "\n\n".join((factors(), volumes(), machine_line()))

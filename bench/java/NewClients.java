@@ -8,10 +8,10 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.PythonQuotaCallback;
 
 /**
- * How fast clients that were never seen get their own quota, in a JVM with the callback and nothing else.
+ * Measures how fast new clients get their own quota, in a JVM with the callback and nothing else.
  *
- * <p>Arguments: the Python executable, then how many clients, then more properties (name=value, without prefix).
- * Prints `name value unit` lines.
+ * <p>Arguments: the Python executable, the number of clients, then more properties (name=value, without prefix).
+ * It prints a line {@code name value unit} for each figure.
  */
 public final class NewClients {
     private static final String NEWCOMERS = "<newcomers>";

@@ -34,7 +34,7 @@ import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.table.QuotaTable;
 
-/** What Kafka asks a callback on each request: ours, Strimzi's and Kafka's own, with 1,000 clients and two threads. */
+/** Times the calls that Kafka makes on each request: quotahost's, Strimzi's and Kafka's own callback, 1,000 clients, two threads. */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @Warmup(iterations = 3, time = 1)
@@ -93,7 +93,7 @@ public class CallbackBenchmark {
             return made;
         }
 
-        /** Kafka's own, with a default user quota, as its manager sets it up. */
+        /** Kafka's own callback with a default quota for (user, client-id), as Kafka's quota manager sets it up. */
         private ClientQuotaCallback kafka() throws Exception {
             var manager = new ClientQuotaManager(
                     new ClientQuotaManagerConfig(), new Metrics(), QuotaType.FETCH, Time.SYSTEM, "");
