@@ -1,8 +1,8 @@
 """Decides which factor applies, and puts it into the table.
 
-``judgement`` says how much of the quotas is left as far as is known; here the unknown is added: the last factor holds
-on for some time, then ``fallback.action`` applies. From here the factor goes through the shim to Java's QuotaTable,
-which multiplies the quotas with it and closes the fence at 0, and the cause to the metrics.
+``judgement`` says how much of the quotas is left as far as is known. This module adds what applies to the unknown: the
+last factor stays in force for some time, then ``fallback.action`` applies. The factor goes on through the shim to
+Java's QuotaTable, which multiplies the quotas by it and closes the fence at 0; its cause goes to the metrics.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callba
 class FactorLoop:
     """Reads the factor source when it is due, and decides.
 
-    A volume at its hard limit counts, whatever else is unknown. While a source fails, the last factor holds for
-    ``validity``; a source that has just started is waited for, for ``startup.grace``. After that ``fallback.action``
-    applies to the rest, and at once where the source itself says that a broker or volume is unknown.
+    A known volume at its hard limit decides, whatever else is unknown. While a source fails, the last factor stays in
+    force for ``validity``. For a source that has just started the host waits for ``startup.grace``. After that time
+    ``fallback.action`` applies to what is unknown. It applies at once if the source itself reports that a broker or
+    volume is unknown.
     """
 
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
