@@ -1,7 +1,8 @@
-"""Finding plugins by their entry points and building them; a broken one harms no other.
+"""Finds plugins by their entry points and builds them; a broken plugin harms no other.
 
-``plugin.NAME.*`` goes to every configured plugin named NAME: a factor source and a task of the same
-name see the same properties, so they share one ``Settings`` model.
+``plugin.NAME.*`` goes to every configured plugin named NAME: a factor source and a task of the same name see the same
+properties, so they share one model, ``Section``. The host (``quotahost.host.builder``) and the testing kit use this
+module.
 """
 
 from __future__ import annotations

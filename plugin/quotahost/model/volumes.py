@@ -16,7 +16,7 @@ from functools import lru_cache
 
 
 class LimitType(StrEnum):
-    """What a limit counts, by the names of proposal 035's JSON schema (its "Limit Types")."""
+    """The kinds of a limit, by the names of proposal 035's JSON schema (its "Limit Types")."""
 
     CONSUMED_BYTES = "ConsumedBytes"
     MIN_FREE_BYTES = "MinFreeBytes"

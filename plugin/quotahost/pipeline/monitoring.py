@@ -70,11 +70,11 @@ class Progress:
         self._line(record)
 
     def follows(self, query: str, progress: Mapping[str, Any]) -> bool:
-        """Whether no batch of this query lies between this one and those that were told."""
+        """Whether no batch of this query is missing between this one and the last that ``batch`` took."""
         return int(progress["batchId"]) <= self._last.get(query, -1) + 1
 
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
-        """A batch of a query as Spark tells it, in their order; told twice, it counts once."""
+        """Take Spark's report of a batch; call in the order of the batches. A second report of a batch adds nothing."""
         number = int(progress["batchId"])
         if idle(progress):
             return

@@ -1,4 +1,4 @@
--- Kafka's rows of the snapshots topic -> one row each; `error` is null where it counts.
+-- Kafka's rows of the snapshots topic -> one row each; `error` is null if the record is accepted.
 -- explode(array(...)) keeps the optimizer from copying from_json into every column that reads it. Spark doesn't compile
 -- lambdas, and in them each field of a struct costs a look at the configuration: they took a third of the time.
 WITH texts AS (

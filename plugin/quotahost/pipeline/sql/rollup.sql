@@ -6,7 +6,7 @@ listed AS (  -- as columns: what an aggregate makes of its input by itself isn't
     seen >= timestamp_millis(at - :validity) AS fresh,
     if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fill)) AS item
   FROM timed WHERE seen >= timestamp_millis(at - :expiry)),
-kinds AS (  -- of volumes of one capacity with the same limits, who consumes more is nearer to any limit
+kinds AS (  -- of volumes of one capacity with the same limits, the one that consumes more is nearer to any limit
   SELECT cluster, now, capacity, softType, softLevel, hardType, hardLevel,
     count_if(first AND fresh) AS reporting, count_if(first AND NOT fresh) AS stale,
     min_by(broker, broker, {listed}) FILTER (WHERE first AND NOT fresh) AS staleBrokers,

@@ -1,4 +1,8 @@
-"""Snapshots in, clusters out: DataFrame to DataFrame, in Spark's own functions."""
+"""Aggregates accepted snapshots to one row for each cluster, in Spark's own functions (sql/state.sql, sql/rollup.sql).
+
+``state`` keeps each broker's newest snapshot, ``rollup`` sums up the brokers of each cluster. The rows go on to
+``record``.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +27,13 @@ MAX_NAME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which brokers count.
+    """Which brokers the record is about, and which of them are stale.
 
     Attributes:
         cluster: the cluster of snapshots that don't name theirs.
         validity: how old a broker's newest snapshot may be; then the broker is stale.
         expiry: how long a stale broker is listed; then it is forgotten.
-        registered: ids of the cluster's brokers, as the cluster itself tells them.
+        registered: ids of the cluster's brokers, as the cluster itself lists them.
     """
 
     cluster: str
@@ -47,14 +51,14 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
     """The one stateful operator: of each broker its newest snapshot, and two from before for the fill rate.
 
     Args:
-        good: as ``records.parse`` gives it, without what is refused.
+        good: as ``parse.parse`` gives it, without the refused records.
         window: a fill rate looks back so far or further, twice at most, where the broker reports all the time.
 
     Returns:
-        A row for each volume, one without a volume where a broker has none, none for a removed broker: broker, cluster
-        (as told), seen, ``first`` for one of each broker's rows, offline log directories (with ``first``), volumeName,
-        capacity, consumed, softType, softLevel, hardType, hardLevel (its own limit or its broker's), ``fill`` (bytes/s,
-        null while unknown), and ``now``, the time of the batch.
+        A row for each volume, one without a volume where a broker has none, none for a removed broker: broker,
+        cluster (as the snapshot names it), seen, ``first`` for one of each broker's rows, offline log directories
+        (with ``first``), volumeName, capacity, consumed, softType, softLevel, hardType, hardLevel (its own limit or
+        its broker's), ``fill`` (bytes/s, null while unknown), and ``now``, the time of the batch.
         The order in which snapshots come, late ones and duplicates don't matter.
     """
     return good.sparkSession.sql(sql("state", window=_ms(window), max_name=MAX_NAME), good=good)
@@ -65,7 +69,7 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
 
     Args:
         volumes: as :func:`state` gives it.
-        rules: what counts.
+        rules: which records are too old, and which brokers are expected.
         ahead: ms by which Kafka's clock is ahead of the driver's.
     """
     arguments = {

@@ -1,4 +1,9 @@
-"""From Kafka's rows of the snapshots topic to columns, and what is refused, with its reason."""
+"""Turns Kafka's rows of the snapshots topic into columns, each with the reason if the snapshot is refused.
+
+Spark does this in SQL (sql/parse.sql), so that no row passes through Python (docs/adr/0012). The rules are those of
+``quotahost.records.snapshot``. Accepted snapshots go on to ``aggregate``, refused ones to
+:mod:`quotahost.pipeline.dead_letters`.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +43,10 @@ def parse(raw: DataFrame) -> DataFrame:
         raw: key and value (binary), topic, partition, offset, timestamp, as the Kafka source gives them.
 
     Returns:
-        topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which it
-        counts: ``at``, but never later than Kafka's timestamp; ``removed`` for a tombstone; ``s``, the snapshot as
-        SNAPSHOT says, null for a tombstone; ``error``, one of REFUSALS, null for what counts.
+        topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, the time by
+        which the pipeline orders and ages it: ``at``, but never later than Kafka's timestamp; ``removed`` for a
+        tombstone; ``s``, the snapshot as SNAPSHOT says, null for a tombstone; ``error``, one of REFUSALS, null for an
+        accepted record.
     """
     return raw.sparkSession.sql(_parse_sql(), raw=raw)
 
@@ -63,7 +69,9 @@ def _bad_limit(limit: str) -> str:
 
 
 def resolved(parsed: DataFrame, cluster: str) -> DataFrame:
-    """What counts, with each volume's limits: its own, else its broker's (proposal 035, Metrics Snapshot, note 2).
+    """The accepted records, with the limits of each volume: its own, else its broker's.
+
+    The rule is of proposal 035, Metrics Snapshot, note 2.
 
     Args:
         parsed: as :func:`parse` gives it.

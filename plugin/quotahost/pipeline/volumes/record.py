@@ -1,4 +1,7 @@
-"""From a row of the roll-up to the record that brokers read."""
+"""Makes the record that brokers read (``quotahost.records.cluster_volumes``) of a row of ``aggregate.rollup``.
+
+Next is ``publisher``, which publishes it.
+"""
 
 from __future__ import annotations
 
