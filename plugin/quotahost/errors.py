@@ -13,7 +13,7 @@ class QuotahostError(Exception):
     """Something is wrong that an operator or plugin author can mend; the message says what, and how.
 
     Attributes:
-        exit_code: with what a command ends that meets this error.
+        exit_code: the exit code of a command that this error ends.
     """
 
     exit_code: ClassVar[int] = 1

@@ -1,9 +1,9 @@
 """The two objects through which a plugin reaches the broker that it runs in, as Protocols.
 
 ``Context.broker`` answers questions about the broker and its cluster; ``Context.metrics`` takes the numbers that the
-plugin shows. They are apart because a plugin may be asked in the place of another one: it then asks the same broker,
-while its numbers are shown beside those of the other (``factor.source.second``). In a broker the host provides both
-(``quotahost.host``), in tests ``quotahost.testing.FakeBroker`` does.
+plugin shows. They are apart because a factor source may stand by for another one (``factor.source.second``): both ask
+the same broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both
+objects (``quotahost.host``), in tests ``quotahost.testing.FakeBroker`` is both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Broker(Protocol):
         """The log directories of this broker that Kafka has marked offline."""
 
     def usage(self, most: int) -> list[ClientUsage]:
-        """At most so many clients of the last two minutes that have a quota of their own, busiest first.
+        """At most ``most`` clients of the last two minutes that have a quota of their own, busiest first.
 
         Exempt clients are left out, and so are clients that share their quota (any scope but CLIENT), because Kafka
         measures those together. A call costs some microseconds for each client.
@@ -65,8 +65,9 @@ class Broker(Protocol):
 class Metrics(Protocol):
     """Where a plugin shows numbers: JMX and the Prometheus endpoint. Any thread may call; no call waits.
 
-    A number is addressed by type, name and attribute as ``quotahost.metrics.CATALOGUE`` lists them; the name is ""
-    where the type has one instance only.
+    JMX shows each number as an attribute of the MBean ``quotahost:type=TYPE,name=NAME``; the name is "" where there is
+    one MBean of the type only. A plugin may choose all three. The Prometheus endpoint shows only the types and
+    attributes that docs/reference/metrics.md lists.
     """
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:

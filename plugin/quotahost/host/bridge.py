@@ -41,7 +41,7 @@ class JavaShim:
         self._thread: Any = jpype.JClass("java.lang.Thread")
         for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
             jpype.JClass(f"java.lang.{name}")
-        # Calls of the host alone whose arguments go to Java as they are.
+        # Only the host calls these, with arguments that Java takes as they are, so they need no method here.
         self.refuse, self.verdict, self.log = self._host.refuse, self._host.verdict, self._host.log
         self.plugin, self.plugin_failed = self._host.plugin, self._host.pluginFailed
         self.set_factor = self._table.factor
@@ -136,7 +136,7 @@ class JavaShim:
     def usage(self, most: int) -> list[ClientUsage]:
         return [_usage(line.split("\t")) for line in _lines(self._table.usage(most))]
 
-    # Plugins call these three, and may name the arguments.
+    # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self._gauges.set(type, name, attribute, value)

@@ -24,8 +24,8 @@ from quotahost.settings.strimzi.names import SYNONYMS, live_names
 from quotahost.settings.strimzi.translation import Translation, translate
 
 
-# Pydantic takes the fields of the last base first. Their order is that of the README's table, and a default that
-# depends on another property must come after it.
+# Pydantic takes the fields of the last base first. Their order is that of
+# docs/reference/properties.md, and a default that depends on another property must come after it.
 class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSettings, PluginSettings):
     """All properties of a broker as typed values; made by :meth:`from_properties`."""
 

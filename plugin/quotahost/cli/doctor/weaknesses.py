@@ -1,6 +1,7 @@
 """Checks for settings that are allowed and work, but exempt somebody or protect less than they seem to.
 
-Everything here is weak and never wrong: the broker starts. What concerns the disks alone is in ``protection``.
+All findings of this module are ``weak``, none is ``wrong``: the broker starts with these settings. Checks that concern
+the disks alone are in ``protection``.
 """
 
 from __future__ import annotations

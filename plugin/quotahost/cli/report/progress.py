@@ -17,7 +17,10 @@ from quotahost.report.values import Question, Report
 
 
 class _Count(TextColumn):
-    """How much of a step is done: curves that are drawn, else what ``of_spark`` answers at each refresh."""
+    """How much of a step is done: the curves drawn so far or, while Spark reads, the tasks that it has done.
+
+    ``of_spark`` answers how many tasks are done and how many there are; it is asked at each refresh.
+    """
 
     def __init__(self) -> None:
         super().__init__("")
@@ -34,7 +37,7 @@ class _Count(TextColumn):
 
 
 class Work(Progress):
-    """One line that says what is done now; a line of text for each step where standard error is no terminal."""
+    """One line that changes with the step; where standard error is no terminal, a line of text for each step."""
 
     def __init__(self) -> None:
         self._count = _Count()
@@ -65,7 +68,7 @@ class Work(Progress):
         return collect(spark, question, self._begin)
 
     def draw(self, found: Report, out: Path, as_page: bool) -> str:
-        """Write the page or the pictures; an operator's name for what was written.
+        """Write the page or the pictures, and return a text for the operator that names what was written.
 
         Raises:
             OSError: they can't be written.

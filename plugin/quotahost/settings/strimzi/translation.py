@@ -1,8 +1,8 @@
-"""The properties of Strimzi's quotas plugin read as ours: a broker's file for it needs only another class.
+"""Translates the properties of Strimzi's quotas plugin into ours, so that its users change only the callback's class.
 
-As soon as a file has a name of Strimzi's own, whatever the file leaves out has Strimzi's default, unless ours for it is
-given. ``settings.broker.read_properties`` translates before anything is parsed; the notes say in the broker's log, and
-in ``doctor``, what each name means here.
+If a broker's file has at least one name of Strimzi's own, every property of Strimzi's that the file leaves out gets
+Strimzi's default, unless the file sets our property for it. ``settings.broker.read_properties`` translates before
+anything is parsed. The notes explain in the broker's log, and in ``doctor``, what each name means here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOG_DIRS: Final = "log-dirs"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a property of Strimzi's means here, in a sentence; ``warns`` if that is less than it meant there."""
+    """What a property of Strimzi's means here, in a sentence; ``warns`` if it does less than in Strimzi's plugin."""
 
     text: str
     warns: bool = False
@@ -48,7 +48,7 @@ class Translation:
         properties: full names and texts; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours.
         problems: what is wrong with Strimzi's own, by the name and value that the operator wrote.
         notes: what each of them means here; no secrets.
-        origins: from the full name of ours that was made of one of Strimzi's to the full name of that.
+        origins: for each property of ours that was made from one of Strimzi's, the full names of both: ours, Strimzi's.
     """
 
     properties: dict[str, str]
@@ -77,7 +77,7 @@ class _Translator:
 
     def __init__(self, given: Mapping[str, str], made: Translation) -> None:
         self._given, self._made = given, made
-        self._texts: dict[str, str] = {}  # Strimzi's in our form, by Strimzi's name; wrong ones are absent
+        self._texts: dict[str, str] = {}  # values in our form by Strimzi's names; wrong values are absent
 
     def run(self) -> None:
         for theirs in PROPERTIES:
@@ -124,7 +124,7 @@ class _Translator:
         return limits[0] if limits else None
 
     def _factor_source(self, limit: StrimziProperty | None) -> bool:
-        """Make the factor source Strimzi's where the file names none; whether there is one."""
+        """Set Strimzi's factor source where the file names none; return whether there is one."""
         own = self._given.get(_SOURCE)
         if self._texts.get(CHECK_INTERVAL.name) == "":  # an interval of 0 or less: off
             if own is not None and own.strip():
@@ -180,7 +180,7 @@ class _Translator:
     # ---- how ----
 
     def _put(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
-        """Hand on Strimzi's as ours; where ours is given too, both must mean the same."""
+        """Set our property to the value of Strimzi's; where the file sets ours too, both must mean the same."""
         text, own = self._texts.get(theirs.name), self._given.get(theirs.ours)
         if text is None:
             return
