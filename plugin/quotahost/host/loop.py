@@ -83,7 +83,9 @@ class Host:
                 lambda: self._broker.settings,
                 self._clock,
             )
-            self._builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started)
+            self._builder = Builder(
+                self._broker, self._shim, self._changed.add, self._disks.started, self._guard
+            )
             sections = self._builder.validate(settings)
             plugins = self._builder.build(settings, sections, self._plugins)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)

@@ -13,6 +13,7 @@ from quotahost.api import Context, Metrics, Role
 from quotahost.api.context import no_disks
 from quotahost.discovery.build import configured
 from quotahost.discovery.entry_points import PluginError
+from quotahost.host.guard import Guard
 from quotahost.host.plugins.builder import Builder
 from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.settings.broker import Settings
@@ -20,6 +21,7 @@ from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import context
+from tests.fakes.shim import FakeShim
 
 CODE = """
     from pydantic import BaseModel
@@ -64,7 +66,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Context]:
 def start(**more: str) -> PluginSet:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
-    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks)
+    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
     return builder.build(chosen, builder.validate(chosen), PluginSet(()))
 
 

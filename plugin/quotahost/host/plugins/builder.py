@@ -15,7 +15,8 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.discovery import build as discovery
 from quotahost.discovery.entry_points import PluginError
 from quotahost.host.exemptions import node_id
-from quotahost.host.plugins.plugin_set import PluginSet, Sections, can_stay
+from quotahost.host.guard import Guard
+from quotahost.host.plugins.plugin_set import PluginSet, Sections, can_stay, close
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -29,10 +30,12 @@ class Builder:
         metrics: Metrics,
         answers_changed: Callable[..., None],
         open_disks: Callable[[], Disks],
+        guard: Guard,
     ) -> None:
-        """The arguments are what every plugin's context has."""
+        """All but the guard are what every plugin's context has; the guard closes what was built in vain."""
         self._broker, self._metrics = broker, metrics
         self._answers_changed, self._open_disks = answers_changed, open_disks
+        self._guard = guard
         self._node = node_id(broker.properties())
         roles = broker.properties().get("process.roles", "")
         # A controller alone keeps no records: it needs suppliers, and nothing that is about volumes.
@@ -56,9 +59,19 @@ class Builder:
         """Build every plugin of ``sections``, or keep that of ``old`` if it can stay. Nothing of ``old`` is touched.
 
         Raises:
-            PluginError: one can't be constructed.
+            PluginError: one can't be constructed. Those that were built before it are closed.
         """
-        plugins = []
+        plugins: list[LoadedPlugin] = []
+        try:
+            self._build(plugins, settings, sections, old)
+        except BaseException:
+            close(reversed(PluginSet(plugins).without(old)), self._guard, tasks=True)
+            raise
+        return PluginSet(plugins)
+
+    def _build(
+        self, plugins: list[LoadedPlugin], settings: Settings, sections: Sections, old: PluginSet
+    ) -> None:
         for (role, name), section in sections.items():
             if role is Role.FACTOR_SOURCE and name != settings.factor_source:
                 continue  # the standby: its factor source builds it when it is needed
@@ -66,7 +79,6 @@ class Builder:
             if kept is None or not can_stay(kept, settings):
                 kept = self._new(role, name, settings, section)
             plugins.append(kept)
-        return PluginSet(plugins)
 
     def _new(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
         made = self._construct(role, name, settings, section, self._metrics)

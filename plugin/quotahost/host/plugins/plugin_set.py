@@ -7,7 +7,7 @@ are built anew (``builder``), and the old ones closed once all new ones are in p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -80,8 +80,8 @@ def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Gua
             guard.call(name, "reconfigure()", "it goes on as it was", change)
 
 
-def close(plugins: Sequence[LoadedPlugin], guard: Guard) -> None:
-    """Close what can be closed. Tasks are left out: the scheduler closes them on their own threads."""
+def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False) -> None:
+    """Close what can be closed. Tasks only if they never ran: the scheduler closes the others on their own threads."""
     for each in plugins:
-        if each.role != Role.TASK and callable(getattr(each.plugin, "close", None)):
+        if (tasks or each.role != Role.TASK) and callable(getattr(each.plugin, "close", None)):
             guard.call(each.context.name, "close()", "it is dropped all the same", each.plugin.close)
