@@ -149,6 +149,6 @@ class MissingFenceWarning:
         self._done = True
         if not self._shim.fence():
             log.warning(
-                "authorizer.class.name is not org.quotahost.QuotaFence: nothing holds a PAUSE; it only slows each "
-                "producer to floor.bytes, and who opens new connections gets around that"
+                "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
+                "producer to floor.bytes, and a producer that opens new connections evades even that"
             )

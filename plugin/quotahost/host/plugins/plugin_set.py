@@ -7,7 +7,7 @@ are built anew (``builder``), and the old ones closed once all new ones are in p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
