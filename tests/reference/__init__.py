@@ -1,1 +1,1 @@
-"""Plain models of what the product does in other ways, to which tests compare it."""
+"""Plain Python models of what the product does in other ways (SQL, Java, Kafka). Tests compare the two."""

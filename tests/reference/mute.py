@@ -1,6 +1,6 @@
-"""How far a limit may fall in one step, so that no client is muted for longer than is wanted.
+"""How far a limit may fall in one step, so that no client is muted for longer than is allowed.
 
-A muted client stays muted, even if the limit rises again: so it must not happen in the first place.
+Kafka doesn't unmute a client when its limit rises again, so a long mute must not happen in the first place.
 """
 
 from __future__ import annotations

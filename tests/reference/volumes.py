@@ -1,6 +1,6 @@
-"""The same aggregate in plain Python, small enough to be seen right: what ``aggregate`` must equal.
+"""The pipeline's aggregate in plain Python, small enough to be checked by reading. ``aggregate`` must equal it.
 
-Nothing but tests uses it. It reads records with :mod:`quotahost.records.codec`, as brokers do.
+Only tests and the bench ``bytes`` use it. It decodes records with :mod:`quotahost.records`, as brokers do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A snapshot, None for a tombstone, and where in its broker's history it stands."""
+    """A snapshot (None for a tombstone), and its time and offset in the history of its broker."""
 
     seen: datetime
     offset: int
@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Of a broker its newest snapshot, and what its fill rates look back to."""
+    """A broker's newest snapshot, and the older one from which its fill rates are worked out."""
 
     newest: Sample
     past: Sample | None
@@ -55,7 +55,7 @@ Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it counts."""
+    """Why the record is refused, one of ``records.REFUSALS``; None if it is not."""
     if record.key is None:
         return "key"
     if record.value is None:
@@ -68,7 +68,7 @@ def refusal(record: Record) -> str | None:
 
 
 def state(records: Iterable[Record], window: timedelta) -> Brokers:
-    """By topic and broker what is known; those that a tombstone removed are left out."""
+    """The newest and the past snapshot, by topic and broker, without brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
@@ -78,7 +78,7 @@ def state(records: Iterable[Record], window: timedelta) -> Brokers:
 
 
 def _known(samples: Sequence[Sample], window: timedelta) -> Known:
-    """What came before a tombstone is no past: who comes back begins anew."""
+    """A snapshot from before a tombstone is no past: a broker that comes back begins anew."""
     gone = max((each.seen for each in samples if each.snapshot is None), default=None)
     past = min(_firsts(samples, window), key=lambda each: each.seen, default=None)
     alive = past is not None and (gone is None or gone < past.seen)
@@ -90,7 +90,7 @@ def _order(sample: Sample) -> tuple[datetime, int]:
 
 
 def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
-    """Of the last even and the last odd period (``window`` long) in which the broker told something, the first."""
+    """The first snapshot of the last even and of the last odd period (``window`` long) in which there is one."""
     periods: dict[int, list[Sample]] = defaultdict(list)
     for each in samples:
         if each.snapshot is not None:

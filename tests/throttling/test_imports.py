@@ -1,4 +1,4 @@
-"""The models of Kafka's arithmetic stand by themselves."""
+"""The models of Kafka's arithmetic can be imported without the rest of quotahost."""
 
 from __future__ import annotations
 

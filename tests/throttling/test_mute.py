@@ -1,4 +1,4 @@
-"""A limit that falls by one step mutes nobody who kept to it for longer than is wanted."""
+"""A limit that falls by one step mutes no client that kept to it for longer than is allowed."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def test_the_longest_window_is_that_of_the_brokers_samples_and_one_more() -> Non
     assert quota_window({"quota.window.num": "3", "quota.window.size.seconds": "2"}) == 8
 
 
-def test_no_mute_allowed_is_no_step() -> None:
+def test_without_any_mute_allowed_the_limit_stays() -> None:
     assert bound_after_step(1000, 11, 0) == 1000
 
 
 @pytest.mark.parametrize(
     ("q", "window_s", "mute"), [(0, 11, 30), (1, 0, 30), (1, 11, -1), (float("nan"), 1, 1)]
 )
-def test_what_makes_no_sense_is_refused(q: float, window_s: float, mute: float) -> None:
+def test_values_out_of_range_raise_an_error(q: float, window_s: float, mute: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         bound_after_step(q, window_s, mute)

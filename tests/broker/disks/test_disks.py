@@ -1,4 +1,4 @@
-"""A cluster of three brokers: one broker's disk slows and stops producers on all, and nothing unknown is healthy."""
+"""Three brokers: one broker's disk slows and stops producers on all, and what is unknown never passes for healthy."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _whole_and_open(cluster: Cluster) -> Iterator[None]:
 
 
 def disk_of_broker_1_is_full(cluster: Cluster) -> None:
-    """Its hard limit is set below what is used: to the others that is a disk that has filled."""
+    """Sets the hard limit of broker 1 below what is used. For the others that is a full disk."""
     alter_broker_config(cluster.brokers[0], {HARD: "1"}, broker=1)
     wait_for_state(cluster, PAUSE)
 
@@ -70,7 +70,9 @@ def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
 
 
-def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them_go(cluster: Cluster) -> None:
+def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(
+    cluster: Cluster,
+) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)
         start = cluster.brokers[2].log.end()
@@ -124,7 +126,7 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
     assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
 
 
-def test_a_stopped_broker_is_missed_until_it_is_back(cluster: Cluster) -> None:
+def test_a_broker_that_is_down_stops_producers_until_it_is_back(cluster: Cluster) -> None:
     first, third = cluster.brokers[0], cluster.brokers[2]
     start = first.log.end()
     third.stop()
@@ -136,7 +138,7 @@ def test_a_stopped_broker_is_missed_until_it_is_back(cluster: Cluster) -> None:
     eventually(lambda: gauge(first, "Factor", "LackOfData") == 0)
 
 
-def test_a_broker_that_is_unregistered_is_missed_no_more(cluster: Cluster) -> None:
+def test_a_broker_that_is_unregistered_no_longer_stops_producers(cluster: Cluster) -> None:
     third = cluster.brokers[2]
     third.stop()
     wait_for_state(cluster, PAUSE, but=third)
@@ -148,7 +150,7 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
     second = cluster.brokers[1]
     disk_of_broker_1_is_full(cluster)
     before = appended(cluster)
-    # To each partition, as the queue soon is full; the one whose broker restarts is tried again soon.
+    # The producer spreads records over all partitions, because its queue is soon full, and reconnects quickly.
     own = {"sticky.partitioning.linger.ms": 0, "reconnect.backoff.max.ms": 500}
     with ProducerLoad(cluster.client_config(client_id="p") | own, "t") as load:
         second.stop()
@@ -169,7 +171,7 @@ def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) 
     disk_of_broker_1_is_full(cluster)
 
 
-def test_hostile_records_are_refused_and_counted_and_harm_nobody(cluster: Cluster) -> None:
+def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cluster) -> None:
     node = cluster.brokers[0]
     refused = {"json": b"{", "schema": b"{}", "key": b"", "version": b"", "size": b"x" * 300_000}
     good = newest_records(node)["1"][1]
