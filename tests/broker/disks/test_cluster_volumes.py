@@ -11,15 +11,22 @@ from typing import Final
 
 import pytest
 
-from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
-from harness.plugin import FENCE, JAR, PREFIX
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, wait_for_state
+from tests.broker.support.node import (
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    cluster_with_fence,
+    gauge,
+    restart_stopped,
+    wait_for_state,
+)
 from tests.broker.support.numbers import appended, attempt
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -41,10 +48,7 @@ RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """At first there is no topic of records, so the standby source answers."""
-    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
-    directory = tmp_path_factory.mktemp("cluster")
-    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
-        create_topic(made.brokers[0], "t", partitions=3)
+    with cluster_with_fence(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
         wait_for_state(made, OPEN)
         wait_for_source(made, SNAPSHOT_SOURCE)
         create_topic(made.brokers[0], TOPIC, replicas=3, config={"cleanup.policy": "compact"})
@@ -54,9 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _open_and_empty(cluster: Cluster) -> Iterator[None]:
     yield
-    for node in cluster.brokers:
-        if not node.running:
-            node.start()
+    restart_stopped(cluster)
     alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None}, broker=1)
     wait_for_source(cluster, SNAPSHOT_SOURCE)
     wait_for_state(cluster, OPEN)

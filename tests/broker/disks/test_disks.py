@@ -12,18 +12,26 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from jsonschema import Draft7Validator
 
-from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, unregister_broker
+from harness.kafka.admin import alter_broker_config, delete_topics, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, PREFIX
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as wire
 from tests.broker.support.disks import SNAPSHOTS as TOPIC
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, state, wait_for_state
+from tests.broker.support.node import (
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    cluster_with_fence,
+    gauge,
+    restart_stopped,
+    state,
+    wait_for_state,
+)
 from tests.broker.support.numbers import appended, attempt, records
 
 pytestmark = pytest.mark.broker
@@ -42,10 +50,7 @@ SETTINGS: Final = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
-    directory = tmp_path_factory.mktemp("cluster")
-    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
-        create_topic(made.brokers[0], "t", partitions=3)
+    with cluster_with_fence(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
         wait_for_state(made, OPEN)
         yield made
 
@@ -53,9 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _whole_and_open(cluster: Cluster) -> Iterator[None]:
     yield
-    for node in cluster.brokers:
-        if not node.running:
-            node.start()
+    restart_stopped(cluster)
     alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None, OVERRIDES: None}, broker=1)
     wait_for_state(cluster, OPEN)
 

@@ -70,9 +70,8 @@ def broker(
     jars = [JAR, maven_jar("io.strimzi:kafka-quotas-plugin:0.3.1")]
     node = KafkaNode(directory, classpath=jars, properties=dict(QUICK_QUOTAS), users=users or {})
     node.properties |= strimzi_file(node, **as_user(node), **more) | {PREFIX + "class": callback}
-    node.env = {
-        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    }  # python.executable is python3, as there
+    # As with Strimzi's plugin no python.executable is set, so the broker starts the python3 of its PATH.
+    node.env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     with node:
         yield node
 

@@ -56,9 +56,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         create_topic(node, "filled")
         with RawClient(node, "filler") as client:
             client.produce("filled", record_batch(20_000))
-        Jmx(node).query(
-            "kafka.server:type=Produce"
-        )  # the first question starts the agent, which takes a while
+        # The first query starts the management agent, which takes a while.
+        Jmx(node).query("kafka.server:type=Produce")
         yield node
 
 

@@ -183,9 +183,8 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     shown = bean(controller(cluster), "kafka.server:type=ControllerMutation,client-id=strict")
     assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)
     assert shown["tokens"] < 0
-    shown_rate = SampledRate(
-        2, 30_000
-    )  # Kafka's metrics.num.samples and .sample.window.ms: not the quota's windows
+    # The windows of Kafka's metrics (metrics.num.samples, metrics.sample.window.ms), not those of the quota.
+    shown_rate = SampledRate(2, 30_000)
     shown_rate.record(sum(KIP_599.values()), begin)
     assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from harness.clients.load import QUICK_WINDOW, Load
+from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, Load
 from harness.java.jmx import Jmx
+from harness.kafka.admin import create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import CALLBACK, JAR, plugin_properties
+from harness.plugin import CALLBACK, FENCE, JAR, plugin_properties
 from harness.system.waiting import eventually
 
 PLUGINS: Final = Path(__file__).parents[1] / "plugins"
@@ -29,6 +32,22 @@ def callback_node(directory: Path, settings: dict[str, str] | None = None, **mor
     """A node with the callback and the quota probe; it is not started."""
     properties = callback_properties(settings) | more.pop("properties", {})
     return KafkaNode(directory, classpath=[JAR], properties=properties, probe=True, **more)
+
+
+@contextmanager
+def cluster_with_fence(directory: Path, settings: dict[str, str]) -> Iterator[Cluster]:
+    """Runs three brokers with callback, fence and quick quotas, and a topic t of three partitions."""
+    properties = callback_properties(settings) | dict(QUICK_QUOTAS) | FENCE
+    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as cluster:
+        create_topic(cluster.brokers[0], "t", partitions=3)
+        yield cluster
+
+
+def restart_stopped(cluster: Cluster) -> None:
+    """Starts the brokers that a test has stopped."""
+    for node in cluster.brokers:
+        if not node.running:
+            node.start()
 
 
 def topic_name(request: pytest.FixtureRequest) -> str:
