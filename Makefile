@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JAR := dist/quotahost.jar
 JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/host/probe.py
+CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
@@ -29,7 +30,13 @@ $(JAR): $(VENV)/.done $(JAVA_SOURCES) tools/jar_resources.py
 	@cp java-shim/target/quotahost.jar $(JAR)
 	@cp $(JAR) plugin/quotahost/_jar/quotahost.jar
 
-wheel: $(JAR)
+$(CONNECTOR): tools/spark-connector.xml
+	@echo "jars of Spark's Kafka connector"
+	@rm -rf $(@D)
+	@mvn -q -B -f $< process-resources
+	@touch $@
+
+wheel: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pip wheel -q --no-deps -w dist .
 
 demo: build ## A real broker with Python quotas, live changes, a full disk; two minutes. SPARK=1: then Spark's part
@@ -41,10 +48,10 @@ test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
-test-python: $(JAR)
+test-python: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pytest -q tests examples
 
-test-pipeline: $(JAR) ## Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
+test-pipeline: $(JAR) $(CONNECTOR) ## Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline
 
 lint: $(VENV)/.done ## Formatting, lint, strict types, import rules
@@ -61,4 +68,4 @@ bench: build ## Figures, as ratios against a peer in the same run; minutes each
 	@$(BIN)/python -m bench
 
 clean: ## Forget all that was built
-	@rm -rf $(VENV) build dist java-shim/target plugin/quotahost/_jar
+	@rm -rf $(VENV) build dist java-shim/target plugin/quotahost/_jar plugin/quotahost/pipeline/spark/jars

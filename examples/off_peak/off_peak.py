@@ -1,16 +1,17 @@
 """A supplier of one's own: in off-peak hours every client may produce at double the rate.
 
-Broker properties, all under ``client.quota.callback.``::
+The first property names the supplier by its entry point (pyproject.toml), and the others are its own::
 
-    supplier=off-peak,client-quotas,static
-    plugin.off-peak.produce=1M
-    plugin.off-peak.from=22:00
-    plugin.off-peak.to=06:00
+    client.quota.callback.supplier=off-peak,client-quotas,static
+    client.quota.callback.plugin.off-peak.produce=1M
+    client.quota.callback.plugin.off-peak.from=22:00
+    client.quota.callback.plugin.off-peak.to=06:00
 
-Hours go by the broker's own clock and time zone. FETCH, REQUEST and CONTROLLER_MUTATION are left to the
-suppliers named after it.
+Hours are those of the broker's clock and time zone. This supplier answers for PRODUCE only; the suppliers named
+after it answer for the other quota types. test_off_peak.py checks it without a broker.
 """
 
+from collections.abc import Callable
 from datetime import datetime, time
 from typing import Annotated
 
@@ -23,34 +24,42 @@ from quotahost.units import BytesPerSecond
 Hour = Annotated[time, BeforeValidator(lambda text: datetime.strptime(text, "%H:%M").time())]
 
 
+class OffPeakSection(BaseModel):
+    """The properties under ``plugin.off-peak.``. A broker doesn't start with a wrong one, and logs which and why."""
+
+    produce: BytesPerSecond = Field(description="produce rate of each client, in bytes/s, such as 1M")
+    from_: Hour = Field(time(22), description="when off-peak hours begin, as HH:MM")
+    to: Hour = Field(time(6), description="when they end, as HH:MM")
+
+
 class OffPeak:
-    """Doubles ``produce`` from ``from`` to ``to``."""
+    """Gives every client ``produce``, and twice that from ``from`` to ``to``."""
 
-    class Section(BaseModel):
-        """The properties under ``plugin.off-peak.``."""
+    Section = OffPeakSection  # without a method reconfigure() the host builds a new OffPeak when these change
 
-        produce: BytesPerSecond = Field(description="produce rate of each client, in bytes/s, such as 1M")
-        from_: Hour = Field(time(22), description="when off-peak hours begin, as HH:MM")
-        to: Hour = Field(time(6), description="when they end")
-
-    def __init__(self, context: Context[Section]) -> None:
-        """Read nothing but the settings; ``clock`` is for tests."""
-        self.context, self.clock = context, datetime.now
-        self.now = self.rate()
+    def __init__(
+        self, context: Context[OffPeakSection], clock: Callable[[], datetime] = datetime.now
+    ) -> None:
+        """Work out the present quota; ``clock`` is for tests."""
+        self.context, self.clock = context, clock
+        self.current = self.quota_now()
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The rate of this hour, for PRODUCE."""
-        return self.now if quota_type is QuotaType.PRODUCE else None
+        """The same for every client; None leaves the other quota types to the next supplier."""
+        return self.current if quota_type is QuotaType.PRODUCE else None
 
     def tick(self) -> None:
-        """Once a second: announce the other rate when its hour has come."""
-        if self.now != (now := self.rate()):
-            self.now = now
-            self.context.answers_changed()
+        """Announce another quota once its hour has come; the host calls this about once a second."""
+        quota = self.quota_now()
+        if quota != self.current:
+            self.current = quota
+            self.context.answers_changed()  # now the host asks again for all clients
 
-    def rate(self) -> Quota:
-        """What holds at this time of day."""
-        own, hour = self.context.section, self.clock().time()
-        past_midnight = own.to < own.from_
-        off_peak = hour >= own.from_ or hour < own.to if past_midnight else own.from_ <= hour < own.to
-        return Quota(own.produce * (2 if off_peak else 1))
+    def quota_now(self) -> Quota:
+        """The quota at this time of day."""
+        section, hour = self.context.section, self.clock().time()
+        if section.from_ <= section.to:
+            off_peak = section.from_ <= hour < section.to
+        else:  # past midnight
+            off_peak = hour >= section.from_ or hour < section.to
+        return Quota(section.produce * (2 if off_peak else 1))

@@ -2,7 +2,7 @@
 
 The host, the plugins and the pipeline run a dozen such loops. Each has to end promptly, to survive an exception of
 its own work, and to write a lasting fault to the log once and not at every turn; this module does that in one place.
-It knows nothing else of quotahost.
+Private; it imports nothing else of quotahost.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Periodic:
 
     @property
     def closing(self) -> bool:
-        """Whether ``close`` was called; long work may look at it."""
+        """Whether ``close`` was called. Long work checks it in order to end early."""
         return self._stop.is_set()
 
     def wake(self) -> None:
@@ -63,7 +63,7 @@ class Periodic:
         self._wake.set()
 
     def close(self, within: float = 0.5) -> bool:
-        """End the thread; whether it ended ``within`` seconds. One that still hangs in its work is left behind."""
+        """End the thread, and return whether it ended ``within`` seconds; if its work hangs, it is left behind."""
         self._stop.set()
         self._wake.set()
         if self._thread is not threading.current_thread():
@@ -79,7 +79,7 @@ class Periodic:
 
 
 class LoggedOnce:
-    """Writes a fault to the log when it begins, and again only after it has healed."""
+    """Logs a fault when it begins, and does so again only after the fault has healed."""
 
     def __init__(self, log: logging.Logger, level: int = logging.WARNING) -> None:
         """No fault yet."""
@@ -87,11 +87,11 @@ class LoggedOnce:
         self._logged = False
 
     def report(self, text: str, *arguments: object, exc_info: bool = False) -> None:
-        """The fault is there: log it, unless that was done already. Arguments are those of ``Logger.log``."""
+        """Log the fault, unless it was logged since it began. The arguments are those of ``Logger.log``."""
         if not self._logged:
             self._log.log(self._level, text, *arguments, exc_info=exc_info)
         self._logged = True
 
     def healed(self) -> None:
-        """The fault is gone: the next one is logged again."""
+        """The fault is gone, so that the next one will be logged."""
         self._logged = False

@@ -1,7 +1,7 @@
 """The base of every error that quotahost raises for a person to read.
 
-The command line catches it once and prints its message without a traceback; the host logs it as it is. Knows nothing
-else of quotahost.
+Private. The command line catches it once and prints its message without a traceback; the host logs the message. This
+module imports nothing else of quotahost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class QuotahostError(Exception):
     """Something is wrong that an operator or plugin author can mend; the message says what, and how.
 
     Attributes:
-        exit_code: with what a command ends that meets this error.
+        exit_code: the exit code of a command that this error ends.
     """
 
     exit_code: ClassVar[int] = 1

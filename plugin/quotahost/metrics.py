@@ -2,7 +2,8 @@
 
 The host and the plugins show numbers by MBean type and attribute (``quotahost.api.Metrics``), Java shows others itself.
 ``quotahost.host.exporter`` offers all of them to Prometheus under the names given here, and ``tools/tables.py`` writes
-them into docs/reference/metrics.md. A new metric takes one row, in the bean of its type.
+them into docs/reference/metrics.md. A new metric takes one row, in the bean of its type; a test compares all names
+that the code shows with this list.
 """
 
 from __future__ import annotations
@@ -162,7 +163,8 @@ CATALOGUE: Final = (
     )),
     *_bean("Refused", label="reason", shown_by="`snapshots`, `cluster-volumes`, `cluster-quota`", rows=(
         ("Records", "refused_records", COUNTER,
-         "Records of a topic that a reader refused, by reason; `rival`: two pipelines run; `behind`: the pipeline is."),
+         "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
+          "the pipeline is."),
     )),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE, "Time since the newest record of this cluster's volumes."),

@@ -1,26 +1,27 @@
-"""The one declaration from which a broker property is parsed, documented, shown and listed as live."""
+"""Text for people: the nearest name to a misspelt one, a name that is safe in a log, a text without its secrets.
+
+Private. The errors of settings, discovery and the command line use it; it imports nothing else of quotahost.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-# TODO(merge) Plugins' own settings: names as properties, and which of them are secrets.
-
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like this one, None if none is."""
+    """The known name that is most like this one, for a "did you mean"; None if none is alike."""
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 def printable(text: str) -> str:
-    """The text, in quotes and escaped if it would break a line of a log or is very long."""
+    """The text, cut at 200 characters; in quotes and escaped where it would break a line of a log."""
     text = text if len(text) <= 200 else text[:200] + "…"
     return text if text and text.isprintable() and text.strip() == text else repr(text)
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with each of the secrets hidden."""
+    """The text with ``***`` in place of each of the secrets, the longest first: one may contain another."""
     for secret in sorted(set(secrets), key=len, reverse=True):
         text = text.replace(secret, "***") if secret else text
     return text

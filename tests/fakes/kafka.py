@@ -1,4 +1,4 @@
-"""A producer and its topic without Kafka, for tests of the tasks that publish."""
+"""Stand-ins for the plugins' Kafka clients, for tests of plugins that publish or read."""
 
 from __future__ import annotations
 
@@ -52,3 +52,18 @@ class FakeKafka(Generic[T]):
                 on_delivery(self.delivers, None)
 
     flush = poll
+
+
+class FakeThread:
+    """Stands in for a ``Follower`` or ``RegisteredBrokers``: tests call what these would call.
+
+    Attributes:
+        argument: the follower's topic, or the function to call with the registered brokers.
+        answered: see ``RegisteredBrokers``.
+    """
+
+    def __init__(self, context: Any, argument: Any, *more: Any) -> None:
+        self.argument = argument
+        self.answered = False
+
+    def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A server with as much of Prometheus' HTTP API as a test needs."""
+"""An HTTP server that answers Prometheus queries as a test wants them answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = Mapping[tuple[str, str], float | str]
 
 @dataclass
 class Request:
-    """One request as it came in."""
+    """One request that the server received."""
 
     path: str
     query: str
@@ -26,7 +26,7 @@ class Request:
 
 @dataclass
 class Reply:
-    """An answer of the server."""
+    """One answer of the server."""
 
     status: int = 200
     body: bytes = b""

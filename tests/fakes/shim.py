@@ -1,4 +1,4 @@
-"""The Java half, in memory: what the host asked of it can be looked at."""
+"""The Java half in memory: a test scripts what the host takes from it, and looks at what the host did with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,21 @@ from quotahost.settings.declaration import PREFIX
 
 @dataclass
 class FakeShim:
-    """Hands out the batches of its script, one a take; closes when they are used up."""
+    """Hands out the batches of its script, one for each ``take``, and closes when none is left.
+
+    Attributes:
+        given: the broker's properties, without ``client.quota.callback.``.
+        node: the broker's own properties.
+        script: batches, and functions that a test runs between them on the host thread.
+        table: for each client and quota type the scope code, the rate and the group, as published last.
+        published: every client that was published, in order.
+        sources: who answered, for each client and quota type.
+        factors, causes: every factor and every cause that the host has set.
+        exempted: the arguments of every ``exempt``.
+        verdicts: for each ticket why the properties are refused, None if they are not.
+        failed: the plugin of every counted failure.
+        shown: every gauge and counter by type, name and attribute.
+    """
 
     given: dict[str, str] = field(default_factory=dict)
     node: dict[str, str] = field(default_factory=lambda: {"node.id": "1"})
@@ -25,21 +39,21 @@ class FakeShim:
     live: Sequence[str] = ()
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
-    exempted: list[tuple[list[str], list[str], bool]] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
     verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     configured: Settings | None = None
     on_take: Callable[[], None] = lambda: None
-    fenced: bool = False
+    has_fence: bool = False
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def ask(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
 
-    def tell(self, kind: str, *fields: str) -> None:
+    def post(self, kind: str, *fields: str) -> None:
         self.script.append(Batch([], [Event(kind, fields)]))
 
     def idle(self, times: int = 1) -> None:
@@ -48,11 +62,11 @@ class FakeShim:
     def reconfigure(self, **changes: str) -> None:
         properties = self.given | changes
         flat = [text for pair in properties.items() for text in (PREFIX + pair[0], pair[1])]
-        self.tell("reconfigure", "", *flat)
+        self.post("reconfigure", "", *flat)
 
     def validate(self, ticket: str, **changes: str) -> None:
         flat = [text for pair in (self.given | changes).items() for text in (PREFIX + pair[0], pair[1])]
-        self.tell("validate", ticket, *flat)
+        self.post("validate", ticket, *flat)
 
     # ---- quotahost.host.shim.Shim ----
 
@@ -105,7 +119,7 @@ class FakeShim:
         return len(batch.clients)
 
     def fence(self) -> bool:
-        return self.fenced
+        return self.has_fence
 
     def client_config(self) -> dict[str, str]:
         return {"bootstrap.servers": "127.0.0.1:1"}
@@ -135,13 +149,13 @@ class FakeShim:
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             del self.shown[key]
 
-    def set_factor(self, value: float, reason: str) -> None:
-        self.reasons.append(reason)
+    def set_factor(self, value: float, cause: str) -> None:
+        self.causes.append(cause)
         if value != (self.factors or [1.0])[-1]:
             self.factors.append(value)
 
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
-        self.exempted.append((list(principals), list(client_ids), brokers_anonymous))
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
+        self.exempted.append((list(principals), list(client_ids), internal_client_ids))
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         self.verdicts[ticket] = problem
@@ -159,10 +173,10 @@ class FakeShim:
 
     def detach(self) -> None: ...
 
-    # ---- what it shows ----
+    # ---- what tests read ----
 
     def rate(self, principal: str, client_id: str, quota_type: int = 0) -> float | None:
-        """The rate published for a client; None if unlimited."""
+        """The rate that the host published for a client; None if unlimited."""
         rate = self.table[Client(principal, client_id)][quota_type][1]
         return None if math.isnan(rate) else rate
 

@@ -1,4 +1,4 @@
-"""The pipeline on a real broker, in this process: what goes in, what comes out, and what silence does."""
+"""The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters."""
 
 from __future__ import annotations
 
@@ -64,19 +64,21 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
 
     # Again and again, as brokers do: a cold Spark takes longer than validity.
     def report() -> ClusterRecord | None:
-        brokers.tell("1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard)
-        brokers.tell("2", [volume("/a", 1000, 100)], offlineLogDirs=["/b"])
+        brokers.publish(
+            "1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard
+        )
+        brokers.publish("2", [volume("/a", 1000, 100)], offlineLogDirs=["/b"])
         brokers.flush()
         return _with(running, reporting=2)
 
-    told = eventually(report, PATIENCE, poll=1)
-    assert (told.consumed, told.capacity, told.volume_count) == (1050, 2000, 2)
-    assert told.smallest_factor == 0.0
-    assert [each.log_dir for each in told.offline_dirs] == ["/b"]
-    assert told.missing == 0  # broker 1 is the node itself
+    found = eventually(report, PATIENCE, poll=1)
+    assert (found.consumed, found.capacity, found.volume_count) == (1050, 2000, 2)
+    assert found.smallest_factor == 0.0
+    assert [each.log_dir for each in found.offline_dirs] == ["/b"]
+    assert found.missing == 0  # broker 1 is the node itself
 
     def silent() -> bool:
-        brokers.tell("2", [volume("/a", 1000, 100)])
+        brokers.publish("2", [volume("/a", 1000, 100)])
         brokers.flush()
         found = _with(running, reporting=1, stale=1)
         return found is not None and found.stale_brokers == ("1",)
@@ -94,26 +96,26 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
 
 def _with(running: Running, **expected: int) -> ClusterRecord | None:
     found = newest(running.bootstrap)
-    told = found is not None and all(getattr(found, name) == value for name, value in expected.items())
-    return found if told else None
+    matches = found is not None and all(getattr(found, name) == value for name, value in expected.items())
+    return found if matches else None
 
 
-def test_what_is_refused_is_a_dead_letter_and_the_stream_goes_on(running: Running) -> None:
+def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: Running) -> None:
     brokers = Snapshots(running.bootstrap)
     brokers.write("7", b"{nonsense")
-    brokers.tell("8", [volume("/a", -1, 0)])
+    brokers.publish("8", [volume("/a", -1, 0)])
     brokers.flush()
     eventually(lambda: len(dead_letters(running.bootstrap)) >= 2, PATIENCE)
-    told = {each["key"]: each for each in dead_letters(running.bootstrap)}
-    assert told["7"]["reason"] == "json"
-    assert told["7"]["value"] == "{nonsense"
-    assert told["8"]["reason"] == "schema"
-    for each in told.values():
+    found = {each["key"]: each for each in dead_letters(running.bootstrap)}
+    assert found["7"]["reason"] == "json"
+    assert found["7"]["value"] == "{nonsense"
+    assert found["8"]["reason"] == "schema"
+    for each in found.values():
         assert each["id"] == f"{SNAPSHOTS}-{each['partition']}-{each['offset']}"
         assert each["topic"] == SNAPSHOTS
 
     def goes_on() -> bool:
-        brokers.tell("9", [volume("/a", 77, 7)])
+        brokers.publish("9", [volume("/a", 77, 7)])
         brokers.flush()
         return any(each.capacity == 77 for each in published(running.bootstrap))
 
@@ -121,7 +123,7 @@ def test_what_is_refused_is_a_dead_letter_and_the_stream_goes_on(running: Runnin
     eventually(lambda: running.metric("refused_total") == 2, PATIENCE)
 
 
-def test_records_only_ever_get_newer_and_the_metrics_tell_of_them(running: Running) -> None:
+def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running) -> None:
     orders = [each.order for each in published(running.bootstrap)]
     assert orders == sorted(orders)
     assert len(set(orders)) == len(orders)

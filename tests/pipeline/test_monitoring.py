@@ -1,4 +1,4 @@
-"""What the pipeline counts of Spark's progress, as Spark tells it."""
+"""The metrics of the pipeline, made from the progress that Spark reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def progress(end: Any, latest: Any) -> dict[str, Any]:
     }
 
 
-def test_what_is_not_read_yet_is_shown() -> None:
+def test_records_that_are_not_read_yet_are_shown() -> None:
     shown = Progress()
     shown.batch("volumes", progress('{"t":{"0":7,"1":2}}', '{"t":{"0":10,"1":2}}'))
     assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 3
@@ -34,26 +34,26 @@ def test_a_batch_that_is_done_again_after_a_restart_has_no_latest_offsets_and_is
     assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 0
 
 
-def test_a_look_that_found_nothing_does_not_hide_the_batch_that_bears_its_number() -> None:
+def test_a_look_that_found_nothing_does_not_hide_the_batch_of_the_same_number() -> None:
     shown = Progress()
-    told = progress('{"t":{"0":7}}', '{"t":{"0":7}}')
-    shown.batch("refused", told | {"numInputRows": 0, "durationMs": {"latestOffset": 3}})
-    shown.batch("refused", told | {"observedMetrics": {"refused": {"refused": 2}}})
+    reported = progress('{"t":{"0":7}}', '{"t":{"0":7}}')
+    shown.batch("refused", reported | {"numInputRows": 0, "durationMs": {"latestOffset": 3}})
+    shown.batch("refused", reported | {"observedMetrics": {"refused": {"refused": 2}}})
     assert shown.registry.get_sample_value("quotahost_pipeline_refused_total") == 2
 
 
 def test_batches_between_two_looks_are_counted_and_none_twice() -> None:
     shown = Progress()
-    told = [
+    reported = [
         progress('{"t":{"0":7}}', '{"t":{"0":7}}') | {"batchId": number, "numInputRows": 10**number}
         for number in range(4)
     ]
-    assert shown.follows("volumes", told[0])
-    shown.batch("volumes", told[0])
-    assert shown.follows("volumes", told[0])
-    assert shown.follows("volumes", told[1])
-    assert not shown.follows("volumes", told[3])
-    for each in told + told[1:3]:
+    assert shown.follows("volumes", reported[0])
+    shown.batch("volumes", reported[0])
+    assert shown.follows("volumes", reported[0])
+    assert shown.follows("volumes", reported[1])
+    assert not shown.follows("volumes", reported[3])
+    for each in reported + reported[1:3]:
         shown.batch("volumes", each)
     labels = {"query": "volumes"}
     assert shown.registry.get_sample_value("quotahost_pipeline_rows_total", labels) == 1111

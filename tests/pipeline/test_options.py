@@ -20,12 +20,12 @@ from quotahost.pipeline.submit import submit_line
 SECRET = "hunter2-very-secret"
 
 
-def test_what_is_missing_or_wrong_is_told_with_its_option_and_its_variable() -> None:
-    with pytest.raises(OptionsError) as told:
+def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong() -> None:
+    with pytest.raises(OptionsError) as raised:
         options(bootstrap="a:1", tick="5x")
-    assert "--checkpoint (or QUOTAHOST_PIPELINE_CHECKPOINT): Field required" in str(told.value)
-    assert "--tick (or QUOTAHOST_PIPELINE_TICK)" in str(told.value)
-    assert "unknown unit 'x'" in str(told.value)
+    assert "--checkpoint (or QUOTAHOST_PIPELINE_CHECKPOINT): Field required" in str(raised.value)
+    assert "--tick (or QUOTAHOST_PIPELINE_TICK)" in str(raised.value)
+    assert "unknown unit 'x'" in str(raised.value)
 
 
 def test_a_tick_as_long_as_validity_is_refused() -> None:
@@ -60,12 +60,12 @@ def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
 
 def test_a_wrong_secret_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"ssl.key.password": ["{SECRET}"]}}')
-    with pytest.raises(OptionsError) as told:
+    with pytest.raises(OptionsError) as raised:
         options(bootstrap="a:1", checkpoint="/x")
-    assert SECRET not in str(told.value)
+    assert SECRET not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OptionsError, match="--kafka-config can't be read"):
         options(bootstrap="a:1", checkpoint="/x", kafka_config=tmp_path / "none")
 
@@ -92,26 +92,18 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
 
 def test_the_defaults_in_conf_are_those_that_are_used() -> None:
     conf = Path(__file__).parents[2] / "conf/spark/spark-defaults.conf"
-    told = dict(
+    found = dict(
         line.split(None, 1) for line in conf.read_text().splitlines() if line and not line.startswith("#")
     )
-    assert told == defaults()
+    assert found == defaults()
 
 
-def test_a_jar_that_is_not_what_it_should_be_is_fetched_again_and_refused(
+def test_a_package_without_the_connector_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("QUOTAHOST_MAVEN_REPOSITORY", (tmp_path / "repository").as_uri())
-    jar = connector.JARS[0]
-    with pytest.raises(connector.ConnectorError, match="set QUOTAHOST_MAVEN_REPOSITORY"):
+    monkeypatch.setattr(connector, "path", lambda name: tmp_path / name)
+    with pytest.raises(connector.ConnectorError, match="make build"):
         connector.jars()
-    there = tmp_path / "repository" / jar.path
-    there.parent.mkdir(parents=True)
-    there.write_bytes(b"something else")
-    with pytest.raises(connector.ConnectorError, match="is not what it should be"):
-        connector.jars()
-    assert not (connector.cache() / jar.name).exists()
 
 
 def test_the_command_without_spark_says_what_to_install() -> None:
@@ -137,7 +129,7 @@ def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets
     assert "kafka" not in {each.name for each in parameters}
 
 
-def test_the_command_tells_wrong_options_and_ends_with_2() -> None:
+def test_the_command_reports_wrong_options_and_ends_with_2() -> None:
     done = CliRunner().invoke(app, ["pipeline", "--bootstrap", "a:1", "--validity", "never"])
     assert done.exit_code == 2
     assert "--validity" in done.output

@@ -1,4 +1,4 @@
-"""Shares in Spark's functions: equal to the plain model, and every record taken or refused as the wire says."""
+"""Shares in Spark's functions: equal to the plain model, and every record taken or refused as brokers do."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from quotahost.records.codec import Refused
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage, Used
 from tests.reference import max_min as plain
+from tests.unit.records import test_times as times
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)
@@ -91,8 +92,10 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
     assert found == {}
 
 
-def usage(broker: str, *told: tuple[str, float, float | None], cluster: str = "c") -> Usage:
-    uses = (Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in told)
+def usage(broker: str, *clients_used: tuple[str, float, float | None], cluster: str = "c") -> Usage:
+    uses = (
+        Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in clients_used
+    )
     return Usage(broker, NOW, tuple(uses), cluster)
 
 
@@ -108,13 +111,13 @@ def test_a_broker_that_is_removed_neither_counts_nor_has_a_record(spark: SparkSe
     assert found.keys() == {"1", "2"}
 
 
-def test_clusters_are_divided_apart_and_one_that_is_not_known_yet_is_one_too(spark: SparkSession) -> None:
-    told = [
+def test_each_cluster_is_divided_by_itself_and_so_is_one_without_a_name(spark: SparkSession) -> None:
+    usages = [
         usage("1", ("alice", 1, None)),
         usage("2", ("alice", 1, None), cluster="d"),
         usage("3", cluster=""),
     ]
-    found = computed(spark, told)
+    found = computed(spark, usages)
     assert [found[b].cluster for b in "123"] == ["c", "d", ""]
     assert [[s.share for s in found[b].clients] for b in "12"] == [[pytest.approx(3e6)]] * 2
     assert found["3"].clients == ()
@@ -176,7 +179,7 @@ BAD: list[tuple[Record, str]] = [
 ]
 
 
-def test_what_is_refused_has_its_reason_and_is_refused_by_the_wire_too(spark: SparkSession) -> None:
+def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkSession) -> None:
     rows = pipeline.parse(raw(spark, [record for record, _ in BAD])).orderBy("offset").collect()
     assert [(n, (row.error or "taken").split(":")[0]) for n, row in enumerate(rows)] == [
         (n, reason) for n, (_, reason) in enumerate(BAD)
@@ -186,7 +189,15 @@ def test_what_is_refused_has_its_reason_and_is_refused_by_the_wire_too(spark: Sp
             wire_usage.decode(key, value or b"")
 
 
-def test_usage_from_the_future_is_refused_or_it_would_count_until_then(spark: SparkSession) -> None:
+def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
+    texts = [*times.TAKEN, *times.REFUSED]
+    records = [(b"1", json.dumps(GOOD | {"usageAt": text}).encode()) for text in texts]
+    rows = pipeline.parse(raw(spark, records)).orderBy("offset").collect()
+    taken = {text: row.ts.replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row.error}
+    assert taken == times.TAKEN
+
+
+def test_usage_from_the_future_is_refused_as_it_would_stay_the_newest(spark: SparkSession) -> None:
     record = (b"1", json.dumps(GOOD).encode())
     for late, error in ((61, "schema: usageAt is in the future"), (59, None)):
         (row,) = pipeline.parse(raw(spark, [record], NOW - timedelta(seconds=late))).collect()

@@ -1,1 +1,1 @@
-"""Plain Python models of what the product does in other ways (SQL, Java, Kafka). Tests compare the two."""
+"""Plain models of parts of the product that are written in SQL or Java; tests compare the two."""

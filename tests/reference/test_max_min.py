@@ -163,14 +163,14 @@ def test_every_broker_gets_every_client_the_busiest_in_the_cluster_first() -> No
     assert [found[b][0].share for b in "123"] == pytest.approx([50e3, 2.9e6, 50e3])
 
 
-def test_a_silent_brokers_usage_is_ignored_but_it_keeps_the_floor() -> None:
+def test_the_usage_of_a_silent_broker_is_ignored_but_it_keeps_the_floor() -> None:
     usages = [
         usage("1", ("alice", 1e6, None)),
         usage("2", ("alice", 1e6, None), ("bob", 1, None)),
         usage("3"),
     ]
     found = shares(usages, silent={"2"})
-    assert [s.key.principal for s in found["2"]] == ["alice"], "no fresh broker reports bob"
+    assert [s.key.principal for s in found["2"]] == ["alice"], "no broker reports bob any more"
     assert [found[b][0].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
     assert shares(usages, silent=set("123")) == {"1": (), "2": (), "3": ()}
 

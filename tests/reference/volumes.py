@@ -1,6 +1,7 @@
-"""The pipeline's aggregate in plain Python, small enough to be checked by reading. ``aggregate`` must equal it.
+"""The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
 
-Only tests and the bench ``bytes`` use it. It decodes records with :mod:`quotahost.records`, as brokers do.
+Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. It reads records with
+:mod:`quotahost.records.codec`, as brokers do.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A broker's newest snapshot, and the older one from which its fill rates are worked out."""
+    """The newest snapshot of a broker, and the one that its fill rates look back to."""
 
     newest: Sample
     past: Sample | None
@@ -55,7 +56,7 @@ Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it is not."""
+    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken."""
     if record.key is None:
         return "key"
     if record.value is None:
@@ -68,7 +69,7 @@ def refusal(record: Record) -> str | None:
 
 
 def state(records: Iterable[Record], window: timedelta) -> Brokers:
-    """The newest and the past snapshot, by topic and broker, without brokers that a tombstone removed."""
+    """The known snapshots by topic and broker, without the brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
@@ -90,7 +91,7 @@ def _order(sample: Sample) -> tuple[datetime, int]:
 
 
 def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
-    """The first snapshot of the last even and of the last odd period (``window`` long) in which there is one."""
+    """The first snapshot of the last even period (``window`` long) that has one, and of the last odd period."""
     periods: dict[int, list[Sample]] = defaultdict(list)
     for each in samples:
         if each.snapshot is not None:
@@ -161,8 +162,8 @@ def _fillings(broker: str, known: Known) -> Iterable[Filling]:
     before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
     passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
     for volume in newest.snapshot.volumes:
-        has_past = passed > 0 and volume.name in before
-        rate = (float(volume.consumed) - float(before[volume.name])) / passed if has_past else None
+        rates_known = passed > 0 and volume.name in before
+        rate = (float(volume.consumed) - float(before[volume.name])) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
         yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard), rate)
 

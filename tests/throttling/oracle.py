@@ -38,11 +38,11 @@ class Oracle:
         assert self._process.stdout is not None
         self._process.stdin.write("".join(f"{line}\n" for line in [*lines, "."]))
         self._process.stdin.flush()
-        numbers = []
+        answers = []
         while (line := self._process.stdout.readline()) != ".\n":
             assert line, "the oracle's JVM has ended"
-            numbers.append(float(line))
-        return numbers
+            answers.append(float(line))
+        return answers
 
     def __enter__(self) -> Self:
         return self

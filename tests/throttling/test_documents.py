@@ -72,7 +72,7 @@ def test_v1_a_meters_rate_is_the_mean_of_its_first_5_s_and_then_follows_by_the_m
 
 
 @pytest.mark.parametrize(("times", "excess", "longest_s"), [(5, 0.1, 15), (10, 0.25, 35), (100, 2, 120)])
-def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_holds_it_for_long(
+def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_blocks_it_for_long(
     times: int, excess: float, longest_s: int
 ) -> None:
     """Why TopicQuotas.java carries the rate forward between ticks, and gives a topic credit."""

@@ -1,4 +1,4 @@
-"""The models of Kafka's arithmetic can be imported without the rest of quotahost."""
+"""The models of Kafka's arithmetic import nothing else of quotahost."""
 
 from __future__ import annotations
 

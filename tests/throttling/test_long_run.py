@@ -1,4 +1,4 @@
-"""How much both forms of KIP-599 admit in the long run, and when they admit the next mutation."""
+"""Both forms of KIP-599 in the long run: how many mutations pass, and when the next one is admitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit that falls by one step mutes no client that kept to it for longer than is allowed."""
+"""A limit that falls by one step mutes no client that kept to it for longer than ``max.mute``."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_without_any_mute_allowed_the_limit_stays() -> None:
 @pytest.mark.parametrize(
     ("q", "window_s", "mute"), [(0, 11, 30), (1, 0, 30), (1, 11, -1), (float("nan"), 1, 1)]
 )
-def test_values_out_of_range_raise_an_error(q: float, window_s: float, mute: float) -> None:
+def test_arguments_out_of_range_are_refused(q: float, window_s: float, mute: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         bound_after_step(q, window_s, mute)

@@ -149,10 +149,10 @@ def test_a_rate_that_has_faded_out_stays_yammers_for_days(oracle: Oracle) -> Non
 def test_a_throttle_time_beyond_an_int_wraps_as_in_the_broker(oracle: Oracle) -> None:
     model = SampledRate(11, 1000)
     model.record(1e8, NOW)
-    expected = [model.throttle_ms(1.0, NOW, cast=False), model.throttle_ms(1.0, NOW)]
+    numbers = [model.throttle_ms(1.0, NOW, cast=False), model.throttle_ms(1.0, NOW)]
     lines = ["rate 11 1000", f"record 1e8 {NOW}", f"throttle 1.0 {NOW}"]
-    assert oracle.replay(lines) == expected
-    assert expected[0] > 2**31 > expected[1]
+    assert oracle.replay(lines) == numbers
+    assert numbers[0] > 2**31 > numbers[1]
 
 
 def test_half_a_millisecond_is_rounded_up_as_by_java(oracle: Oracle) -> None:

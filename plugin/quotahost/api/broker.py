@@ -1,9 +1,9 @@
 """The two objects through which a plugin reaches the broker that it runs in, as Protocols.
 
 ``Context.broker`` answers questions about the broker and its cluster; ``Context.metrics`` takes the numbers that the
-plugin shows. They are apart because a plugin may be asked in the place of another one: it then asks the same broker,
-while its numbers are shown beside those of the other (``factor.source.second``). In a broker the host provides both
-(``quotahost.host``), in tests ``quotahost.testing.FakeBroker`` does.
+plugin shows. They are apart because a factor source may stand by for another one (``factor.source.second``): both ask
+the same broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both
+objects (``quotahost.host``), in tests ``quotahost.testing.FakeBroker`` is both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quotahost.model import ClientUsage, LogDir
 
 
 class Broker(Protocol):
-    """What a plugin may ask. Any thread may call; a question to the cluster waits up to ten seconds.
+    """Answers a plugin's questions. Any thread may call; a question to the cluster waits up to ten seconds.
 
     A thread that has called any of these, or any of :class:`Metrics`, calls ``thread_ends`` as its last act. A thread
     of ``Context.start_thread`` does so by itself.
@@ -23,7 +23,6 @@ class Broker(Protocol):
 
     def properties(self) -> Mapping[str, str]:
         """Some of the broker's own properties: node.id, process.roles, log.dirs, quota.window.num and the like."""
-        ...
 
     def client_config(self) -> dict[str, str]:
         """The librdkafka configuration of the plugin's own Kafka client; it contains secrets.
@@ -31,7 +30,6 @@ class Broker(Protocol):
         The client connects as ``kafka.*`` describes it if that is set, else as ``static.kafka.admin.*`` (Strimzi's
         names), else as this broker itself to its inter-broker listener.
         """
-        ...
 
     def registered(self) -> dict[int, bool]:
         """Every registered broker of the cluster by its id, and whether it is fenced (registered, not in service).
@@ -39,7 +37,6 @@ class Broker(Protocol):
         Raises:
             Exception: the cluster doesn't answer (yet).
         """
-        ...
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         """The log directories of these brokers.
@@ -47,14 +44,12 @@ class Broker(Protocol):
         Raises:
             Exception: the cluster doesn't answer (yet).
         """
-        ...
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         """The log directories of this broker that Kafka has marked offline."""
-        ...
 
     def usage(self, most: int) -> list[ClientUsage]:
-        """At most so many clients of the last two minutes that have a quota of their own, busiest first.
+        """At most ``most`` clients of the last two minutes that have a quota of their own, busiest first.
 
         Exempt clients are left out, and so are clients that share their quota (any scope but CLIENT), because Kafka
         measures those together. A call costs some microseconds for each client.
@@ -62,28 +57,24 @@ class Broker(Protocol):
         Raises:
             Exception: Java fails to read its sensors.
         """
-        ...
 
     def thread_ends(self) -> None:
         """The calling thread ends and will call nothing more."""
-        ...
 
 
 class Metrics(Protocol):
     """Where a plugin shows numbers: JMX and the Prometheus endpoint. Any thread may call; no call waits.
 
-    A number is addressed by type, name and attribute as ``quotahost.metrics.CATALOGUE`` lists them; the name is ""
-    where the type has one instance only.
+    JMX shows each number as an attribute of the MBean ``quotahost:type=TYPE,name=NAME``; the name is "" where there is
+    one MBean of the type only. A plugin may choose all three. The Prometheus endpoint shows only the types and
+    attributes that docs/reference/metrics.md lists.
     """
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show this value from now on."""
-        ...
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         """Add to a counter. Adding 0 shows a counter that has counted nothing yet."""
-        ...
 
     def forget(self, type: str, name: str) -> None:
         """No longer show any number of this type and name."""
-        ...

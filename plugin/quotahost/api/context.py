@@ -1,7 +1,7 @@
 """What a plugin is given when it is built: its settings, the broker around it, a log.
 
 Plugin authors import :class:`Context` from :mod:`quotahost.api`. Everything else here serves quotahost itself, which
-makes the contexts in :mod:`quotahost.discovery.build`.
+makes the contexts in ``quotahost.host.plugins``.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class Context(Generic[SectionT_co]):
             clients. The host asks again for those clients and publishes what differs.
         factor_source: loads the factor source of that entry point name, with its own ``plugin.NAME.*``, the same
             broker, and the metrics that are passed. It serves a factor source that leans on another one
-            (``factor.source.second``). It runs on the calling thread, may take seconds, and raises what
-            :func:`quotahost.discovery.build.build` raises.
+            (``factor.source.second``). It runs on the calling thread, may take seconds, and raises
+            PluginError or SettingsError.
         open_disks: returns the host's monitor of this broker's disks; plugins use ``disks``.
     """
 
@@ -113,9 +113,7 @@ class Context(Generic[SectionT_co]):
         def body() -> None:
             try:
                 run()
-            except (
-                BaseException
-            ):  # SystemExit of a library is a failure like any other, and belongs in the log
+            except BaseException:  # a library's SystemExit is a failure like any other
                 self.log.exception("thread %s of plugin %s ended", name, self.name)
             finally:
                 self.broker.thread_ends()

@@ -38,6 +38,10 @@ class BrokerFile:
         """A property's trimmed value."""
         return self.properties.get(name, default).strip()
 
+    def listed(self, name: str, default: str = "") -> list[str]:
+        """The trimmed parts of a property that Kafka reads as a list, divided by commas."""
+        return [part.strip() for part in self.get(name, default).split(",") if part.strip()]
+
 
 def read_broker_file(path: Path) -> BrokerFile:
     """Read a properties file.

@@ -6,19 +6,36 @@ be copied into a properties file, and output into a pipe or a log isn't folded a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
+from typing import Final, TypeVar
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from quotahost.errors import QuotahostError
 
+T = TypeVar("T")
+
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
+
+
+def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """The value of an option.
+
+    Raises:
+        typer.BadParameter: instead of the parser's ValueError; it names the option and the text.
+    """
+    try:
+        return parse(text)
+    except ValueError as wrong:
+        raise typer.BadParameter(f"{text!r} {wrong}", param_hint=option) from None
 
 
 @contextmanager
@@ -52,24 +69,12 @@ class Finding:
     remedy: str = ""
 
 
-def good(text: str) -> Finding:
-    """Something is as it should be."""
-    return Finding(Level.GOOD, text)
-
-
-def note(text: str, remedy: str = "") -> Finding:
-    """Something that an operator should know, or that could not be checked."""
-    return Finding(Level.NOTE, text, remedy)
-
-
-def weak(text: str, remedy: str = "") -> Finding:
-    """A broker starts with it, but is protected less than it seems to be."""
-    return Finding(Level.WEAK, text, remedy)
-
-
-def wrong(text: str, remedy: str = "") -> Finding:
-    """A broker would not start with it, or would not do what its properties ask for."""
-    return Finding(Level.WRONG, text, remedy)
+good: Final = partial(Finding, Level.GOOD)  # something is as it should be
+note: Final = partial(Finding, Level.NOTE)  # an operator should know it, or it could not be checked
+weak: Final = partial(
+    Finding, Level.WEAK
+)  # a broker starts with it, and is protected less than it seems to be
+wrong: Final = partial(Finding, Level.WRONG)  # a broker would not start with it, or not do what is configured
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""Putting the jar on a broker's classpath."""
+"""``quotahost install``: puts the jar on a broker's classpath, and names the properties that load it.
+
+The jar is atomically replaced, so that a broker that starts meanwhile finds a whole one. ``quotahost doctor`` checks
+afterwards what is there.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class Installed:
 
 
 def install_jar(kafka_home: Path) -> Installed:
-    """Copy the package's jar into ``libs`` and take older ones of quotahost's away.
+    """Copy the package's jar into ``libs`` and remove older ones of quotahost's.
 
     A running broker keeps the files that it has open: it sees the change when it is restarted.
 
@@ -48,22 +52,17 @@ def install_jar(kafka_home: Path) -> Installed:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Atomically, by a name that no classpath wildcard (*.jar) takes."""
-    handle, name = tempfile.mkstemp(prefix=".quotahost-", suffix=".tmp", dir=target.parent)
-    copy = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as sink, source.open("rb") as stream:
-            shutil.copyfileobj(stream, sink)
-            sink.flush()
-            os.fsync(sink.fileno())
+    """Copy to a folder of its own first: no wildcard of a classpath (``libs/*``) takes a half-written file from it."""
+    with tempfile.TemporaryDirectory(prefix=".quotahost-", dir=target.parent) as folder:
+        copy = Path(folder, target.name)
+        shutil.copyfile(source, copy)
         copy.chmod(0o644)
+        with copy.open("rb") as written:
+            os.fsync(written.fileno())
         copy.replace(target)
-    except BaseException:
-        copy.unlink(missing_ok=True)
-        raise
 
 
 def lines_to_add() -> list[str]:
-    """What the broker's properties need, at least."""
+    """The properties without which a broker doesn't load quotahost, as lines of its file."""
     needed = {"class": CLASS, "python.executable": sys.executable}
     return [javaproperties.join_key_value(PREFIX + name, value) for name, value in needed.items()]

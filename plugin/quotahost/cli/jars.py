@@ -1,4 +1,8 @@
-"""quotahost's jar: the one that the package carries, and those on a broker's classpath."""
+"""quotahost's jar: the one that the package carries, and those on a broker's classpath.
+
+The build writes the versions of quotahost and jpype1 into each jar. By them a jar of quotahost's is recognised, and
+``doctor`` sees whether it fits what is installed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ class NoJar(QuotahostError):
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A jar of quotahost's and the versions of quotahost and jpype1 that it was built with."""
+    """A jar of quotahost's, and the versions of quotahost and jpype1 that it was built with."""
 
     path: Path
     quotahost: str
@@ -31,7 +35,7 @@ class Jar:
 
 
 def read_jar(path: Path) -> Jar | None:
-    """The jar at this path; None if it is not one of quotahost's (or no jar at all)."""
+    """The jar at this path; None if it isn't quotahost's, or no jar at all."""
     try:
         with zipfile.ZipFile(path) as archive:
             versions = javaproperties.loads(archive.read(_VERSIONS).decode("latin-1"))
@@ -43,7 +47,7 @@ def read_jar(path: Path) -> Jar | None:
 
 
 def jars_in(libs: Path) -> list[Jar]:
-    """The jars of quotahost's in a folder, recognised by what they hold."""
+    """The jars of quotahost's in a folder; a name like theirs alone doesn't make one."""
     return [jar for path in sorted(libs.glob("quotahost*.jar")) if (jar := read_jar(path))]
 
 

@@ -1,4 +1,7 @@
-"""The command ``quotahost``."""
+"""The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
+
+What needs more than a few lines lies in the module or package of the command's name.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ from quotahost.settings.broker import properties_table
 
 
 class Commands(TyperGroup):
-    """All commands; one that fails with an error of quotahost's own prints its message and no traceback."""
+    """All commands. If one raises a QuotahostError, its message goes to stderr, without a traceback."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error's ``exit_code`` becomes the process's."""
+    def invoke(self, ctx: Any) -> Any:  # typer carries a Context of its own, or click's, by its version
+        """Run the command; the ``exit_code`` of an error becomes the process's."""
         try:
             return super().invoke(ctx)
         except QuotahostError as error:
@@ -37,10 +40,6 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False
 )
-
-KafkaHome = Annotated[
-    Path, typer.Option("--kafka-home", metavar="DIR", help="The folder that Kafka was unpacked to.")
-]
 
 
 def _version(wanted: bool) -> None:
@@ -80,7 +79,9 @@ app.command()(report)
 
 
 @app.command()
-def install(kafka_home: KafkaHome) -> None:
+def install(
+    kafka_home: Annotated[Path, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")],
+) -> None:
     """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
     done = install_jar(kafka_home)
     typer.echo(f"Installed {done.jar}")

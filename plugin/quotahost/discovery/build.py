@@ -1,146 +1,43 @@
-"""Finding plugins by their entry points and building them; a broken one harms no other.
+"""Builds plugins: imports the entry point, validates the plugin's own properties, calls it, checks the result.
 
-``plugin.NAME.*`` goes to every configured plugin named NAME: a factor source and a task of the same
-name see the same properties, so they share one ``Settings`` model.
+The host builds the configured plugins with it, and the testing kit one plugin at a time; ``doctor`` only imports and
+validates. The properties ``plugin.NAME.*`` belong to every configured plugin named NAME: a factor source and a task of
+the same name see the same properties, so they share one ``Section`` model.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Broker, Context, Disks, Metrics, Role
-from quotahost.api.context import LoadedPlugin, no_disks, nobody_asks
-from quotahost.discovery.entry_points import (
-    Found,
-    PluginError,
-    checked,
-    entry_point,
-    failing,
-    origin,
-    settings_model,
-    survey,
-)
+from quotahost.api import Context, Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.discovery.entry_points import PluginError, failing, load, settings_model
 from quotahost.settings.broker import Settings
 from quotahost.settings.plugin_section import read_section
 from quotahost.settings.reader import configured_names
 from quotahost.settings.secrets import is_secret, secret_values
 
-__all__ = [
-    "Found",
-    "PluginError",
-    "build",
-    "configured",
-    "construct",
-    "load",
-    "models",
-    "own_settings",
-    "plugin_settings",
-    "settings_model",
-    "survey",
-]
+__all__ = ["PluginError", "configured", "construct", "load", "models", "plugin_settings"]
 
 
 def configured(settings: Settings) -> list[tuple[Role, str]]:
     """Role and name of every plugin that these settings name, in the order in which a host builds them.
 
-    The second factor source is among them, which is built only while it is needed.
+    The standby factor source is among them, which a host builds only while it is needed.
     """
     names = configured_names(settings)
     return [(role, name) for role in Role for name in names[role.broker_property]]
-
-
-def load(role: Role, name: str) -> Any:
-    """Import the entry point of this role and name, and no other.
-
-    Raises:
-        PluginError: there is none, more than one distribution offers it, or it fails to import.
-    """
-    entry = entry_point(role, name)
-    with failing(role, name, f"{origin(entry)} fails to import"):
-        return entry.load()
-
-
-def plugin_settings(role: Role, name: str, settings: Settings) -> Any:
-    """The plugin's own settings from ``plugin.NAME.*``, validated; None if it declares none.
-
-    Raises:
-        PluginError: the plugin can't be loaded, or its ``Settings`` is no model.
-        SettingsError: a property is unknown or wrong.
-    """
-    return own_settings(role, name, settings, load(role, name))
-
-
-def build(
-    role: Role,
-    name: str,
-    settings: Settings,
-    node_id: int,
-    broker: Broker,
-    metrics: Metrics,
-    answers_changed: Callable[..., None] = nobody_asks,
-    open_disks: Callable[[], Disks] = no_disks,
-    section: Any = None,
-) -> LoadedPlugin:
-    """Load the plugin, validate its own settings, construct it and check that it can take the role.
-
-    ``section`` is what :func:`plugin_settings` returned, where the caller has validated the settings already.
-
-    Raises:
-        PluginError: it can't be loaded or constructed, or lacks a method of its role.
-        SettingsError: one of ``plugin.NAME.*`` is unknown or wrong.
-    """
-    entry = load(role, name)
-    return construct(
-        role, name, entry, settings, node_id, broker, metrics, answers_changed, open_disks, section
-    )
-
-
-def construct(
-    role: Role,
-    name: str,
-    entry: Any,
-    settings: Settings,
-    node_id: int,
-    broker: Broker,
-    metrics: Metrics,
-    answers_changed: Callable[..., None] = nobody_asks,
-    open_disks: Callable[[], Disks] = no_disks,
-    section: Any = None,
-) -> LoadedPlugin:
-    """As :func:`build`, for an entry (class or function) that is loaded already.
-
-    Raises:
-        PluginError, SettingsError: see build.
-    """
-    own = own_settings(role, name, settings, entry) if section is None else section
-    log = logging.getLogger(f"quotahost.plugin.{name}")
-    with failing(role, name, "cannot be built", _secrets(name, settings, entry)):
-        context = Context(
-            name,
-            own,
-            settings,
-            node_id,
-            log,
-            answers_changed,
-            open_disks=open_disks,
-            broker=broker,
-            metrics=metrics,
-        )
-        plugin = entry(context)
-    with failing(role, name, "is not fit for its role"):
-        return LoadedPlugin(role, checked(role, plugin), context)
 
 
 def models(settings: Settings) -> dict[str, type[BaseModel] | None]:
     """The settings model of every configured plugin, by name, for ``describe`` and ``live_properties``.
 
     Raises:
-        PluginError: one of them can't be loaded.
+        PluginError: one of the plugins can't be loaded.
     """
     found = {}
     for role, name in configured(settings):
@@ -149,14 +46,51 @@ def models(settings: Settings) -> dict[str, type[BaseModel] | None]:
     return found
 
 
-def own_settings(role: Role, name: str, settings: Settings, entry: Any) -> Any:
-    """As :func:`plugin_settings`, for an entry that is loaded already."""
+def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
+    """The plugin's own properties ``plugin.NAME.*``, validated; None if it declares none.
+
+    ``entry`` is the class or function, where the caller has loaded it already.
+
+    Raises:
+        PluginError: the plugin can't be loaded, or its ``Section`` is no model.
+        SettingsError: a property is unknown or wrong.
+    """
+    entry = load(role, name) if entry is None else entry
     with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
 
 
+def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
+    """Build the plugin with its context, and check that it can take the role.
+
+    Args:
+        role: the role that the plugin takes.
+        entry: the class or function of its entry point, which :func:`load` returned.
+        context: what the plugin is given; its section is what :func:`plugin_settings` returned.
+
+    Raises:
+        PluginError: the plugin can't be built, or lacks a method of its role.
+    """
+    with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
+        plugin = entry(context)
+    with failing(role, context.name, "is not fit for its role"):
+        _check(role, plugin)  # now, since the first call may come hours later
+    return LoadedPlugin(role, plugin, context)
+
+
+def _check(role: Role, plugin: Any) -> None:
+    """Raise a TypeError if the plugin lacks a method of its role's Protocol, or is a task with a bad period."""
+    methods = [name for name, value in vars(role.protocol).items() if name[0] != "_" and callable(value)]
+    if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
+        what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
+        raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
+    period = getattr(plugin, "period", None)
+    if role is Role.TASK and (not isinstance(period, timedelta) or period <= timedelta()):
+        raise TypeError(f"its period is {period!r}; make it a datetime.timedelta above 0")
+
+
 def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
-    """What must not be told: passwords of the Kafka client, and the plugin's own secrets.
+    """The values that no error may show: passwords of the Kafka client, and the plugin's own secrets.
 
     If the plugin's model can't be read, its whole section is taken for secret.
     """

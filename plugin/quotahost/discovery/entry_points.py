@@ -1,11 +1,15 @@
-"""The entry points of each role: the one of a name, or all of them; errors name role, plugin and remedy."""
+"""Finds plugins by their entry points and imports them; every error names the role, the plugin and a remedy.
+
+A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). Here the host, the
+testing kit and ``doctor`` import the one that a property names, and ``quotahost plugins`` surveys all that are
+installed. :mod:`quotahost.discovery.build` goes on from the imported class.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -16,21 +20,96 @@ from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import SettingsError
 from quotahost.text import nearest, redact
 
-# TODO(merge) Whether an object can take a role, by the Protocols of :mod:`quotahost.api.roles`.
-
 
 class PluginError(QuotahostError):
-    """A plugin that can't be had: its role and name, what failed, and what to do."""
+    """A plugin that can't be used: its role and name, what failed, and what to do.
+
+    Attributes:
+        role: the plugin's role.
+        name: the name of its entry point.
+        failed: what failed and what to do, without role and name.
+    """
 
     def __init__(self, role: Role, name: str, failed: str) -> None:
         """Make the message of the three."""
-        self.role, self.name = role, name
+        self.role, self.name, self.failed = role, name, failed
         super().__init__(f"{role} {name!r}: {failed}")
+
+
+@contextmanager
+def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> Iterator[None]:
+    """Turn whatever a plugin's own code raises into a PluginError that says ``what`` and shows no secret."""
+    try:
+        yield
+    except (PluginError, SettingsError):
+        raise
+    except BaseException as error:  # sys.exit in a plugin must not end the broker's host
+        full = _one_line(error)
+        text = redact(full, secrets)
+        # A cause that contains secrets would bring them back into tracebacks.
+        raise PluginError(role, name, f"{what}: {text}") from (error if text == full else None)
+
+
+def load(role: Role, name: str) -> Any:
+    """Import the entry point of this role and name, and no other.
+
+    Raises:
+        PluginError: there is none, more than one distribution offers it, or it fails to import.
+    """
+    entry = _entry_point(role, name)
+    origin = _origin(entry)
+    with failing(role, name, f"{origin} fails to import"):
+        return entry.load()
+
+
+def settings_model(entry: Any) -> type[BaseModel] | None:
+    """The pydantic model that an entry point declares by its attribute ``Section``; None if it declares none.
+
+    Raises:
+        TypeError: the attribute is something else.
+    """
+    model = getattr(entry, "Section", None)
+    if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
+        return model
+    raise TypeError(f"its attribute Section is {model!r}; make it a subclass of pydantic.BaseModel")
+
+
+def _entry_point(role: Role, name: str) -> EntryPoint:
+    known = entry_points(group=role.group)
+    matching = [entry for entry in known if entry.name == name]
+    if not matching:
+        raise PluginError(role, name, f"there is none; {_hint(role, name, sorted(known.names))}")
+    if len(matching) > 1:
+        origins = " and ".join(map(_origin, matching))
+        raise PluginError(role, name, f"offered more than once, by {origins}; uninstall all but one")
+    return matching[0]
+
+
+def _origin(entry: EntryPoint) -> str:
+    """Where an entry point comes from: its target, distribution and version."""
+    dist = entry.dist
+    return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
+
+
+def _hint(role: Role, name: str, known: Sequence[str]) -> str:
+    if not known:
+        return f"no package installed here has an entry point of the group {role.group}"
+    like = nearest(name, known)
+    return (f"did you mean {like!r}? " if like else "") + f"There are: {', '.join(known)}"
+
+
+def _one_line(error: BaseException) -> str:
+    """The type and the text of an error, without line breaks."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# ---- the survey ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One entry point as :func:`survey` found it; ``error`` is "" if it can be used."""
+    """One entry point as :func:`survey` found it; ``error`` is "" if a broker could use it."""
 
     name: str
     distribution: str
@@ -38,44 +117,8 @@ class Found:
     error: str
 
 
-@contextmanager
-def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> Iterator[None]:
-    """Whatever a plugin's own code raises becomes a PluginError without its secrets."""
-    try:
-        yield
-    except (PluginError, SettingsError):
-        raise
-    except BaseException as error:  # sys.exit in a plugin must not end the broker's host
-        told = redact(why_not(error), secrets)
-        # A cause that holds secrets would bring them back into tracebacks.
-        cause = error if told == why_not(error) else None
-        raise PluginError(role, name, f"{what}: {told}") from cause
-
-
-def entry_point(role: Role, name: str) -> EntryPoint:
-    """The one entry point of this role and name.
-
-    Raises:
-        PluginError: there is none, or more than one distribution offers it.
-    """
-    known = entry_points(group=role.group)
-    matching = [entry for entry in known if entry.name == name]
-    if not matching:
-        raise PluginError(role, name, f"there is none; {_hint(role.group, name, sorted(known.names))}")
-    if len(matching) > 1:
-        origins = " and ".join(origin(entry) for entry in matching)
-        raise PluginError(role, name, f"offered more than once, by {origins}; uninstall all but one")
-    return matching[0]
-
-
-def origin(entry: EntryPoint) -> str:
-    """Where an entry point comes from: its target, distribution and version."""
-    dist = entry.dist
-    return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
-
-
 def survey() -> dict[Role, list[Found]]:
-    """Every entry point of every role, and whether it can be used or why not; it imports all of them."""
+    """Every installed entry point of every role, and why one can't be used; it imports all of them."""
     return {
         role: [_found(role, entry) for entry in sorted(entry_points(group=role.group), key=lambda e: e.name)]
         for role in Role
@@ -85,58 +128,11 @@ def survey() -> dict[Role, list[Found]]:
 def _found(role: Role, entry: EntryPoint) -> Found:
     error = ""
     try:
-        entry_point(role, entry.name)
+        _entry_point(role, entry.name)  # fails if two distributions offer the name
         settings_model(entry.load())
     except PluginError as failure:
-        error = str(failure).partition(": ")[2]
-    except BaseException as failure:
-        error = why_not(failure)
+        error = failure.failed
+    except BaseException as failure:  # a plugin's sys.exit ends no survey
+        error = _one_line(failure)
     dist = entry.dist
     return Found(entry.name, dist.name if dist else "?", dist.version if dist else "?", error)
-
-
-def _hint(group: str, name: str, known: Sequence[str]) -> str:
-    if not known:
-        return f"no package installed here has an entry point of the group {group}"
-    like = nearest(name, known)
-    return (f"did you mean {like!r}? " if like else "") + f"There are: {', '.join(known)}"
-
-
-def checked(role: Role, plugin: Any) -> Any:
-    """The plugin, if it can take the role.
-
-    Raises:
-        TypeError: it lacks a method of the role's Protocol, or is a task with a bad period.
-    """
-    protocol = role.protocol
-    methods = [name for name, value in vars(protocol).items() if name[0] != "_" and callable(value)]
-    lacking = [name for name in methods if not callable(getattr(plugin, name, None))]
-    if lacking:
-        what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
-        raise TypeError(f"{what}; implement {protocol.__name__} of quotahost.api.roles")
-    if role is Role.TASK:
-        _check_period(getattr(plugin, "period", None))
-    return plugin
-
-
-def _check_period(period: object) -> None:
-    if not isinstance(period, timedelta) or period <= timedelta():
-        raise TypeError(f"its period is {period!r}; make it a datetime.timedelta above 0")
-
-
-def why_not(error: BaseException) -> str:
-    """The error in one line: its type and its text."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def settings_model(entry: Any) -> type[BaseModel] | None:
-    """The pydantic model that an entry declares by its attribute ``Settings``; None if it has none.
-
-    Raises:
-        TypeError: the attribute is something else.
-    """
-    model = getattr(entry, "Section", None)
-    if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
-        return model
-    raise TypeError(f"its attribute Settings is {model!r}; make it a subclass of pydantic.BaseModel")

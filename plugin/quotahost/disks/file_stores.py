@@ -1,4 +1,8 @@
-"""This broker's file stores: which log directories share one, how large it is, how much of it is used."""
+"""Looks at this broker's file stores: which log directories share one, how large it is, and how much of it is used.
+
+``DiskMonitor`` calls this on its thread, ``doctor`` once. Every function here may block on a disk that hangs. A volume
+is a file store (Java's ``FileStore``, as in proposal 035): two log directories on one file system fill the same volume.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +16,33 @@ import javaproperties
 from quotahost.api import DiskState
 from quotahost.model import Volume
 
-# TODO(merge) The id of the cluster that this broker's log directories belong to.
-
-
 _MOUNTS: Final = Path("/proc/self/mountinfo")
-
-
 _DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
+_META: Final = "meta.properties"  # in each formatted log directory (Kafka's MetaProperties)
+_META_MAX: Final = 64 * 1024  # bytes of it to read; Kafka writes some hundred
 
 
 def log_dirs(broker: Mapping[str, str]) -> tuple[str, ...]:
-    """The broker's log directories: ``log.dirs``, else ``log.dir``."""
+    """The log directories of a broker with these properties: ``log.dirs``, else ``log.dir``."""
     named = broker.get("log.dirs") or broker.get("log.dir") or _DEFAULT_LOG_DIR
     return tuple(name for name in (part.strip() for part in named.split(",")) if name)
 
 
-def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] = ()) -> DiskState:
+def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable[str] = ()) -> DiskState:
     """Look at the file stores under the log directories.
 
-    What Kafka can't use counts as consumed (the blocks that a file system keeps for root), so that free is what is
-    left to Kafka. Two directories on one file store are one volume.
+    Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
+    that are left to Kafka.
 
     Args:
         broker: its id.
         directories: its log directories.
-        given_up: those that Kafka itself holds for offline.
+        marked_offline: the log directories that Kafka has marked offline; they are not looked at.
     """
+    lost = dict.fromkeys(marked_offline)
+    offline = [f"{name}: taken offline by Kafka" for name in lost]
     stores: dict[int, str] = {}
     devices: dict[str, int] = {}
-    offline = [f"{name}: taken offline by Kafka" for name in given_up]
-    lost = set(given_up)
     for directory in directories:
         if directory in lost:
             continue
@@ -53,15 +54,14 @@ def read_disks(broker: str, directories: Sequence[str], given_up: Iterable[str] 
         except OSError as error:
             offline.append(f"{directory}: {error.strerror or error}")
     names = _names(stores)
-    volumes = []
+    volumes = {}
     for device, directory in stores.items():
         try:
-            volumes.append(_volume(broker, names[device], directory))
+            volumes[device] = _volume(broker, names[device], directory)
         except OSError as error:
             offline.append(f"{directory}: {error.strerror or error}")
-    told = {volume.name for volume in volumes}
-    places = ((directory, names[at]) for directory, at in devices.items() if names[at] in told)
-    return DiskState(tuple(volumes), tuple(offline), tuple(places))
+    places = tuple((directory, names[device]) for directory, device in devices.items() if device in volumes)
+    return DiskState(tuple(volumes.values()), tuple(offline), places)
 
 
 def _volume(broker: str, name: str, directory: str) -> Volume:
@@ -71,18 +71,18 @@ def _volume(broker: str, name: str, directory: str) -> Volume:
 
 
 def _names(stores: Mapping[int, str]) -> dict[int, str]:
-    """The device's name, such as /dev/sda1; where it says nothing, or not enough, where it is mounted."""
+    """The device's name, such as /dev/sda1; the mount point where that is no path, or two stores have the same."""
     mounts = _mounts()
     known = {device: mounts.get(device, ("", directory)) for device, directory in stores.items()}
     sources = [source for source, _ in known.values()]
     return {
-        device: source if source.startswith("/") and sources.count(source) == 1 else where
-        for device, (source, where) in known.items()
+        device: source if source.startswith("/") and sources.count(source) == 1 else mount_point
+        for device, (source, mount_point) in known.items()
     }
 
 
 def _mounts() -> dict[int, tuple[str, str]]:
-    """Source and mount point by device, as Linux tells them (proc(5), mountinfo); empty elsewhere."""
+    """Source and mount point by device, from Linux' mountinfo (proc(5)); empty on other systems."""
     try:
         lines = _MOUNTS.read_text(errors="replace").splitlines()
     except OSError:
@@ -94,39 +94,27 @@ def _mounts() -> dict[int, tuple[str, str]]:
         if len(fields) < 5 or len(rest) < 2:
             continue
         major, _, minor = fields[2].partition(":")
-        found[os.makedev(int(major), int(minor))] = (_plain(rest[1]), _plain(fields[4]))
+        found[os.makedev(int(major), int(minor))] = (_unescaped(rest[1]), _unescaped(fields[4]))
     return found
 
 
-def _plain(text: str) -> str:
-    """Spaces and the like are written in octal there."""
+def _unescaped(text: str) -> str:
+    """Mountinfo writes blanks and backslashes as octal escapes."""
     return text.encode("latin-1", "replace").decode("unicode_escape") if "\\" in text else text
 
 
-_FILE: Final = (
-    "meta.properties"  # Kafka's PropertiesUtils and MetaProperties, in each formatted log directory
-)
-
-
-_KEY: Final = "cluster.id"
-
-
-_MAX: Final = 64 * 1024  # bytes
-
-
 def cluster_id(directories: Iterable[str]) -> str:
-    """``cluster.id`` of ``meta.properties`` in the first directory that tells it; "" if none does.
+    """``cluster.id`` of the first log directory whose ``meta.properties`` has one; "" if none has.
 
-    A directory that can't be read is passed over. One on a disk that hangs holds the caller: call it where that
-    is allowed for.
+    A directory that can't be read is passed over.
     """
-    return next((found for found in map(_told, directories) if found), "")
+    return next((found for found in map(_cluster_id, directories) if found), "")
 
 
-def _told(directory: str) -> str:
+def _cluster_id(directory: str) -> str:
     try:
-        with Path(directory, _FILE).open("rb") as file:
-            text = file.read(_MAX).decode("latin-1")
-        return javaproperties.loads(text).get(_KEY, "").strip()
+        with Path(directory, _META).open("rb") as file:
+            text = file.read(_META_MAX).decode("latin-1")
+        return javaproperties.loads(text).get("cluster.id", "").strip()
     except (OSError, ValueError):  # offline; a NUL in its name; no properties
         return ""

@@ -45,10 +45,10 @@ class DiskMonitor:
         """No thread runs before :meth:`started`.
 
         Args:
-            broker: names the log directories, and those that Kafka has given up.
+            broker: names the log directories, and those that Kafka has marked offline.
             metrics: show the volumes' numbers.
             node_id: of this broker.
-            settings: answers those in force, which a live change replaces.
+            settings: returns the settings in force, which a live change replaces.
             clock: in seconds, monotonic.
         """
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)

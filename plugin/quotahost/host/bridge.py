@@ -1,7 +1,8 @@
 """The only module that knows JPype: Python's end of ``org.quotahost.host.PythonHost``.
 
-Python calls Java, never the other way round: a call from Java into Python would need a proxy, which is slow
-under contention and leaks in some versions of JPype.
+The shim starts ``serve`` on its host thread (``serve.py`` in the jar). Python calls Java, never the other way round: a
+call from Java into Python would need a proxy, which is slow under contention and leaks in some versions of JPype.
+Everything else of the host sees Java through the protocol ``shim.Shim``.
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ class JavaShim:
         self._strings: Any = jpype.JArray(jpype.JString)
         self._ints: Any = jpype.JArray(jpype.JInt)
         self._doubles: Any = jpype.JArray(jpype.JDouble)
-        # JPype makes a Python class of each Java class on its first use. Here, once, on the host thread: two
-        # threads that do it at a time, or one that does while the JVM shuts down, would crash the broker.
+        # JPype makes a Python class of each Java class on its first use. All uses begin here, on the host thread: two
+        # threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
         self._admin: Any = self._host.admin()
         self._gauges: Any = self._host.pluginGauges()
         self._topics: Any = self._host.topicQuotas()
         self._thread: Any = jpype.JClass("java.lang.Thread")
         for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
             jpype.JClass(f"java.lang.{name}")
+        # Only the host calls these, with arguments that Java takes as they are, so they need no method here.
+        self.refuse, self.verdict, self.log = self._host.refuse, self._host.verdict, self._host.log
+        self.plugin, self.plugin_failed = self._host.plugin, self._host.pluginFailed
+        self.set_factor = self._table.factor
 
     def properties(self) -> dict[str, str]:
         return _pairs(self._host.properties())
@@ -52,9 +57,6 @@ class JavaShim:
 
     def ready(self, live: Sequence[str]) -> None:
         self._host.ready(self._strings(list(live)))
-
-    def refuse(self, problem: str) -> None:
-        self._host.refuse(problem)
 
     def closing(self) -> bool:
         return bool(self._host.closing())
@@ -103,30 +105,27 @@ class JavaShim:
         sources = self._ints(answers.sources)
         return int(self._table.publish(batch.handle, codes, rates, groups, sources, suppliers))
 
-    def set_factor(self, value: float, reason: str) -> None:
-        self._table.factor(value, reason)
-
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         self._table.exempt(
-            self._strings(list(principals)), self._strings(list(client_ids)), brokers_anonymous
+            self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids
         )
 
     def fence(self) -> bool:
         return bool(self._table.fenceInstalled())
 
     def client_config(self) -> dict[str, str]:
-        return _pairs(_answered(self._host.clientConfig()))
+        return _pairs(_lines(self._host.clientConfig()))
 
     def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
         flat = [text for pair in config.items() for text in pair]
-        return _pairs(_answered(self._host.librdkafka(self._strings(flat))))
+        return _pairs(_lines(self._host.librdkafka(self._strings(flat))))
 
     def registered(self) -> dict[int, bool]:
-        rows = (str(row).split("\t") for row in _answered(self._admin.brokers()))
+        rows = (str(row).split("\t") for row in _lines(self._admin.brokers()))
         return {int(broker): fenced == "1" for broker, fenced in rows}
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        rows = (str(row).split("\t") for row in _answered(self._admin.logDirs(self._ints(list(brokers)))))
+        rows = (str(row).split("\t") for row in _lines(self._admin.logDirs(self._ints(list(brokers)))))
         return [
             LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows
         ]
@@ -135,7 +134,9 @@ class JavaShim:
         return tuple(str(path) for path in self._host.offlineLogDirs())
 
     def usage(self, most: int) -> list[ClientUsage]:
-        return [_usage(line.split("\t")) for line in _answered(self._table.usage(most))]
+        return [_usage(line.split("\t")) for line in _lines(self._table.usage(most))]
+
+    # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self._gauges.set(type, name, attribute, value)
@@ -146,26 +147,14 @@ class JavaShim:
     def forget(self, type: str, name: str) -> None:
         self._gauges.remove(type, name)
 
-    def verdict(self, ticket: str, problem: str | None) -> None:
-        self._host.verdict(ticket, problem)
-
-    def plugin(self, name: str) -> None:
-        self._host.plugin(name)
-
-    def plugin_failed(self, name: str) -> None:
-        self._host.pluginFailed(name)
-
     def gauges(self) -> list[Gauge]:
         names = [str(n) for n in self._host.gaugeNames()]
         values = [float(v) for v in self._host.gaugeValues()]
         triples = zip(names[::3], names[1::3], names[2::3], values, strict=False)
         return [Gauge(*gauge) for gauge in triples]
 
-    def log(self, logger: str, level: int, message: str) -> None:
-        self._host.log(logger, level, message)
-
     def detach(self) -> None:
-        with suppress(RuntimeError):  # the JVM is gone, and the thread's place there with it
+        with suppress(RuntimeError):  # the JVM has ended, and nothing is attached any more
             self._thread.detach()
 
 
@@ -181,13 +170,13 @@ def _pairs(flat: Any) -> dict[str, str]:
     return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
-def _answered(lines: Any) -> list[str]:
-    """What org.quotahost.util.Reply answers, without its first line.
+def _lines(reply: Any) -> list[str]:
+    """The lines of an org.quotahost.util.Reply after the first, which is a problem or "".
 
     Raises:
-        ConnectionError: that says what went wrong.
+        ConnectionError: Java reports a problem.
     """
-    problem, *rest = (str(line) for line in lines)
+    problem, *rest = (str(line) for line in reply)
     if problem:
         raise ConnectionError(problem)
     return rest
@@ -199,10 +188,10 @@ def _size(text: str) -> int | None:
 
 def _usage(fields: list[str]) -> ClientUsage:
     """From a line of org.quotahost.table.Usage."""
-    kind, user, client_id, *numbers = fields
+    kind, principal, client_id, *numbers = fields
     rate, limit, delay, idle = map(float, numbers)
     return ClientUsage(
-        plain(user),
+        plain(principal),
         plain(client_id),
         QuotaType(kind),
         rate,

@@ -1,9 +1,13 @@
-"""Who is never throttled: listed principals, the brokers among themselves, and the plugin's own client."""
+"""The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
+
+The resolver asks here before it asks any supplier, and the loop hands the same names to Java's fence
+(``org.quotahost.fence.Fence``), which lets these clients write while it is closed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -13,16 +17,17 @@ from quotahost.settings.broker import Settings
 ANONYMOUS: Final = "ANONYMOUS"
 OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
 
-# Client-ids by which Kafka's own clients inside a broker connect to others (ReplicaFetcherThread,
-# KafkaRaftManager); heartbeats and forwarded requests use the plain node id
-#   (NodeToControllerChannelManager). The last
-# is that of the plugins' own clients, on any broker, and of the pipeline's.
-_INSIDE: Final = re.compile(r"broker-\d+-\S+|raft-client-\d+|quotahost-(\d+|pipeline)")
+# Client-ids of Kafka's own clients inside a broker (ReplicaFetcherThread, KafkaRaftManager), and of quotahost's own on
+# any broker and in the pipeline. Java's fence takes this text, too: write nothing that the two kinds of patterns
+# understand differently. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the plain
+# node id: those are in ``Exemptions.client_ids``.
+INTERNAL_CLIENT_IDS: Final = r"broker-[0-9]+-\S+|raft-client-[0-9]+|quotahost-([0-9]+|pipeline)"
+_INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS, re.ASCII)
 _JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
 class Reason(StrEnum):
-    """Why a client is exempt: it is listed, a broker's, or the plugins' own; the first that fits."""
+    """Why a client is exempt: the first of these that applies."""
 
     EXCLUDED = "excluded"
     BROKER = "broker"
@@ -30,65 +35,56 @@ class Reason(StrEnum):
 
 
 class Exemptions:
-    """Whether a client is exempt; ``client in exemptions``.
+    """Knows whether a client is exempt, and why.
 
-    Where nobody authenticates all are ANONYMOUS, brokers and the plugin too: this name as a whole is
-    exempt only if it is listed. There the brokers and the plugin go by client-id, which anyone can claim.
+    Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
+    whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
+    which anybody can claim.
+
+    Attributes:
+        principals: the exempt principals by name, and why.
+        client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
+        internal_client_ids: a pattern of the client-ids of Kafka's own clients and quotahost's, by which they are
+            exempt where brokers don't authenticate to each other; "" where they do.
     """
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
-        """``broker`` holds node.id and inter.broker.principals, as the shim gives them."""
+        """``broker`` are the broker's own properties with node.id and inter.broker.principals (``Shim.broker``)."""
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
-        self._anonymous_brokers = ANONYMOUS in brokers
-        self._principals: dict[str, Reason] = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
-        self._principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
-        self._principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        self._anonymous_plugin = self._anonymous_brokers or _connects_anonymously(settings)
-        self._nodes = {node_id(broker)}
-        self._client_ids = self._work_out()
-
-    @property
-    def principals(self) -> frozenset[str]:
-        """The exempt principal names."""
-        return frozenset(self._principals)
-
-    @property
-    def client_ids(self) -> frozenset[str]:
-        """The client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients."""
-        return self._client_ids
-
-    def _work_out(self) -> frozenset[str]:
-        brokers = {str(node) for node in self._nodes} if self._anonymous_brokers else set()
-        return frozenset(brokers | {own_client_id(n) for n in self._nodes if self._anonymous_plugin})
-
-    @property
-    def brokers_anonymous(self) -> bool:
-        """Whether brokers don't authenticate to each other, so that client-ids count."""
-        return self._anonymous_brokers
+        self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
+        # The last reason wins: an operator's list stands above what quotahost finds out.
+        self.principals = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
+        self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
+        self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
+        self._plugin_anonymous = bool(self.internal_client_ids) or _connects_anonymously(settings)
+        self.client_ids: set[str] = set()
+        self._add({node_id(broker)})
 
     def know(self, cluster: Cluster) -> bool:
-        """Take in the cluster's broker ids; whether that exempts a client-id that wasn't."""
-        known = len(self._nodes)
-        self._nodes |= cluster.brokers
-        self._client_ids = self._work_out()
-        return len(self._nodes) > known and self._anonymous_plugin
+        """Learn the cluster's broker ids; returns whether client-ids became exempt by that."""
+        before = len(self.client_ids)
+        self._add(cluster.brokers)
+        return len(self.client_ids) > before
 
-    def __contains__(self, client: Client) -> bool:
-        return self.reason(client) is not None
+    def _add(self, nodes: Collection[int]) -> None:
+        if self._plugin_anonymous:
+            self.client_ids |= {own_client_id(node) for node in nodes}
+        if self.internal_client_ids:
+            self.client_ids |= {str(node) for node in nodes}
 
     def reason(self, client: Client) -> Reason | None:
         """Why a client is exempt, None if it isn't."""
-        listed = self._principals.get(client.principal)
+        listed = self.principals.get(client.principal)
         if listed is not None or client.principal != ANONYMOUS:
             return listed
-        inside = self._anonymous_brokers and _INSIDE.fullmatch(client.client_id) is not None
-        if not inside and client.client_id not in self._client_ids:
+        internal = self.internal_client_ids and _INTERNAL.fullmatch(client.client_id)
+        if not internal and client.client_id not in self.client_ids:
             return None
         return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
 
 
 def _connects_anonymously(settings: Settings) -> bool:
-    """Whether ``kafka.*`` leads the plugins' own client to a listener that asks nobody who he is."""
+    """Whether ``kafka.*`` leads the plugins' own client to a listener without authentication."""
     if "bootstrap.servers" not in settings.kafka:
         return False
     protocol = settings.kafka.get("security.protocol")
@@ -96,7 +92,7 @@ def _connects_anonymously(settings: Settings) -> bool:
 
 
 def _own_users(settings: Settings) -> set[str]:
-    """The SASL user of the plugins' own client, by ``kafka.*`` or, without an address there, Strimzi's names."""
+    """The SASL user of the plugins' own client: that of ``kafka.*``, or of Strimzi's names if they give the address."""
     user, jaas = settings.kafka.get("sasl.username"), settings.kafka_admin.get("sasl.jaas.config")
     if user is not None:
         return {user.get_secret_value()}
@@ -109,7 +105,7 @@ def _own_users(settings: Settings) -> set[str]:
 
 
 def node_id(broker: Mapping[str, str]) -> int:
-    """This node's id; -1 if the broker doesn't say."""
+    """This node's id, -1 if the properties don't name it."""
     return int(broker.get("node.id") or broker.get("broker.id") or -1)
 
 

@@ -1,8 +1,8 @@
 """Decides which factor applies, and puts it into the table.
 
-``judgement`` says how much of the quotas is left as far as is known; here the unknown is added: the last factor holds
-on for some time, then ``fallback.action`` applies. From here the factor goes through the shim to Java's QuotaTable,
-which multiplies the quotas with it and closes the fence at 0, and the cause to the metrics.
+``judgement`` finds out how much of the quotas is left as far as volumes are known. For the unknown rest the last factor
+stays for some time, then ``fallback.action`` applies. From here the factor goes through the shim to Java's QuotaTable,
+which multiplies the quotas by it and closes the fence at 0, and its cause goes to the metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from quotahost.host.guard import Guard
 from quotahost.host.judgement import OPEN, Judge, Judgement
-from quotahost.host.plugins import PluginSet
+from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.host.shim import Shim
 from quotahost.model import Factor, State
 from quotahost.settings.broker import Settings
@@ -30,9 +30,9 @@ _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callba
 class FactorLoop:
     """Reads the factor source when it is due, and decides.
 
-    A volume at its hard limit counts, whatever else is unknown. While a source fails, the last factor holds for
-    ``validity``; a source that has just started is waited for, for ``startup.grace``. After that ``fallback.action``
-    applies to the rest, and at once where the source itself says that a broker or volume is unknown.
+    A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source fails, the last factor
+    stays for ``validity``; for a source that has just started the loop waits for ``startup.grace``. After that
+    ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
     """
 
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:

@@ -1,4 +1,8 @@
-"""The one place where a plugin's failure is counted, logged once and kept from everyone else."""
+"""Stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else.
+
+Every call of a plugin goes through here, from whichever module of the host; the caller passes the consequence that the
+log line states, and goes on without an answer.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,18 @@ log = logging.getLogger("quotahost.plugins")
 
 
 class Failed(Generic[T]):
-    """What a guarded call answers when the plugin failed."""
+    """The answer of a guarded call if the plugin failed."""
 
 
 FAILED: Failed[object] = Failed()
 
 
 class Guard:
-    """Counts every failure of a plugin; logs the first of its kind, until the plugin heals."""
+    """Counts every failure of a plugin; logs the first of each type in each method, until the method works again."""
 
     def __init__(self, shim: Shim) -> None:
         self._shim = shim
-        self._told: dict[tuple[str, str], set[type[BaseException]]] = {}
+        self._logged: dict[tuple[str, str], set[type[BaseException]]] = {}
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed[object]:
         """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
@@ -37,11 +41,11 @@ class Guard:
         return answer
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
-        """Count a failure; log it unless one of its kind is logged already."""
+        """Count a failure, and log it if it is the first of its type."""
         self._shim.plugin_failed(plugin)
-        told = self._told.setdefault((plugin, what), set())
-        if type(error) not in told:
-            told.add(type(error))
+        logged = self._logged.setdefault((plugin, what), set())
+        if type(error) not in logged:
+            logged.add(type(error))
             log.error(
                 "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
                 "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
@@ -49,5 +53,5 @@ class Guard:
 
     def heal(self, plugin: str, what: str) -> None:
         """This call of the plugin works (again)."""
-        if self._told.pop((plugin, what), None):
+        if self._logged.pop((plugin, what), None):
             log.warning("plugin %s works again in %s", plugin, what)

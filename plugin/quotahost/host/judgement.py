@@ -1,7 +1,8 @@
 """Reads the factor source and has the policy judge its volumes: how much of the quotas is left, as far as is known.
 
 A factor source returns volumes, or a factor itself where it knows no volumes. The policy is asked for every volume, and
-the smallest factor is the judgement. What is unknown is part of it: what applies then is decided in ``factor``, next.
+the smallest factor is the judgement, beside a sentence about everything that is unknown. ``factor`` then decides what
+applies to the unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST_UNKNOWN: Final = 3  # sentences in a cause
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one read of the factor source gave.
+    """The outcome of one read of the factor source.
 
     Attributes:
         factor: the factor of everything that is known.

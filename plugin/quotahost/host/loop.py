@@ -25,9 +25,10 @@ from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
 from quotahost.host.notifier import Notifier
-from quotahost.host.plugins import Builder, PluginSet, Sections, adopt, close
+from quotahost.host.plugins.builder import Builder
+from quotahost.host.plugins.plugin_set import PluginSet, Sections, adopt, close
+from quotahost.host.plugins.scheduler import Scheduler
 from quotahost.host.resolver import ChangedAnswers, Resolver
-from quotahost.host.scheduler import Scheduler
 from quotahost.host.shim import Shim
 from quotahost.settings.broker import Settings, live_properties, read_properties
 from quotahost.settings.declaration import SettingsError
@@ -84,7 +85,7 @@ class Host:
             )
             self._builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started)
             sections = self._builder.validate(settings)
-            plugins = self._builder.build(settings, sections)
+            plugins = self._builder.build(settings, sections, self._plugins)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
         except (SettingsError, PluginError) as problem:
             self._shim.refuse(str(problem))
@@ -222,7 +223,7 @@ class Host:
 
     def _exempt(self) -> None:
         exempt = self._exemptions
-        self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.brokers_anonymous)
+        self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.internal_client_ids)
 
     def _close(self) -> None:
         self._scheduler.close()

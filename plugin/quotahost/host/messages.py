@@ -1,4 +1,4 @@
-"""What the host and Java hand to each other, as Python values, and how Java writes it.
+"""The values that the host and Java hand to each other, and how to read them from the form in which Java sends them.
 
 Batches of clients and events come out of Java's inbox, answers go back into its table. Names may contain anything that
 a client sends, so a batch is lengths and text, not separators. ``bridge`` parses and sends these values; nothing here

@@ -1,8 +1,9 @@
-"""What one Python tells of itself, a ``key=value`` line each; ``python probe.py`` prints it.
+"""Prints facts about the Python that runs it, one ``key=value`` a line: its version, its shared library, its packages.
 
-The shim runs a copy of this file, carried in its jar, with the interpreter named by
-``python.executable``, before anything of quotahost is known to be installed there; ``quotahost doctor``
-imports it. Hence: standard library only, and Python 3.8 syntax, to give an old one a clear answer.
+The jar contains a copy of this file. At a broker's start the shim runs it with the interpreter that
+``python.executable`` names, when nobody knows yet whether quotahost is installed there; ``quotahost doctor`` imports
+it. So it uses the standard library only, and the syntax of Python 3.8, so that an old Python is named as such instead
+of failing with a syntax error.
 """
 
 import os
@@ -11,7 +12,7 @@ import sysconfig
 
 
 def version_of(distribution: str) -> str:
-    """The installed version of a distribution, "" if it isn't there."""
+    """The installed version of a distribution, "" if it is not installed."""
     from importlib import metadata
 
     try:
@@ -39,8 +40,8 @@ def libpython() -> str:
 
 
 def facts() -> "list[tuple[str, str]]":
-    """All that the shim must know before it starts this Python in its own process."""
-    told = [
+    """Everything that the shim must know before it starts this Python in its own process."""
+    found = [
         ("version", ".".join(map(str, sys.version_info[:3]))),
         ("executable", sys.executable),
         ("libpython", libpython()),
@@ -48,7 +49,7 @@ def facts() -> "list[tuple[str, str]]":
         ("jpype", version_of("jpype1")),
         ("quotahost", version_of("quotahost")),
     ]
-    return told + [("path", p) for p in sys.path if os.path.isabs(p)]
+    return found + [("path", p) for p in sys.path if os.path.isabs(p)]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """From clients to answers: the exemptions first, then the suppliers in their order.
 
-By default the first supplier that answers gives the quota. With ``supplier.combine=most-constraining`` all are asked
-and the smallest rate holds, whatever scope shares it: unlimited is the largest, and of equal rates the first one
-holds. The answers go on through the shim to Java's QuotaTable. A client is resolved when it is first seen, and again
-when a plugin announces that its answers have changed, which ``ChangedAnswers`` collects.
+By default the first supplier that answers gives the quota. With ``supplier.combine=most-constraining`` the resolver
+asks all of them, and the smallest rate decides, whatever scope shares it: unlimited is the largest, and of equal rates
+that of the first supplier decides. The answers go on through the shim to Java's QuotaTable. A client is resolved when
+it is first seen, and again when a plugin announces that its answers have changed, which ``ChangedAnswers`` collects.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ _EXEMPT_CODES: Final = [EXEMPT] * len(QUOTA_TYPES)
 _EXEMPT_RATES: Final = [_UNLIMITED] * len(QUOTA_TYPES)
 
 EVERYONE: Final[Whom] = (None, None)
-MOST_APART: Final = (
-    100  # announcements: beyond that one walk through all clients costs less than a walk for each
-)
+# Announcements: for more than these, one walk through all clients costs less than a walk for each.
+MOST_APART: Final = 100
 
 
 class Resolver:
@@ -92,7 +91,7 @@ class Resolver:
     def _most_constraining(
         self, given: list[tuple[float, int, Quota]], groups: dict[str, int], combined: dict[str, int]
     ) -> tuple[int, float, int]:
-        """The smallest. Its source names the others' rates after tabs, which ``quotahost explain`` shows."""
+        """The quota with the smallest rate; the text of its source adds the other rates, for ``quotahost explain``."""
         _, at, quota = min(given, key=itemgetter(0))  # the first of several
         others = [f"{self._names[a]}={rate}" for rate, a, _ in given if a != at]
         text = "\t".join([self._names[at], *others])
@@ -134,7 +133,7 @@ class ChangedAnswers:
             self._whom.add((principal, client_id))
 
     def take(self) -> set[Whom]:
-        """Everything since the last call; just EVERYONE if that is among it, or if it is more than MOST_APART."""
+        """The announcements since the last call; EVERYONE alone if they contain it, or are more than MOST_APART."""
         with self._lock:
             whom, self._whom = self._whom, set()
         return {EVERYONE} if EVERYONE in whom or len(whom) > MOST_APART else whom

@@ -1,4 +1,9 @@
-"""The Java half as the host sees it: a Protocol, so that the host runs without a JVM in tests."""
+"""The Java half as the host sees it: a Protocol, so that the host runs without a JVM in tests.
+
+``bridge.JavaShim`` implements it in a broker, ``tests.fakes.shim.FakeShim`` in unit tests. The values that go through
+it are in ``messages``. Methods from ``client_config`` to ``forget`` are also what plugins reach by ``Context.broker``
+and ``Context.metrics``, from any thread; the others are for the host alone.
+"""
 
 from __future__ import annotations
 
@@ -11,124 +16,101 @@ from quotahost.settings.broker import Settings
 
 
 class Shim(Protocol):
-    """What the host asks of Java."""
+    """The calls that the host makes into Java."""
 
     def properties(self) -> dict[str, str]:
         """The broker properties under ``client.quota.callback.``, secrets included."""
-        ...
 
     def broker(self) -> dict[str, str]:
         """A few of the broker's own properties, and ``inter.broker.principals`` (a line each)."""
-        ...
 
     def starting(self, timeout: float) -> None:
-        """The settings are read: the broker waits for ``ready`` at most this many seconds more."""
-        ...
+        """The settings are valid: the broker waits for ``ready`` at most this many seconds more."""
 
     def ready(self, live: Sequence[str]) -> None:
-        """All plugins stand; these properties can be changed live."""
-        ...
+        """All plugins are built, and the broker may go on; these properties can be changed live."""
 
     def refuse(self, problem: str) -> None:
-        """Stop the broker's start with this sentence."""
-        ...
+        """Stop the broker's start with this text as the error."""
 
     def closing(self) -> bool:
         """Whether the broker is closing the host."""
-        ...
 
     def configure(self, settings: Settings) -> None:
-        """Hand on what the shim needs of the settings."""
-        ...
+        """Hand over those settings that Java itself applies."""
 
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
-        ...
 
     def known(self, principal: str | None, client_id: str | None) -> Batch:
         """The clients in the table that match; None matches all."""
-        ...
 
     def unresolved(self) -> Batch:
         """The clients in the table whose supplier failed."""
-        ...
 
     def publish(self, batch: Batch, answers: Answers) -> int:
-        """Put answers into the table; how many clients differ from before."""
-        ...
+        """Put answers into the table, and return for how many clients they differ from before."""
 
     def fence(self) -> bool:
-        """Whether a fence stands in this JVM that holds a PAUSE."""
-        ...
+        """Whether this JVM has a fence, which turns produce requests back during a PAUSE."""
 
     def client_config(self) -> dict[str, str]:
-        """Librdkafka's configuration of a client as this broker itself; holds secrets."""
-        ...
+        """The librdkafka configuration of a client that connects as this broker itself; it contains secrets."""
 
     def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
-        """Librdkafka's form of a Java client's configuration: keystores as PEM, JAAS as user and password.
+        """A Java client's configuration in librdkafka's names: keystores as PEM, JAAS as user and password.
 
         Raises:
-            Exception: Java's own, where a keystore can't be read.
+            ConnectionError: a keystore can't be read.
         """
-        ...
 
     def registered(self) -> dict[int, bool]:
-        """Every registered broker, and whether it is fenced; waits."""
-        ...
+        """Every registered broker by its id, and whether it is fenced; waits for the cluster."""
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        """The log directories of these brokers; waits."""
-        ...
+        """The log directories of these brokers; waits for them."""
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """This broker's log directories that Kafka has given up."""
-        ...
+        """This broker's log directories that Kafka has marked offline."""
 
     def usage(self, most: int) -> list[ClientUsage]:
-        """The busiest clients that have a quota of their own."""
-        ...
+        """At most so many clients that have a quota of their own, busiest first."""
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""
-        ...
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         """Add to a number."""
-        ...
 
     def forget(self, type: str, name: str) -> None:
-        """Show the numbers of this name no longer."""
-        ...
+        """No longer show the numbers of this name."""
 
-    def set_factor(self, value: float, reason: str) -> None:
-        """The factor, 0..1, that holds from now on, and why, in words an operator reads."""
-        ...
+    def set_factor(self, value: float, cause: str) -> None:
+        """The factor from 0 to 1 that applies from now on, and its cause in words for an operator."""
 
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], brokers_anonymous: bool) -> None:
-        """Whom the fence never turns back: principals by name, and (if brokers are) ANONYMOUS by client-id."""
-        ...
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
+        """Whom the fence never turns back.
+
+        Args:
+            principals: by name, without their type.
+            client_ids: of clients that are ANONYMOUS.
+            internal_client_ids: a pattern of further client-ids of clients that are ANONYMOUS, "" for none.
+        """
 
     def verdict(self, ticket: str, problem: str | None) -> None:
-        """The answer to a "validate" event."""
-        ...
+        """Answer a "validate" event: None, or why the properties are refused."""
 
     def plugin(self, name: str) -> None:
         """Show this plugin's error counter."""
-        ...
 
     def plugin_failed(self, name: str) -> None:
         """Count an error of this plugin."""
-        ...
 
     def gauges(self) -> list[Gauge]:
-        """All numbers of the shim, now."""
-        ...
+        """All numbers of the shim as they are now."""
 
     def log(self, logger: str, level: int, message: str) -> None:
-        """A line for the broker's own log; level as in Python's logging."""
-        ...
+        """Write a line to the broker's own log; the level as in Python's logging."""
 
     def detach(self) -> None:
         """The calling thread ends and will not call the shim again."""
-        ...

@@ -1,9 +1,12 @@
-"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors, volumes, clusters.
+"""The values in which plugins and quotahost speak: clients, quotas, limits, volumes, factors, brokers. Public.
 
-Public. Plugin authors import them from here, not from the modules below. Knows nothing else of quotahost.
+All are immutable and check themselves when they are made, so that a wrong one fails where it arises. Plugin authors
+import them from here and not from the modules below, which are private. The package imports nothing else of quotahost,
+and every other package may import it.
 """
 
 from quotahost.model.cluster import ClientUsage, Cluster, LogDir
+from quotahost.model.limits import Limit, LimitType
 from quotahost.model.quotas import (
     DEFAULT,
     MAX_RATE,
@@ -18,7 +21,7 @@ from quotahost.model.quotas import (
     Scope,
     ScopeKind,
 )
-from quotahost.model.volumes import ClusterVolumes, Factor, Limit, LimitType, State, Volume
+from quotahost.model.volumes import ClusterVolumes, Factor, State, Volume
 
 __all__ = [
     "DEFAULT",

@@ -1,4 +1,7 @@
-"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors, volumes, snapshots."""
+"""What a plugin learns of the cluster and of its broker: brokers, log directories, what clients use.
+
+``Context.broker`` and the listener ``cluster_changed`` give these values to plugins. Public, by :mod:`quotahost.model`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ from dataclasses import dataclass
 
 from quotahost.model.quotas import QuotaType
 
-# TODO(merge) What a plugin may ask of the broker that it lives in, and the numbers that it shows there.
-
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What the broker last told of its cluster: id ("" while unknown) and alive broker ids."""
+    """The cluster as this broker last described it.
+
+    Attributes:
+        cluster_id: Kafka's id of the cluster; "" while it is unknown.
+        brokers: ids of the brokers that are alive.
+    """
 
     cluster_id: str
     brokers: frozenset[int]
@@ -21,8 +27,12 @@ class Cluster:
 class LogDir:
     """One log directory of a broker, as DescribeLogDirs answers it (KIP-113, KIP-827).
 
-    ``path`` is "" if the broker didn't answer; capacity and usable are bytes of its file store, None if the
-    broker doesn't say; ``error`` is Kafka's name of what is wrong with it, "" for nothing.
+    Attributes:
+        broker: the broker's id.
+        path: the directory; "" if the broker didn't answer.
+        capacity: bytes of its file store; None if the broker doesn't report it.
+        usable: free bytes of its file store; None if the broker doesn't report it.
+        error: Kafka's name of what is wrong with the directory; "" for nothing.
     """
 
     broker: int
@@ -34,7 +44,7 @@ class LogDir:
 
 @dataclass(frozen=True, slots=True)
 class ClientUsage:
-    """What one client uses of one quota that is its own, as this broker measures it.
+    """What one client uses of a quota that it shares with no other client, as this broker measures it.
 
     Attributes:
         principal: its name; with ``client_id`` as in ``quotahost.model.Client``.
@@ -42,9 +52,9 @@ class ClientUsage:
         quota_type: PRODUCE or FETCH.
         rate: bytes/s, as Kafka measures it over its quota windows (``ClientQuotaManager``, byte-rate).
         limit: bytes/s that Kafka holds it to now; None is unlimited.
-        delay: seconds by which Kafka has delayed its responses of late: the mean of the delays of the last 30
-            to 60 s (throttle-time), 0 if there was none.
-        idle: seconds since it last asked for this type, to a quarter of a second.
+        delay: seconds by which Kafka delayed its responses: the mean of the delays of the last 30 to 60 s
+            (throttle-time), 0 if there was none.
+        idle: seconds since its last request of this type, to a quarter of a second.
     """
 
     principal: str

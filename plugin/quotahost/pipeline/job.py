@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from quotahost.pipeline.dead_letters import DEAD_LETTERS
 from quotahost.pipeline.kafka.clients import SHORT_LIVED, JvmKafka, JvmProducer
-from quotahost.pipeline.kafka.leadership import Leadership, LeadershipFollower
+from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.kafka.ticks import Ticks
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
@@ -83,10 +83,10 @@ class Job:
         self._asks_for_brokers = cluster == own
         self._kafka.ensure(_topics(options))
         self._producer = self._kafka.producer()
-        leadership = Leadership(max(3 * tick, _SILENCE))
-        records = self._kafka.consumer(options.cluster_volumes_topic)
-        leadership.begin(records, launched=time.time_ns() // 1_000_000)
-        self._follower = LeadershipFollower(records, leadership)
+        self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
+        self._leadership = leadership = Leadership(max(3 * tick, _SILENCE))
+        leadership.begin(self._consumer, launched=time.time_ns() // 1_000_000)
+        leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress)
         rules = Rules(
@@ -124,7 +124,8 @@ class Job:
         """Stop the queries and what runs beside them."""
         self._ticks.close()
         self._supervisor.close()
-        self._follower.close()
+        if self._leadership.close():  # else its thread still polls
+            self._consumer.close()
         self._producer.close()
 
     def _ask_for_brokers(self) -> None:

@@ -23,7 +23,7 @@ def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises:
-        ConnectorError: the jars of Spark's Kafka connector can't be fetched.
+        ConnectorError: the jars of Spark's Kafka connector are missing.
         OSError: the port for the metrics is taken.
     """
     stop = threading.Event()

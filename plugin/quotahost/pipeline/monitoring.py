@@ -1,4 +1,8 @@
-"""What the pipeline tells of itself: log lines, and Prometheus metrics of the driver."""
+"""The pipeline's log lines and Prometheus metrics: by query what Spark reports, by cluster what was published.
+
+:mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.job` each
+record.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,15 @@ from quotahost.records.cluster_volumes import ClusterRecord
 
 log = logging.getLogger("quotahost.pipeline")
 
-LARGE: Final = 10_000  # records not read yet that are worth a line
-EVERY: Final = 10.0  # seconds between two lines of a cluster in which nothing but numbers changes
+_LARGE: Final = 10_000  # records that are not read yet; from so many on the log has a line
+_EVERY: Final = 10.0  # seconds between two lines of a cluster while the number of its brokers stays
 
 
 class Progress:
     """Counts batches and rows by query, and shows what was published by cluster."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is shown anywhere before :meth:`serve`."""
+        """Nobody can read the metrics before :meth:`serve`; ``clock`` in seconds."""
         self._clock = clock
         self.registry = CollectorRegistry()
         self._batches = self._counter("batches", "Batches done", "query")
@@ -46,7 +50,7 @@ class Progress:
         self._lines: dict[str, tuple[tuple[Any, ...], float]] = {}
 
     def serve(self, port: int, address: str) -> None:
-        """Show the metrics to Prometheus.
+        """Serve the metrics to Prometheus.
 
         Raises:
             OSError: the port is taken, or the address isn't this machine's.
@@ -54,13 +58,13 @@ class Progress:
         start_http_server(port, addr=address, registry=self.registry)
 
     def published(self, record: ClusterRecord, standing_by: bool) -> None:
-        """A record was published, or would have been."""
+        """A batch has made this record; while ``standing_by``, it was not published."""
         cluster = record.cluster
         self._standing_by.set(standing_by)
         if not standing_by:
             self._published.labels(cluster).inc()
         if record.newest_snapshot_at:
-            self._age.labels(cluster).set((record.computed_at - record.newest_snapshot_at).total_seconds())
+            self._age.labels(cluster).set(_age(record))
         for name in ("reporting", "stale", "missing"):
             self._brokers.labels(cluster, name).set(getattr(record, name))
         self._volumes.labels(cluster).set(record.volume_count)
@@ -70,11 +74,11 @@ class Progress:
         self._line(record)
 
     def follows(self, query: str, progress: Mapping[str, Any]) -> bool:
-        """Whether no batch of this query lies between this one and those that were told."""
+        """Whether no batch of this query lies between this one and those that :meth:`batch` took."""
         return int(progress["batchId"]) <= self._last.get(query, -1) + 1
 
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
-        """A batch of a query as Spark tells it, in their order; told twice, it counts once."""
+        """Take the progress of a batch, in the order of the batches; the same again is counted once."""
         number = int(progress["batchId"])
         if idle(progress):
             return
@@ -83,7 +87,7 @@ class Progress:
             self._last[query] = number
             self._batches.labels(query).inc()
             self._rows.labels(query).inc(progress["numInputRows"])
-            if left > LARGE:
+            if left > _LARGE:
                 log.info("query %s: %s records are left to be read", query, f"{left:,}")
             if query == DEAD_LETTERS:
                 self._refused.inc(refused(progress))
@@ -93,34 +97,35 @@ class Progress:
             self._state_rows.labels(query).set(operator["numRowsTotal"])
             self._state_bytes.labels(query).set(operator["memoryUsedBytes"])
 
-    def failed(self, query: str, why: str) -> None:
+    def failed(self, query: str, reason: str) -> None:
         """A query ended with an error, and is started again."""
         self._failures.labels(query).inc()
-        log.error("query %s failed and is started again: %s", query, why)
+        log.error("query %s failed and is started again: %s", query, reason)
 
     def _line(self, record: ClusterRecord) -> None:
-        """At once when the number of brokers changes, else now and then."""
+        """Log a line at once when the number of brokers changes, else now and then."""
         brokers = (record.reporting, record.stale, record.missing, record.offline)
         now = self._clock()
         before, at = self._lines.get(record.cluster, ((), 0.0))
-        if brokers == before and now - at < EVERY:
+        if brokers == before and now - at < _EVERY:
             return
         self._lines[record.cluster] = brokers, now
-        age = (
-            (record.computed_at - record.newest_snapshot_at).total_seconds()
-            if record.newest_snapshot_at
-            else 0
-        )
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
             "run %d, batch %d, newest snapshot %.1f s old; %d refused so far",
             record.cluster, *brokers[:3], record.volume_count, f"{record.consumed:,}", f"{record.capacity:,}",
             "-" if record.smallest_factor is None else f"{record.smallest_factor:.2f}",
-            record.run, record.sequence, age, self._refused._value.get(),
+            record.run, record.sequence, _age(record), self._refused._value.get(),
         )  # fmt: skip
 
-    def _counter(self, name: str, told: str, *labels: str) -> Counter:
-        return Counter(f"quotahost_pipeline_{name}", told, labels, registry=self.registry)
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"quotahost_pipeline_{name}", text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, told: str, *labels: str) -> Gauge:
-        return Gauge(f"quotahost_pipeline_{name}", told, labels, registry=self.registry)
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"quotahost_pipeline_{name}", text, labels, registry=self.registry)
+
+
+def _age(record: ClusterRecord) -> float:
+    """Seconds from the newest snapshot to the record's computation; 0 without any."""
+    newest = record.newest_snapshot_at or record.computed_at
+    return (record.computed_at - newest).total_seconds()

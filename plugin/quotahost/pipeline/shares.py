@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
-from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, VERSION, time_json
-from quotahost.records.codec import MAX_NAME
+from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
+from quotahost.records.declaration import VERSION
+from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
 FLOOR: Final = 0.05
@@ -32,9 +33,6 @@ _CLIENTS: Final = (
 )
 _USAGE: Final = (
     f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
-)
-_TIME: Final = (
-    "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$"
 )
 _SKEW_SECONDS: Final = 60  # by which a broker's clock may be ahead of the record's own time
 _MS: Final = timedelta(milliseconds=1)
@@ -52,7 +50,7 @@ def parse(raw: DataFrame) -> DataFrame:
     """
     args = {
         "schema": _USAGE,
-        "time": _TIME,
+        "time": DATE_TIME,
         "skew": _SKEW_SECONDS,
         "bytes": MAX_BYTES,
         "version": VERSION,

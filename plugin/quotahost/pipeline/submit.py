@@ -18,7 +18,7 @@ def submit_line(options: Options, master: str) -> str:
         master: Spark's master, such as ``spark://host:7077``.
 
     Raises:
-        ConnectorError: the connector's jars can't be fetched.
+        ConnectorError: the connector's jars are missing.
     """
     given = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
     parts = [

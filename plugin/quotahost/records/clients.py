@@ -1,36 +1,39 @@
-"""What clients use of cluster-wide quotas, and what share of these each broker has, as frozen values."""
+"""What the records of usage and of shares have in common: whose quota an entry is about, and how many fit a record.
+
+:mod:`quotahost.records.usage` and :mod:`quotahost.records.shares` are the two records; the supplier ``cluster-quota``
+and the pipeline name clients by :class:`ClientKey`.
+"""
 
 from __future__ import annotations
 
-import json
-import math
-import reprlib
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
+from operator import itemgetter
+from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar, get_type_hints
 
-from pydantic import Field, PlainValidator, TypeAdapter
-from typing_extensions import TypedDict  # pydantic's, which needs it before Python 3.12
+from pydantic import Field, PlainValidator
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import QuotaType
-from quotahost.records.codec import Name, Refused, checked
+from quotahost.records.codec import Refused
+from quotahost.records.declaration import As, NullIs
+from quotahost.records.fields import Name
 
-# TODO(merge) What the records of usage and of shares have in common: names, rates, times, and every refusal
-#   in words.
-
-
+MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 MAX_CLIENTS: Final = 256
-
-
 MAX_NAMES: Final = 120_000  # bytes of all names in UTF-8; JSON may write each as six
 
 
 class ClientKey(NamedTuple):
-    """Whose quota: user and client-id as in ``quotahost.model.Client``, and the type."""
+    """Whose quota: principal and client-id as in ``quotahost.model.Client``, and the type."""
 
     principal: str
     client_id: str
     quota_type: QuotaType
+
+    @property
+    def octets(self) -> int:
+        """How long the two names are together, in bytes of UTF-8."""
+        return len(self.principal.encode(errors="replace")) + len(self.client_id.encode(errors="replace"))
 
 
 class _OfClient(Protocol):
@@ -46,30 +49,18 @@ _Entry = TypeVar("_Entry", bound=_OfClient)
 
 
 def fitting(entries: Iterable[_Entry]) -> Iterator[_Entry]:
-    """The first of them, as many as one record holds: MAX_CLIENTS, with names of MAX_NAMES bytes together."""
+    """The first of them, as many as fit a record: MAX_CLIENTS, with names of MAX_NAMES bytes together."""
     names = 0
     for number, entry in enumerate(entries):
-        names += octets(entry.key)
+        names += entry.key.octets
         if number == MAX_CLIENTS or names > MAX_NAMES:
             return
         yield entry
 
 
-def octets(key: ClientKey) -> int:
-    """How long its names are, in bytes of UTF-8."""
-    return len(key.principal.encode(errors="replace")) + len(key.client_id.encode(errors="replace"))
-
-
-MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
-
-
-VERSION: Final = 1
-
+# ---- JSON ------------------------------------------------------------------------------------------
 
 _TYPES: Final = {"PRODUCE": QuotaType.PRODUCE, "FETCH": QuotaType.FETCH}
-
-
-T = TypeVar("T")
 
 
 def _quota_type(value: object) -> QuotaType:
@@ -78,67 +69,53 @@ def _quota_type(value: object) -> QuotaType:
     return _TYPES[value]
 
 
-Broker = Name
-
-
+ClusterId = Annotated[Name, Field(alias="clusterId"), NullIs("")]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
 Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-Version = Annotated[int, Field(ge=VERSION, le=VERSION)]
-
-
 class KeyJson(TypedDict):
-    """Whose quota it is."""
+    """A ClientKey, in its order; ``user`` is the principal."""
 
     user: Annotated[str, Field(max_length=MAX_NAMES)]
     clientId: Annotated[str, Field(max_length=MAX_NAMES)]
     quotaType: Annotated[QuotaType, PlainValidator(_quota_type)]
 
 
-def key_of(told: KeyJson) -> ClientKey:
-    """Its value."""
-    return ClientKey(told["user"], told["clientId"], told["quotaType"])
+_KEY: Final = tuple(KeyJson.__annotations__)
 
 
-def key_json(key: ClientKey) -> dict[str, Any]:
-    """Its JSON."""
-    return {"user": key.principal, "clientId": key.client_id, "quotaType": key.quota_type.value}
+def clients_of(entry: type[Any]) -> As:
+    """Annotates the list of a record's clients.
 
-
-def written(told: dict[str, Any], cluster: str) -> bytes:
-    """A record's value; the cluster is left out while it is unknown."""
-    named = {"version": VERSION, **({"clusterId": cluster} if cluster else {}), **told}
-    return json.dumps(named, separators=(",", ":")).encode()
-
-
-def time_json(time: datetime) -> str:
-    """In UTC, to the millisecond."""
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def read(adapter: TypeAdapter[T], value: bytes) -> T:
-    """The fields of a record's value that are known.
-
-    Raises:
-        Refused: size, json, version or schema.
+    Args:
+        entry: a dataclass of a ``key`` and numbers. In JSON its fields stand beside those of the key.
     """
-    return checked(adapter, value, MAX_BYTES)
+    numbers = get_type_hints(entry, include_extras=True)
+    del numbers["key"]
+    typed_dict: Any = TypedDict
+    form = typed_dict(f"{entry.__name__}Json", get_type_hints(KeyJson, include_extras=True) | numbers)
+
+    key_of, numbers_of = itemgetter(*_KEY), itemgetter(*numbers)
+
+    def read(listed: list[dict[str, Any]], _: object) -> tuple[Any, ...]:
+        return _of_one_record(entry(ClientKey(*key_of(each)), *numbers_of(each)) for each in listed)
+
+    def write(entries: tuple[Any, ...]) -> list[dict[str, Any]]:
+        return [
+            dict(zip(_KEY, each.key, strict=True)) | {name: getattr(each, name) for name in numbers}
+            for each in fitting(entries)
+        ]
+
+    listed_form = Annotated[list[form], Field(max_length=MAX_CLIENTS)]  # type: ignore[valid-type]  # made above
+    return As(listed_form, read, write)
 
 
-def check(key: bytes | None, broker: str, clients: Iterable[ClientKey]) -> None:
-    """What no schema says.
-
-    Raises:
-        Refused: the key is another broker's, a client is there twice, there are too many, or their names too long.
-    """
-    if key != broker.encode(errors="replace"):
-        told = reprlib.repr(broker)
-        raise Refused("key", f"the record's key is {reprlib.repr(key)}, but its brokerId {told}")
-    keys = list(clients)
-    if len(keys) > MAX_CLIENTS or math.fsum(map(octets, keys)) > MAX_NAMES:
+def _of_one_record(entries: Iterable[_Entry]) -> tuple[_Entry, ...]:
+    found = tuple(entries)
+    keys = [entry.key for entry in found]
+    if len(keys) > MAX_CLIENTS or sum(key.octets for key in keys) > MAX_NAMES:
         raise Refused("size", f"more than {MAX_CLIENTS} clients, or names of more than {MAX_NAMES:,} bytes")
     if len(set(keys)) < len(keys):
-        raise Refused("schema", "clients: one is listed more than once")
+        raise Refused("schema", "a client is listed more than once")
+    return found

@@ -1,62 +1,40 @@
-"""The JSON of a snapshot as types, and from bytes to such types, with every refusal in words."""
+"""From a record's bytes to its value and back, with every refusal in words.
+
+Each record is declared once, as a frozen dataclass: a field's annotation carries its JSON name and bounds
+(:mod:`quotahost.records.declaration`). A :class:`Codec` makes JSON of it and reads it back. All readers, on brokers and
+in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The pipeline's SQL refuses for the
+same reasons, which are :data:`REASONS`.
+
+``decode`` validates the JSON and builds the value in one pass of pydantic's: 20,000 snapshots of three volumes take
+0.58 s of one core. Typed dictionaries that Python then copies to the value, field by field, took 0.57 s and needed
+every field declared three times.
+"""
 
 from __future__ import annotations
 
-import math
-import re
+import json
 import reprlib
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar, get_args
+from collections.abc import Callable
+from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
-from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
-from typing_extensions import TypedDict  # pydantic's, which needs it before Python 3.12
 
 from quotahost.errors import QuotahostError
-from quotahost.model import Limit, LimitType
-from quotahost.model.volumes import exact
-
-# TODO(merge) One broker's snapshot as JSON, as the other brokers and whoever else reads the topic see it.
-#
-#   The form is ``schemas/snapshot.json``, the JSON schema of proposal 035 word for word. It allows more
-#   fields;
-#   quotahost's own are ``schemaVersion`` (1), ``clusterId`` (left out while it is unknown),
-#   ``offlineLogDirs``, and
-#   ``softLimit`` and ``hardLimit`` of a volume, which override the broker's (the proposal's note 2).
-#   Unknown fields are
-#   ignored. The limit ``{}`` is none.
-#
-
-# TODO(merge) One broker's volumes at one time, as a frozen value.
-
-MAX_NAME: Final = 1024  # characters
-
-
-MAX_LONG: Final = 2**63 - 1  # the proposal's "long"
-
 
 Reason = Literal["size", "json", "schema", "key", "version", "volumes", "limit"]
-
-
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 
-
+# Faults that no form can express, in the order in which they are reported: as the pipeline's SQL looks for them.
+_RULES: Final[tuple[Reason, ...]] = ("key", "size", "schema", "volumes", "limit")
 _LIMITS: Final = ("softLimit", "hardLimit")
-
-
-_VERSIONS: Final = ("schemaVersion", "version")
-
+_VERSIONS: Final = ("schemaVersion", "version", "schema_version")
 
 _T = TypeVar("_T")
 
 
-_DATE_TIME: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})"
-)
-
-
 class Refused(QuotahostError, ValueError):
-    """A record that can't be taken; ``reason`` is one of REASONS, for a metric's label."""
+    """A record that no reader takes; ``reason`` is one of REASONS, the label of the metric that counts it."""
 
     def __init__(self, reason: Reason, text: str) -> None:
         """``text`` says what is wrong, in one printable line."""
@@ -64,65 +42,68 @@ class Refused(QuotahostError, ValueError):
         self.reason: Reason = reason
 
 
-def date_time(value: object) -> datetime:
-    """The time of an ISO 8601 text, in UTC.
+class Codec(Generic[_T]):
+    """Encodes and decodes the records that one dataclass declares."""
 
-    Raises:
-        ValueError: it is none, or has no offset.
+    def __init__(self, record: type[_T], most: int, key: Callable[[_T], str]) -> None:
+        """Make pydantic's adapter of the declaration.
+
+        Args:
+            record: the dataclass.
+            most: how many bytes a record's value may have.
+            key: the id that a record names; the record's key is that id in UTF-8.
+        """
+        self._adapter, self._most, self._key = TypeAdapter(record), most, key
+
+    def decode(self, key: bytes | None, value: bytes) -> _T:
+        """The value of a record of a topic. Unknown fields of its JSON are ignored.
+
+        Raises:
+            Refused: the bytes are no such record. Nothing else is raised, whatever the bytes.
+        """
+        if len(value) > self._most:
+            raise Refused("size", f"the record has {len(value):,} bytes, more than {self._most:,}")
+        try:
+            return self._adapter.validate_json(value, context=key)
+        except ValidationError as error:
+            first = min(error.errors(include_url=False), key=_rank)  # the first of several that are alike
+        raise Refused(_reason(first), _text(first))
+
+    def encode(self, record: _T, **instead: Any) -> bytes:
+        """A record's value as JSON. The id of its cluster is left out while it is unknown ("").
+
+        ``instead`` holds fields, by their JSON names, that are written otherwise than the declaration says.
+
+        Raises:
+            Refused: no reader would take the record: it is too large, a list is too long, a number out of range, a
+                name too long or no valid Unicode, or the like.
+        """
+        fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False) | instead
+        if fields["clusterId"] == "":
+            del fields["clusterId"]
+        # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate instead of refusing it below.
+        value = json.dumps(fields, separators=(",", ":")).encode()
+        # A record that readers refuse would silence its writer for them, so it isn't written.
+        self.decode(self._key(record).encode(errors="replace"), value)
+        return value
+
+
+def _rank(details: ErrorDetails) -> int:
+    """The place of a fault among several: the least is reported.
+
+    A record of another version may differ in anything else too, so that its version comes first. Then the order is that
+    of the pipeline's SQL, as far as pydantic looks on after a fault.
     """
-    # Not pydantic's datetime: it takes "1649336400" for seconds since 1970.
-    if not isinstance(value, str) or _DATE_TIME.fullmatch(value) is None:
-        raise ValueError("must be an ISO 8601 date-time with Z or an offset")
-    return in_utc(datetime.fromisoformat(value))
+    if _is_version(details):
+        return 0
+    if refused := _refused(details):
+        return 3 + _RULES.index(refused.reason)
+    return 2 if _reason(details) == "limit" else 1
 
 
-Name = Annotated[str, Field(max_length=MAX_NAME)]
-
-
-Time = Annotated[datetime, PlainValidator(date_time)]
-
-
-Long = Annotated[int, Field(ge=0, le=MAX_LONG)]
-
-
-class LimitJson(TypedDict):
-    """A limit; without fields it is none."""
-
-    type: NotRequired[LimitType]
-    level: NotRequired[Long]
-
-
-def checked(adapter: TypeAdapter[_T], value: bytes, most: int) -> _T:
-    """A record's value as this type; ``most`` bytes are allowed.
-
-    Raises:
-        Refused: see read.
-    """
-    if len(value) > most:
-        raise Refused("size", f"the record has {len(value):,} bytes, more than {most:,}")
-    try:
-        return adapter.validate_json(value)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    # A record of another version may differ in anything else too, so that is told first.
-    first = next((d for d in details if _is_version(d)), details[0])
-    raise Refused(_reason(first), _text(first))
-
-
-def limit(told: LimitJson) -> Limit | None:
-    """The limit; None if nothing is told.
-
-    Raises:
-        Refused: limit.
-    """
-    if not told:
-        return None
-    if "type" not in told or "level" not in told:
-        raise Refused("limit", f"a limit needs a type and a level, but one has only its {next(iter(told))}")
-    try:
-        return Limit(told["type"], told["level"])
-    except ValueError as error:
-        raise Refused("limit", str(error)) from None
+def _refused(details: ErrorDetails) -> Refused | None:
+    error = details.get("ctx", {}).get("error")
+    return error if isinstance(error, Refused) else None
 
 
 def _is_version(details: ErrorDetails) -> bool:
@@ -131,6 +112,8 @@ def _is_version(details: ErrorDetails) -> bool:
 
 def _reason(details: ErrorDetails) -> Reason:
     where = details["loc"]
+    if refused := _refused(details):
+        return refused.reason
     if details["type"] == "json_invalid":
         return "json"
     if _is_version(details):
@@ -141,32 +124,11 @@ def _reason(details: ErrorDetails) -> Reason:
 
 
 def _text(details: ErrorDetails) -> str:
+    """The fault in one printable line: its place in the JSON, what is wrong, and the beginning of what stands there."""
     if details["type"] == "json_invalid":
         return details["msg"]
     where = ".".join(map(str, details["loc"])) or "the record"
+    if refused := _refused(details):
+        return f"{where}: {refused}"
     given = "" if details["type"] == "missing" else f", not {reprlib.repr(details['input'])}"
     return f"{where}: {details['msg']}{given}"
-
-
-def rounded(given: Limit) -> Limit:
-    """The limit as it is written: a percentage in whole numbers, upwards, so that more is kept free."""
-    if given.type is LimitType.MIN_FREE_PERCENTAGE:
-        return Limit(given.type, math.ceil(exact(given.level)))
-    return given
-
-
-def limit_json(given: Limit | None) -> dict[str, Any]:
-    """As it is written; ``{}`` is none."""
-    return {} if given is None else {"type": given.type, "level": rounded(given).level}
-
-
-def in_utc(time: datetime) -> datetime:
-    """The same time in UTC.
-
-    Raises:
-        ValueError: it is before the year 1 or after 9999 there.
-    """
-    try:
-        return time.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(f"{time} is out of range") from None

@@ -1,4 +1,7 @@
-"""How a topic is made that keeps the newest record of each key, whoever makes it first: a broker or the pipeline."""
+"""The configuration of the topics that keep the newest record of each key.
+
+Brokers (:mod:`quotahost.plugins.kafka.topics`) and the pipeline both make missing topics; whoever is first uses this.
+"""
 
 from __future__ import annotations
 

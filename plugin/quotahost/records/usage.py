@@ -1,34 +1,20 @@
-"""What clients use of cluster-wide quotas, and what share of these each broker has, as frozen values."""
+"""What one broker's busiest clients use of their cluster-wide quotas.
+
+The task ``publish-usage`` of each broker writes it to the compacted topic ``usage.topic`` under the broker's id; the
+pipeline reads it (in SQL, ``pipeline/shares.py``) and divides the quotas by it. The form is ``schemas/usage.json``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Final, NotRequired
+from typing import Annotated, Final
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
-from typing_extensions import TypedDict
+from pydantic import Field, with_config
 
-from quotahost.records.clients import (
-    MAX_CLIENTS,
-    Broker,
-    ClientKey,
-    KeyJson,
-    Quota,
-    Rate,
-    Version,
-    check,
-    fitting,
-    key_json,
-    key_of,
-    read,
-    time_json,
-    written,
-)
-from quotahost.records.codec import Name, Time
-
-# TODO(merge) The JSON of what one broker's busiest clients use (``schemas/usage.json``). Unknown fields are
-#   ignored.
+from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
+from quotahost.records.codec import Codec
+from quotahost.records.declaration import IS_KEY, RECORD, Versioned
+from quotahost.records.fields import Millis, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,77 +22,35 @@ class Used:
     """One client's use of its cluster-wide quota on one broker.
 
     Attributes:
-        key: whose.
-        rate: bytes/s as measured there.
-        demand: bytes/s that it would use there; None wants all that it can get.
+        key: whose quota.
+        rate: bytes/s as measured on that broker.
+        demand: bytes/s that the client would use there; None if it would use whatever it gets.
         quota: bytes/s that it may use in the whole cluster.
     """
 
     key: ClientKey
-    rate: float
-    demand: float | None
-    quota: float
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What one broker tells of its busiest clients; ``captured_at`` in UTC, ``cluster`` "" while unknown."""
-
-    broker: str
-    captured_at: datetime
-    clients: tuple[Used, ...]
-    cluster: str = ""
-
-
-class UsedJson(KeyJson):
-    """One client's use."""
-
     rate: Rate
     demand: Rate | None
     quota: Quota
 
 
-@with_config(ConfigDict(strict=True))
-class UsageJson(TypedDict):
-    """A record's value."""
+@with_config(RECORD)
+@dataclass(frozen=True, slots=True)
+class Usage(Versioned):
+    """What one broker's busiest clients use.
 
-    version: Version
-    clusterId: NotRequired[Name | None]
-    brokerId: Broker
-    usageAt: Time
-    clients: Annotated[list[UsedJson], Field(max_length=MAX_CLIENTS)]
-
-
-_ADAPTER: Final = TypeAdapter(UsageJson)
-
-
-def encode(usage: Usage) -> bytes:
-    """The usage as a record's value, with the first of its clients where not all fit; the key is the broker's id.
-
-    Raises:
-        Refused: no reader would take it: a rate is negative, a name no valid Unicode, or a client there twice.
+    Attributes:
+        broker: the broker's id.
+        captured_at: when the rates were measured, in UTC.
+        clients: one entry for each client, the busiest first.
+        cluster: the id of the broker's cluster; "" while it is unknown.
     """
-    told = {
-        "brokerId": usage.broker,
-        "usageAt": time_json(usage.captured_at),
-        "clients": [_used_json(each) for each in fitting(usage.clients)],
-    }
-    value = written(told, usage.cluster)
-    decode(usage.broker.encode(errors="replace"), value)
-    return value
+
+    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
+    captured_at: Annotated[Millis, Field(alias="usageAt")]
+    clients: Annotated[tuple[Used, ...], clients_of(Used)]
+    cluster: ClusterId = ""
 
 
-def _used_json(used: Used) -> dict[str, object]:
-    return key_json(used.key) | {"rate": used.rate, "demand": used.demand, "quota": used.quota}
-
-
-def decode(key: bytes | None, value: bytes) -> Usage:
-    """The usage in a record of the topic.
-
-    Raises:
-        Refused: it is none. Nothing else is raised, whatever the bytes.
-    """
-    told = read(_ADAPTER, value)
-    clients = [Used(key_of(c), c["rate"], c["demand"], c["quota"]) for c in told["clients"]]
-    check(key, told["brokerId"], (used.key for used in clients))
-    return Usage(told["brokerId"], told["usageAt"], tuple(clients), told.get("clusterId") or "")
+_CODEC: Final = Codec(Usage, MAX_BYTES, lambda record: record.broker)
+encode, decode = _CODEC.encode, _CODEC.decode

@@ -10,27 +10,31 @@ from quotahost.report.figure import draw
 from quotahost.report.values import Name, Report
 
 _DPI = 130
-_MOST = 80  # characters of a name; file systems take 255 bytes
+_LONGEST = 80  # characters of a name; file systems take 255 bytes
 
 
 def pictures(report: Report, folder: Path, drawn: Callable[[int], None] = lambda count: None) -> list[Path]:
     """Write ``01-CLUSTER-BROKER-VOLUME.png`` and so on, worst first; the folder is made if it is absent.
 
+    Args:
+        report: what was found in the history.
+        folder: to write to.
+        drawn: called after each picture, with the number of pictures written so far.
+
     Raises:
         OSError: they can't be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    files = []
     for number, curve in enumerate(report.curves, 1):
-        file = folder / f"{number:02}-{_plain(curve.name)}.png"
-        draw(curve, report, titled=True).savefig(
-            file, dpi=_DPI, facecolor="white", metadata={"Software": None}
-        )
-        written.append(file)
+        file = folder / f"{number:02}-{_file_name(curve.name)}.png"
+        figure = draw(curve, report, titled=True)
+        figure.savefig(file, dpi=_DPI, facecolor="white", metadata={"Software": None})
+        files.append(file)
         drawn(number)
-    return written
+    return files
 
 
-def _plain(name: Name) -> str:
-    """No name may lead out of the folder."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(name)).replace("..", "_")[:_MOST]
+def _file_name(name: Name) -> str:
+    """Letters, digits, dots and dashes: no name of a volume may lead out of the folder."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(name)).replace("..", "_")[:_LONGEST]

@@ -1,4 +1,4 @@
-"""Curves as SVG for the page: themed by its variables, and sparklines for its table."""
+"""Curves as SVG for the page: figures in its colours, and the numbers of the sparklines in its table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from quotahost.report.figure import COLOURS
 from quotahost.report.values import Curve
 
 _WIDTH, _HEIGHT = 130, 30  # pixels of a sparkline
-_POINTS: Final = 65  # of a sparkline: one for each two pixels
+_POINTS: Final = _WIDTH // 2  # one for each two pixels
+_MARGIN: Final = 2  # pixels, so that the mark at the end isn't cut off
 
 
 def as_svg(figure: Figure, salt: str, label: str) -> Markup:
@@ -44,8 +45,8 @@ class Sparkline(NamedTuple):
 
     points: list[tuple[float, float]]
     hard: float | None
-    width: int
-    height: int
+    width: int = _WIDTH
+    height: int = _HEIGHT
 
 
 def sparkline(curve: Curve) -> Sparkline:
@@ -59,8 +60,9 @@ def sparkline(curve: Curve) -> Sparkline:
     bottom = max(0.0, min(bucket.last for bucket in buckets) - 0.2 * top)
 
     def height(level: float) -> float:
-        return 2 + (_HEIGHT - 4) * (1 - (level - bottom) / (top - bottom))
+        return _MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - (level - bottom) / (top - bottom))
 
-    points = [((bucket.at - since) / span * (_WIDTH - 4) + 2, height(bucket.last)) for bucket in buckets]
+    across = (_WIDTH - 2 * _MARGIN) / span
+    points = [(_MARGIN + (bucket.at - since) * across, height(bucket.last)) for bucket in buckets]
     hard = curve.newest.hard
-    return Sparkline(points, None if hard is None else height(max(hard, bottom)), _WIDTH, _HEIGHT)
+    return Sparkline(points, None if hard is None else height(max(hard, bottom)))

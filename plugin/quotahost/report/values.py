@@ -1,4 +1,7 @@
-"""Frozen values of a report: what was asked, and a curve for each volume."""
+"""Frozen values of a report: what is asked of the history, and a curve for each volume that was found.
+
+The command line makes the question, ``quotahost.pipeline.history.collect`` answers it, the other modules draw it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final, NamedTuple
 
 from quotahost.errors import QuotahostError
 
-MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels
+MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels of its figure
 
 
 class NoHistory(QuotahostError):
@@ -17,17 +20,18 @@ class NoHistory(QuotahostError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which readings are wanted, and how many volumes.
+    """Which readings are wanted, and of how many volumes.
 
     Attributes:
-        directory: the history's, any path that Hadoop knows.
-        clusters: their ids; empty is all, here and below.
-        brokers: their ids.
-        volumes: their names.
-        since: the first time wanted; None is the oldest.
-        until: the time before which they must be; None is the newest, included.
-        worst: so many volumes are drawn.
-        recent: how much of the newest gives the fill rate; None is a quarter of the readings' span, a week at most.
+        directory: the folder of the history, any path that Hadoop knows.
+        clusters: ids of clusters; empty for all, as the next two.
+        brokers: ids of brokers.
+        volumes: names of volumes.
+        since: the first time wanted; None for the oldest reading.
+        until: the time before which readings must be; None to include the newest.
+        worst: how many volumes are drawn, the worst ones.
+        recent: over how long fill rates are measured, up to the newest reading; None for a quarter of the readings'
+            span, a week at most.
     """
 
     directory: str
@@ -41,7 +45,7 @@ class Question:
 
 
 class Name(NamedTuple):
-    """Which volume."""
+    """A volume's name: names of volumes are unique within a broker, ids of brokers within a cluster."""
 
     cluster: str
     broker: str
@@ -49,13 +53,13 @@ class Name(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """A volume's readings of one part of the time.
+    """A volume's readings in one part of the report's time. All sizes are in bytes.
 
     Attributes:
-        at: of the last of them, in seconds since 1970.
-        low: the least consumed, bytes; ``high`` the most, ``last`` the last.
-        capacity: at the last, bytes.
-        soft: the consumption at which the limit was reached then, bytes; None is none. ``hard`` alike.
+        at: the time of the last reading, in seconds since 1970.
+        low: the least that was consumed; ``high`` is the most, ``last`` the last reading.
+        capacity: at the last reading.
+        soft: the consumption at which the soft limit was reached then; None without one. ``hard`` alike.
     """
 
     at: float
@@ -74,7 +78,7 @@ class Curve:
     Attributes:
         name: which volume.
         buckets: at least one, oldest first.
-        fill_rate: bytes/s by which it filled of late, least squares; negative if it emptied, None if nothing is known.
+        fill_rate: bytes/s by which it filled lately, by least squares; negative if it emptied, None if it isn't known.
     """
 
     name: Name
@@ -83,16 +87,16 @@ class Curve:
 
     @property
     def newest(self) -> Bucket:
-        """The last one: its ``last`` is what is consumed now."""
+        """The newest bucket: its ``last`` is what is consumed now."""
         return self.buckets[-1]
 
     @property
     def share(self) -> float | None:
-        """Consumed of the capacity, 1.0 is all; None without a capacity."""
+        """The consumed share of the capacity, 1.0 for all of it; None without a capacity."""
         return self.newest.last / self.newest.capacity if self.newest.capacity else None
 
     def seconds_to(self, level: int | None) -> float | None:
-        """Until that many bytes are consumed at the present rate; 0 if they are, None if never."""
+        """Seconds until that many bytes are consumed at the present fill rate; 0 if they are, None if never."""
         if level is None:
             return None
         left = level - self.newest.last
@@ -103,13 +107,13 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found.
+    """What was found in the history.
 
     Attributes:
         question: what was asked.
-        since: the oldest reading, in UTC; ``until`` the newest.
-        recent: the part that the fill rates are of.
-        known: volumes that reported in that part, drawn or not.
+        since: the time of the oldest reading, in UTC; ``until`` is that of the newest.
+        recent: over how long the fill rates were measured, up to ``until``.
+        known: how many volumes reported in that time, drawn or not.
         curves: the worst of them, worst first.
     """
 
@@ -121,8 +125,13 @@ class Report:
     curves: tuple[Curve, ...]
 
     @property
+    def span(self) -> timedelta:
+        """From the oldest to the newest reading."""
+        return self.until - self.since
+
+    @property
     def clusters(self) -> tuple[str, ...]:
-        """Those drawn."""
+        """The clusters of the curves."""
         return tuple(sorted({curve.name.cluster for curve in self.curves}))
 
 

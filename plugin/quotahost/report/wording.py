@@ -1,4 +1,7 @@
-"""Bytes, rates and times in an operator's words."""
+"""Bytes, rates and times in an operator's words, for the page, the figures and the terminal alike.
+
+Three digits are enough to look at. ``quotahost.units`` shows the same kinds of values exactly, as properties need it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Final
 
 from quotahost.report.values import Curve, Report, in_utc
 
-NONE: Final = "\N{EN DASH}"
-_YEAR: Final = 365 * 86400
+_UNKNOWN: Final = "\N{EN DASH}"
+_YEAR: Final = 365 * 86400  # seconds
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _TIMES: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -25,14 +28,14 @@ def show_bytes(count: float) -> str:
 def show_rate(rate: float | None) -> str:
     """``+1.25 MB/s``, ``-300 kB/s``, ``0``; a dash if it isn't known."""
     if rate is None:
-        return NONE
+        return _UNKNOWN
     if abs(rate) < 1:
         return "0"
     return f"{'+' if rate > 0 else ''}{show_bytes(rate)}/s"
 
 
 def show_time(seconds: float | None) -> str:
-    """In two units: ``3 d 4 h``; ``reached``, ``in over a year``, or ``not at this rate``."""
+    """Seconds until something in two units: ``3 d 4 h``; or ``reached``, ``in over a year``, ``not at this rate``."""
     if seconds is None:
         return "not at this rate"
     if seconds <= 0:
@@ -43,7 +46,7 @@ def show_time(seconds: float | None) -> str:
 
 
 def show_span(span: timedelta) -> str:
-    """In two units, rounded: ``3 d 4 h``; 90 s are ``1 min 30 s``."""
+    """A span in its two largest units, rounded: ``3 d 4 h``; 90 s are ``1 min 30 s``."""
     for (unit, size), (finer, step) in zip(_TIMES, (*_TIMES[1:], ("", 1)), strict=True):
         left = round(span.total_seconds() / step)
         if left * step >= size:
@@ -53,13 +56,13 @@ def show_span(span: timedelta) -> str:
 
 
 def show_at(at: datetime) -> str:
-    """``2026-11-21 21:30``, in UTC."""
+    """A time in UTC as ``2026-11-21 21:30``."""
     return f"{at:%Y-%m-%d %H:%M}"
 
 
 def show_share(share: float | None) -> str:
-    """``93.4 %``."""
-    return NONE if share is None else f"{share * 100:.1f} %"
+    """A share as ``93.4 %``; a dash if it isn't known."""
+    return _UNKNOWN if share is None else f"{share * 100:.1f} %"
 
 
 def show_when(curve: Curve, level: int | None) -> str:
@@ -89,7 +92,7 @@ def title(curve: Curve, report: Report) -> str:
 
 
 def state(curve: Curve) -> str:
-    """How it stands to its limits now: ``hard``, ``soft`` or ``below``."""
+    """A volume's state by its limits now, as the policy ``limits`` sees it: ``hard``, ``soft`` or ``below``."""
     now = curve.newest
     if now.hard is not None and now.last >= now.hard:
         return "hard"
@@ -97,8 +100,3 @@ def state(curve: Curve) -> str:
 
 
 STATES: Final = {"hard": "at the hard limit", "soft": "above the soft limit", "below": ""}
-
-
-def show_range(report: Report) -> str:
-    """From when to when, in UTC."""
-    return f"{show_at(report.since)} to {show_at(report.until)} UTC"

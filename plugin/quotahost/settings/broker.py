@@ -12,7 +12,7 @@ from itertools import chain
 
 from quotahost.model import Limit
 from quotahost.settings.declaration import PREFIX, declared
-from quotahost.settings.display import Models, Row, rows, table
+from quotahost.settings.display import Models, table
 from quotahost.settings.properties.clients import ClientSettings
 from quotahost.settings.properties.connections import ConnectionSettings
 from quotahost.settings.properties.enforcement import EnforcementSettings
@@ -24,8 +24,8 @@ from quotahost.settings.strimzi.names import SYNONYMS, live_names
 from quotahost.settings.strimzi.translation import Translation, translate
 
 
-# Pydantic takes the fields of the last base first. Their order is that of the README's table, and a default that
-# depends on another property must come after it.
+# Pydantic takes the fields of the last base first. Their order is that of
+# docs/reference/properties.md, and a default that depends on another property must come after it.
 class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSettings, PluginSettings):
     """All properties of a broker as typed values; made by :meth:`from_properties`."""
 
@@ -62,17 +62,6 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     """
     translation = translate(properties)
     return read(Settings, translation.properties, translation.problems, SYNONYMS), translation
-
-
-def describe(settings: Settings, models: Models | None = None) -> list[Row]:
-    """Every property as understood, with full units; secrets are ``***``.
-
-    Args:
-        settings: what to describe.
-        models: the configured plugins' section models by name, which say what is a secret. Without a model a
-            property is a secret if its name says so: ``password``, ``secret``, ``token``, ``key``, ``jaas``.
-    """
-    return list(rows(settings, models or {}))
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:

@@ -31,13 +31,19 @@ class Row:
     where: str
 
 
-def rows(settings: BaseModel, models: Models) -> Iterator[Row]:
-    """Every property of the settings, in the order of their declarations; unset families have none."""
+def describe(settings: BaseModel, models: Models | None = None) -> list[Row]:
+    """Every property as understood, in the order of the declarations; unset families have no rows.
+
+    Args:
+        settings: what to describe.
+        models: the configured plugins' section models by name, which say what is a secret. Without a model a
+            property is a secret if its name says so: ``password``, ``secret``, ``token``, ``key``, ``jaas``.
+    """
+    rows: list[Row] = []
     for declaration in declared(type(settings)):
-        if declaration.is_family:
-            yield from _family(declaration, settings, models)
-        else:
-            yield _row(declaration, settings)
+        is_family = declaration.is_family
+        rows += _family(declaration, settings, models or {}) if is_family else [_row(declaration, settings)]
+    return rows
 
 
 def _row(declaration: Property, settings: Any) -> Row:

@@ -32,6 +32,7 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
             raise SettingsError([Problem(prefix + key, needless) for key in section])
         return None
     known = property_names(model)
+    # A model that allows extra fields takes whatever the operator writes.
     is_open = model.model_config.get("extra") == "allow"
     problems = [] if is_open else [_unknown(prefix, key, known) for key in section if key not in known]
     keys = {key: _field_key(model, known[key]) if key in known else key for key in section}

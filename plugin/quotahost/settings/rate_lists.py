@@ -16,6 +16,7 @@ from quotahost.units.parse import parse_limit
 
 K = TypeVar("K", str, tuple[str, str])
 _FORM: Final = "write NAME:RATE, such as clientA:4M, entries separated by commas"
+# A character, or a backslash and the character that it escapes; then a name without the blanks that are not escaped.
 _UNIT: Final = re.compile(r"\\.|.", re.DOTALL)
 _TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
 
@@ -29,7 +30,7 @@ def parse_rates(value: object) -> dict[str, float | None]:
     Raises:
         ValueError: an entry is ill-formed, or a name is there twice; it names the entry and the remedy.
     """
-    return _parse(str(value), _name)
+    return parse_list(value, _name)
 
 
 def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
@@ -38,11 +39,16 @@ def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
     Raises:
         ValueError: as parse_rates.
     """
-    return _parse(str(value), _pair)
+    return parse_list(value, _pair)
 
 
-def _parse(given: str, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
-    text = given.strip()
+def parse_list(value: object, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
+    """As ``parse_rates``; ``read_name`` makes the key of an entry's name and, for its errors, the quoted entry.
+
+    Raises:
+        ValueError: as parse_rates.
+    """
+    text = str(value).strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1]
     rates: dict[K, float | None] = {}

@@ -18,15 +18,15 @@ from quotahost.settings.properties.plugins import PluginSettings
 from quotahost.text import nearest
 
 _M = TypeVar("_M", bound=PluginSettings)
-# Families of properties whose names others define: the attribute, how many levels of names follow, and their form.
+# Families of properties whose names others define: the attribute, how many parts the rest of a name has, and its form.
 _FAMILIES: Final = {
-    "kafka.": ("kafka", 1, "kafka.NAME, with librdkafka's name of a setting"),
+    "kafka.": ("kafka", 1, "NAME, with librdkafka's name of a setting"),
     "static.kafka.admin.": (
         "kafka_admin",
         1,
-        "static.kafka.admin.NAME, with the name that Java's Admin client has for a setting",
+        "NAME, with the name that Java's Admin client has for a setting",
     ),
-    "plugin.": ("plugin", 2, "plugin.NAME.SETTING"),
+    "plugin.": ("plugin", 2, "NAME.SETTING"),
 }
 
 
@@ -62,6 +62,7 @@ def read(
     except ValidationError as error:
         found += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
     else:
+        # Only now: which plugins are configured is not known while one of the properties is wrong.
         found += _unused(data.get("plugin", {}), configured_names(settings))
     if found:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
@@ -85,12 +86,12 @@ def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
 
 def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> tuple[str, ...] | Problem:
     """The attributes that lead to a property's place in the model."""
-    for prefix, (attribute, levels, form) in _FAMILIES.items():
+    for prefix, (attribute, count, form) in _FAMILIES.items():
         if f"{name}.".startswith(prefix):
-            parts = name[len(prefix) :].split(".", levels - 1)
-            if len(parts) == levels and all(parts):
+            parts = name[len(prefix) :].split(".", count - 1)
+            if len(parts) == count and all(parts):
                 return (attribute, *parts)
-            return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{form}")
+            return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}")
     # The value of an unknown property is not shown: this may be a misspelt secret.
     return known[name].path if name in known else Problem(PREFIX + name, _unknown(name, known, synonyms))
 
@@ -103,6 +104,7 @@ def _put(data: dict[str, Any], path: tuple[str, ...], text: str) -> None:
 
 
 def _unknown(name: str, known: Iterable[str], synonyms: Iterable[str]) -> str:
+    # A name of another family is more likely meant than one of Strimzi's that is a little like it.
     also = synonyms if name.startswith("static.") else ()
     like = nearest(name, [*(k for k in known if not k.endswith("*")), *also])
     family, _, rest = name.partition(".")

@@ -51,7 +51,7 @@ def _listed(separator: str) -> Callable[[Any], str]:
 
 def _name(value: object) -> str | None:
     text = str(value or "").strip()
-    if text and not _NAME.fullmatch(text):  # a dot would end NAME in plugin.NAME.*
+    if text and not _NAME.fullmatch(text):  # a dot, for one, would end NAME in plugin.NAME.*
         raise ValueError(
             "is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows"
         )
@@ -91,6 +91,7 @@ SomeNames = Annotated[Names, AfterValidator(_some)]
 
 
 def _principals(value: object) -> tuple[str, ...]:
+    # Strimzi's plugin takes a principal that is there twice, and empty entries; so does this.
     return tuple(dict.fromkeys(_principal(part) for part in split(value, ";") if part))
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from quotahost.model import Limit, LimitType
-from quotahost.model.volumes import contradict
+from quotahost.model.limits import contradict
 from quotahost.settings.types import split
 from quotahost.text import nearest
 from quotahost.units.parse import parse_share, parse_size
@@ -34,7 +34,7 @@ _FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The limits of one volume in place of the broker's; None where the broker's holds.
+    """The limits of one volume in place of the broker's; None where the broker's applies.
 
     ``volume`` is a volume's name, or a log directory that lies on it.
     """

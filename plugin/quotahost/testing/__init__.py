@@ -9,7 +9,8 @@ One call in a test of yours::
 
 If the plugin breaks the contract, the check fails with an AssertionError whose sentence names the contract's number.
 :class:`FakeHost` drives a plugin step by step, for tests of what it decides, on a :class:`FakeBroker`. It refuses
-plugins and properties by a :class:`PluginError` or a :class:`SettingsError`, as a broker does at its start.
+plugins and properties by a :class:`PluginError` or a :class:`SettingsError`, as a broker does at its start. The
+modules below are private; import from here.
 """
 
 from quotahost.discovery.entry_points import PluginError

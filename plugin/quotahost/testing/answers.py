@@ -39,6 +39,7 @@ class Answers:
         """
         answers = self._ask()
         announced = self._host.announced[self._announced_before :]
+        # An announcement too many costs a question; one too few leaves a client with its old quota.
         for (client, quota_type), answer in answers.items():
             before = self._known[client, quota_type]
             if answer != before and not _covered(client, announced):

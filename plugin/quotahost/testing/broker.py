@@ -37,49 +37,39 @@ class FakeBroker:
     # ---- quotahost.api.Broker ----
 
     def properties(self) -> Mapping[str, str]:
-        """``node``."""
         return self.node
 
     def client_config(self) -> dict[str, str]:
-        """``client``."""
         return dict(self.client)
 
     def registered(self) -> dict[int, bool]:
-        """``brokers``, raised if it is an exception."""
         if isinstance(self.brokers, Exception):
             raise self.brokers
         return dict(self.brokers)
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        """Those of ``directories`` that are these brokers', raised if it is an exception."""
         if isinstance(self.directories, Exception):
             raise self.directories
         return [each for each in self.directories if each.broker in brokers]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """``offline``."""
         return self.offline
 
     def usage(self, most: int) -> list[ClientUsage]:
-        """The first of ``usages``, raised if it is an exception."""
         if isinstance(self.usages, Exception):
             raise self.usages
         return self.usages[:most]
 
-    def thread_ends(self) -> None:
-        """Nothing to do."""
+    def thread_ends(self) -> None: ...
 
     # ---- quotahost.api.Metrics ----
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Remember the number."""
         self.shown[type, name, attribute] = value
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Add to the number."""
         self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + by
 
     def forget(self, type: str, name: str) -> None:
-        """Forget all numbers of this name."""
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             self.shown.pop(key, None)

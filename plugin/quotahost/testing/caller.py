@@ -39,18 +39,11 @@ class Caller:
         raising: int = 5,
         passing: tuple[type[BaseException], ...] = (),
     ) -> _T:
-        """Run the function and return its answer.
-
-        Args:
-            what: names the call in a failure.
-            function: to run.
-            within: seconds until the call is given up.
-            hanging: number of the contract that is broken if it takes longer.
-            raising: number of the contract that is broken if it raises.
-            passing: exceptions of the function that are no breach and are raised as they are.
+        """Run the function ``within`` so many seconds, and return its answer.
 
         Raises:
-            ContractBroken: it took longer, or raised.
+            ContractBroken: number ``hanging`` if it took longer, ``raising`` if it raised anything but ``passing``;
+                ``what`` names the call.
         """
         answer: Future[_T] = Future()
         self._work.put((function, answer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -137,10 +138,11 @@ class FakeHost(Generic[PluginT]):
         """
         settings = self._settings(properties)
         reconfigure = getattr(self.plugin, "reconfigure", None)
+        # The same three cases as in quotahost.host.plugins: nothing changed for it, it adapts, or it is built anew.
         if settings.plugin.get(self._name, {}) == self.context.settings.plugin.get(self._name, {}):
             self.context.settings = settings
         elif callable(reconfigure):
-            section = discovery.own_settings(self._role, self._name, settings, self._entry)
+            section = discovery.plugin_settings(self._role, self._name, settings, self._entry)
             self.context.settings, self.context.section = settings, section
             self.call("reconfigure()", lambda: reconfigure(section))
         else:
@@ -183,8 +185,7 @@ class FakeHost(Generic[PluginT]):
         return Settings.from_properties(given)
 
     def _build(self, settings: Settings) -> LoadedPlugin[PluginT]:
-        plugin, around = (self._role, self._name, self._entry), (self.broker, self.broker, self._announce)
-        made = partial(discovery.construct, *plugin, settings, self._node, *around, self._disks.started)
+        made = partial(self._construct, settings)
         return self._host_thread.call(
             "building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED
         )
@@ -198,6 +199,14 @@ class FakeHost(Generic[PluginT]):
         self._disks.close()
         self._host_thread.end()
         self._task_thread.end()
+
+    def _construct(self, settings: Settings) -> LoadedPlugin[PluginT]:
+        own = discovery.plugin_settings(self._role, self._name, settings, self._entry)
+        context = Context(
+            self._name, own, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
+            self._announce, open_disks=self._disks.started, broker=self.broker, metrics=self.broker,
+        )  # fmt: skip
+        return discovery.construct(self._role, self._entry, context)
 
     def _announce(self, principal: str | None = None, client_id: str | None = None) -> None:
         for name in (principal, client_id):

@@ -1,8 +1,9 @@
-"""Sizes, rates and durations as an operator writes them: types for the fields of a plugin's ``Section``.
+"""Types for the fields of a plugin's ``Section``: sizes, rates and durations as an operator writes them. Public.
 
-Sizes and rates are plain numbers or carry K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of
-1024). Durations are ISO 8601 (``PT5M``) or a number with ms, s, m, h or d. The annotated types below
-serve the broker's properties and the ``Section`` of any plugin alike.
+Sizes and rates are plain numbers or carry K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024). Durations are
+ISO 8601 (``PT5M``) or a number with ms, s, m, h or d. The broker's own properties use the same types. Each carries a
+parser whose errors say what to write (:mod:`quotahost.units.parse`), and a unit in which ``quotahost properties`` and
+``doctor`` show the value (:mod:`quotahost.units.show`). The modules below are private.
 """
 
 from __future__ import annotations
@@ -46,18 +47,24 @@ __all__ = [
     "Size",
 ]
 
+# A whole number from 1 to 2**31 - 1.
 Count = Annotated[int, BeforeValidator(parse_count), COUNT]
+# From 1 ms to 36500 days.
 Duration = Annotated[timedelta, BeforeValidator(parse_duration), DURATION]
+# Above 0.
 Bytes = Annotated[float, BeforeValidator(parse_quantity), BYTES]
+# Whole bytes; ``none`` is None.
 Size = Annotated[
     int | None, BeforeValidator(parse_size), Unit("bytes", or_none(lambda value: show_limit(value, "bytes")))
 ]
+# Above 0 and at most 1, written 0.05 or 5%; ``none`` is None.
 Share = Annotated[
     float | None,
     BeforeValidator(parse_share),
     Unit("share of the capacity", or_none(lambda value: f"{show_number(value)} ({value:.3%})")),
 ]
 BytesPerSecond = Annotated[float, BeforeValidator(parse_quantity), BYTES_PER_SECOND]
+# Limits: above 0; ``unlimited`` is None.
 BytesLimit = Annotated[float | None, BeforeValidator(parse_limit), BYTES_PER_SECOND]
 PercentLimit = Annotated[float | None, BeforeValidator(parse_percent), PERCENT]
 MutationsLimit = Annotated[float | None, BeforeValidator(parse_limit), MUTATIONS_PER_SECOND]

@@ -1,4 +1,8 @@
-"""Reading sizes, rates, counts and durations as an operator writes them; every error names its remedy."""
+"""Parsers of sizes, rates, counts and durations as an operator writes them.
+
+Private; :mod:`quotahost.units` wraps them in types. Each raises a ValueError that says what is wrong and what to write;
+pydantic puts the property's name before it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ _DURATION_REMEDY: Final = "write ISO 8601 such as PT5M, or a number with ms, s, 
 
 
 def _exact(number: str, scale: int | Decimal) -> Decimal:
-    """The product, exactly: 0.1M is 100000 and not a float's neighbour of it."""
+    """The exact product: 0.1M is 100000, where floats would make a neighbour of it."""
     with localcontext(Context(prec=400)):
         try:
             return Decimal(number) * scale

@@ -1,6 +1,7 @@
 """Sizes, rates and durations as ``doctor`` and ``quotahost properties`` show them: in full, with their unit.
 
-Private to quotahost; :mod:`quotahost.units` is the public door.
+Private; :mod:`quotahost.units` is public. Together with :mod:`quotahost.units.parse` it goes both ways: what is shown
+here reads back there as the same value.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def consumed(node: KafkaNode) -> int:
 
 
 def use(node: KafkaNode) -> None:
-    """A broker tells what a client uses."""
+    """Publish the usage of one client, as a broker does."""
     usage = Usage("1", datetime.now(UTC), (Used(ClientKey("", "app", QuotaType.PRODUCE), 1.0, None, 1e6),))
     producer = Producer({"bootstrap.servers": node.bootstrap})
     producer.produce("__quotahost_usage", key="1", value=wire_usage.encode(usage))
@@ -51,20 +51,20 @@ def use(node: KafkaNode) -> None:
 
 
 class Story:
-    """Snapshots of 50 brokers, round by round, with one bad record for each ten."""
+    """Snapshots of 50 brokers, round by round, and one bad record for each ten of them."""
 
     def __init__(self, node: KafkaNode) -> None:
-        self._node, self._round, self.bad = node, 0, 0
+        self._node, self._round, self.refused = node, 0, 0
 
-    def tell(self, rounds: int) -> None:
+    def publish(self, rounds: int) -> None:
         writer = Snapshots(self._node.bootstrap)
         for _ in range(rounds):
             self._round += 1
             for broker in range(BROKERS):
-                writer.tell(str(broker), [volume("/a", 10**9, self._round * 1000 + broker)])
+                writer.publish(str(broker), [volume("/a", 10**9, self._round * 1000 + broker)])
                 if broker % 10 == 0:
-                    self.bad += 1
-                    writer.write(str(broker), b"{bad %d" % self.bad)
+                    self.refused += 1
+                    writer.write(str(broker), b"{bad %d" % self.refused)
         writer.flush()
 
     @property
@@ -81,30 +81,30 @@ def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_le
     for _ in range(5):
         runs.append(driver.start(PATIENCE))
         records = len(published(node.bootstrap))
-        story.tell(20)
+        story.publish(20)
         eventually(lambda: len(published(node.bootstrap)) > records, PATIENCE)  # noqa: B023
-        story.tell(20)
+        story.publish(20)
         driver.kill()
     with driver:
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
         eventually(
-            lambda: len({each["value"] for each in dead_letters(node.bootstrap)}) == story.bad, PATIENCE
+            lambda: len({each["value"] for each in dead_letters(node.bootstrap)}) == story.refused, PATIENCE
         )
     orders = [each.order for each in published(node.bootstrap)]
     assert orders == sorted(orders), "a record that came later was older"
     assert runs == sorted(set(runs))
-    told = dead_letters(node.bootstrap)
-    assert {each["value"] for each in told} == {f"{{bad {n}" for n in range(1, story.bad + 1)}
-    assert len({each["id"] for each in told}) == story.bad, "one record has more than one key"
+    found = dead_letters(node.bootstrap)
+    assert {each["value"] for each in found} == {f"{{bad {n}" for n in range(1, story.refused + 1)}
+    assert len({each["id"] for each in found}) == story.refused, "one record has more than one key"
 
 
 def test_without_its_checkpoint_it_rebuilds_the_same_from_the_topic(node: KafkaNode, tmp_path: Path) -> None:
     driver = pipeline(node, tmp_path / "pipeline")
     story = Story(node)
-    story.tell(3)
+    story.publish(3)
     with driver:
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
-        eventually(lambda: len(dead_letters(node.bootstrap)) == story.bad, PATIENCE)
+        eventually(lambda: len(dead_letters(node.bootstrap)) == story.refused, PATIENCE)
     last = newest(node.bootstrap)
     assert last is not None
     shutil.rmtree(tmp_path / "pipeline" / "checkpoint")
@@ -112,8 +112,8 @@ def test_without_its_checkpoint_it_rebuilds_the_same_from_the_topic(node: KafkaN
         again = eventually(lambda: _newer(node, last.order), PATIENCE)
         assert again.consumed == story.consumed
         assert again.reporting == last.reporting
-        eventually(lambda: len(dead_letters(node.bootstrap)) >= 2 * story.bad, PATIENCE)
-    assert len({each["id"] for each in dead_letters(node.bootstrap)}) == story.bad
+        eventually(lambda: len(dead_letters(node.bootstrap)) >= 2 * story.refused, PATIENCE)
+    assert len({each["id"] for each in dead_letters(node.bootstrap)}) == story.refused
 
 
 def _newer(node: KafkaNode, order: tuple[int, int]):  # type: ignore[no-untyped-def]
@@ -124,36 +124,34 @@ def _newer(node: KafkaNode, order: tuple[int, int]):  # type: ignore[no-untyped-
 def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: KafkaNode, tmp_path: Path) -> None:
     story = Story(node)
     with pipeline(node, tmp_path / "first", metrics_port=free_port()) as first:
-        story.tell(1)
+        story.publish(1)
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
         with pipeline(node, tmp_path / "second") as second:
             first.wait_for_log("launched later and wins, this one stands by", PATIENCE)
-            story.tell(1)
+            story.publish(1)
             eventually(lambda: consumed(node) == story.consumed, PATIENCE)
             winner = max(each.run for each in published(node.bootstrap))
             eventually(lambda: {each.run for each in published(node.bootstrap)[-4:]} == {winner}, PATIENCE)
             assert "this one was launched later and wins" in second.log_text()
-            use(node)  # also who stands by keeps up with the clients' usage
+            use(node)  # also a pipeline that stands by keeps up with the clients' usage
             eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
         eventually(lambda: _newer(node, (winner + 1, 0)), PATIENCE)  # the first goes on, with a new run
 
 
-def test_letters_are_looked_for_when_the_volumes_have_read_what_was_there(
-    node: KafkaNode, tmp_path: Path
-) -> None:
+def test_dead_letters_wait_for_the_volumes_when_both_have_a_backlog(node: KafkaNode, tmp_path: Path) -> None:
     story = Story(node)
-    story.tell(200)
+    story.publish(200)
     with pipeline(node, tmp_path / "pipeline", batch=1000, metrics_port=free_port()) as driver:
         eventually(lambda: driver.metric("rows_total", query="refused") > 0, PATIENCE)
-        assert driver.metric("rows_total", query="volumes") >= 200 * BROKERS + story.bad
-        eventually(lambda: len(dead_letters(node.bootstrap)) == story.bad, PATIENCE)
+        assert driver.metric("rows_total", query="volumes") >= 200 * BROKERS + story.refused
+        eventually(lambda: len(dead_letters(node.bootstrap)) == story.refused, PATIENCE)
 
 
-def test_gaps_that_compaction_leaves_under_the_stream_do_no_harm(node: KafkaNode, tmp_path: Path) -> None:
+def test_compaction_under_a_running_stream_changes_nothing(node: KafkaNode, tmp_path: Path) -> None:
     driver = pipeline(node, tmp_path / "pipeline")
     story = Story(node)
     with driver:
-        story.tell(2)
+        story.publish(2)
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
     config = (
         "segment.ms=500,min.cleanable.dirty.ratio=0.01,min.compaction.lag.ms=0,max.compaction.lag.ms=1000"
@@ -161,15 +159,15 @@ def test_gaps_that_compaction_leaves_under_the_stream_do_no_harm(node: KafkaNode
     kafka_configs(
         node, "--alter", "--entity-type", "topics", "--entity-name", SNAPSHOTS, "--add-config", config
     )
-    story.tell(5)
+    story.publish(5)
 
     def compacted() -> bool:
-        story.tell(1)
+        story.publish(1)
         offsets = [message.offset() or 0 for message in read_all(node.bootstrap, SNAPSHOTS)]
         return len(offsets) < offsets[-1] - offsets[0] + 1
 
     eventually(compacted, PATIENCE, poll=2)
     with driver:
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
-        story.tell(1)
+        story.publish(1)
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)

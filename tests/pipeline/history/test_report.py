@@ -1,4 +1,4 @@
-"""`quotahost report`: what is drawn of which volumes, and what is said when there is nothing to draw."""
+"""``quotahost report``: the volumes and times that it draws, and its error when there is nothing to draw."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return written(spark, fast + full + empty + silent, tmp_path_factory.mktemp("history"))
 
 
-def found(spark: SparkSession, history: Path, **asked: Any) -> Report:
-    return collect(spark, Question(str(history), **asked))
+def found(spark: SparkSession, history: Path, **question: Any) -> Report:
+    return collect(spark, Question(str(history), **question))
 
 
 def brokers(report: Report) -> list[str]:
@@ -49,12 +49,12 @@ def run(history: Path, out: Path, *options: str) -> Result:
     return CliRunner().invoke(app, ["report", "--history", str(history), "--out", str(out), *options])
 
 
-# What Spark reduces, against a plain loop.
+# Spark's aggregates, compared with a plain loop.
 
 NAMES = st.sampled_from([Name("a", "1", "/x"), Name("a", "1", "/y"), Name("b", "1", "/x")])
 LEVELS = st.none() | st.integers(0, 1000)
 READINGS = st.dictionaries(
-    # Of one volume and time there is one reading. Times are whole milliseconds, in microseconds.
+    # One reading for each volume and time. Times are whole milliseconds, in microseconds.
     st.tuples(NAMES, st.integers(0, 10_000).map(lambda ms: ms * 1000)),
     st.tuples(st.integers(0, 1_000_000), LEVELS, LEVELS),
     min_size=20,  # so that parts with several readings are the rule
@@ -62,21 +62,21 @@ READINGS = st.dictionaries(
 )
 
 
-def _rows(told: dict[Any, Any]) -> list[dict[str, Any]]:
+def _rows(readings: dict[Any, Any]) -> list[dict[str, Any]]:
     return [
         reading(0, consumed, **name._asdict(), soft=soft, hard=hard)
         | {"at": NOON + timedelta(microseconds=at)}
-        for (name, at), (consumed, soft, hard) in told.items()
+        for (name, at), (consumed, soft, hard) in readings.items()
     ]
 
 
 @settings(max_examples=6, deadline=None)
 @given(READINGS, st.integers(1_000_000, 6_000_000), st.integers(0, 3_000_000), st.sets(NAMES, min_size=1))
 def test_buckets_are_those_of_a_plain_reduction(
-    spark: SparkSession, told: dict[Any, Any], width: int, since: int, names: set[Name]
+    spark: SparkSession, readings: dict[Any, Any], width: int, since: int, names: set[Name]
 ) -> None:
     of = defaultdict(list)
-    for (name, at), (consumed, soft, hard) in sorted(told.items()):
+    for (name, at), (consumed, soft, hard) in sorted(readings.items()):
         if name in names and at >= since:
             of[name, (at - since) // width].append((START + at, consumed, soft, hard))
     plain = [
@@ -91,28 +91,28 @@ def test_buckets_are_those_of_a_plain_reduction(
         )
         for (name, _), each in sorted(of.items())
     ]
-    rows = buckets(frame(spark, _rows(told)), sorted(names), START + since, width).collect()
+    rows = buckets(frame(spark, _rows(readings)), sorted(names), START + since, width).collect()
     assert sorted(map(tuple, rows), key=lambda row: row[:4]) == plain
 
 
 @settings(max_examples=6, deadline=None)
 @given(READINGS, st.integers(5_000_000, 10_000_000), st.integers(3_000_000, 10_000_000))
 def test_rank_and_fill_rate_are_those_of_a_plain_reduction(
-    spark: SparkSession, told: dict[Any, Any], newest: int, recent: int
+    spark: SparkSession, readings: dict[Any, Any], newest: int, recent: int
 ) -> None:
     of = defaultdict(list)
-    for (name, at), (consumed, _, hard) in sorted(told.items()):
+    for (name, at), (consumed, _, hard) in sorted(readings.items()):
         if newest - recent <= at <= newest:
             of[name].append((at, consumed, hard))
-    rows = ranked(frame(spark, _rows(told)), START + newest, recent).collect()
+    rows = ranked(frame(spark, _rows(readings)), START + newest, recent).collect()
     assert {Name(*row[:3]) for row in rows} == set(of)
     assert all(row["known"] == len(of) for row in rows)
     assert [row["expected"] for row in rows] == sorted((row["expected"] for row in rows), reverse=True)
     for row in rows:
-        readings = of[Name(*row[:3])]
-        rate = _slope([(at, consumed) for at, consumed, _ in readings])
+        own = of[Name(*row[:3])]
+        rate = _slope([(at, consumed) for at, consumed, _ in own])
         assert (row["rate"] is None) == (rate is None)
-        _, consumed, hard = readings[-1]
+        _, consumed, hard = own[-1]
         room = 1000 if hard is None else hard
         ahead = consumed + max(0.0, row["rate"] or 0.0) * recent / 1e6
         assert row["rate"] is None or row["rate"] == pytest.approx(rate, rel=1e-6, abs=0.01)
@@ -127,7 +127,7 @@ def _slope(points: list[tuple[int, int]]) -> float | None:
     return float(sum((x - mean_x) * (y - mean_y) for x, y in points) / spread * 1_000_000) if spread else None
 
 
-# Which volumes, and of when.
+# The volumes and the times that are drawn.
 
 
 def test_the_worst_are_those_that_will_be_fullest_and_silent_ones_are_left_out(
@@ -144,12 +144,12 @@ def test_a_volume_that_fills_fast_comes_before_one_that_is_nearly_full_when_it_i
     assert brokers(found(spark, history, recent=timedelta(hours=40))) == ["1", "2", "3"]
 
 
-def test_only_so_many_are_drawn_as_were_asked_for(spark: SparkSession, history: Path) -> None:
+def test_at_most_the_number_of_volumes_asked_for_is_drawn(spark: SparkSession, history: Path) -> None:
     report = found(spark, history, worst=1)
     assert (brokers(report), report.known) == (["2"], 3)
 
 
-def test_the_forecast_goes_by_the_fill_rate(spark: SparkSession, history: Path) -> None:
+def test_the_forecast_follows_the_fill_rate(spark: SparkSession, history: Path) -> None:
     (curve,) = found(spark, history, brokers=("1",)).curves
     assert curve.fill_rate == pytest.approx(10 / HOUR)
     assert curve.newest.last == 570
@@ -159,7 +159,7 @@ def test_the_forecast_goes_by_the_fill_rate(spark: SparkSession, history: Path) 
     assert reached == [pytest.approx(23 * HOUR), pytest.approx(33 * HOUR), pytest.approx(43 * HOUR)]
 
 
-def test_what_does_not_fill_reaches_nothing(spark: SparkSession, history: Path) -> None:
+def test_a_volume_that_does_not_fill_reaches_no_limit(spark: SparkSession, history: Path) -> None:
     (curve,) = found(spark, history, brokers=("3",)).curves
     assert (
         curve.fill_rate,
@@ -177,7 +177,7 @@ def test_a_silent_volume_that_is_asked_for_is_drawn(spark: SparkSession, history
     assert (brokers(report), report.until) == (["4"], NOON + timedelta(hours=5))
 
 
-def test_a_range_holds_its_first_time_and_not_its_last(spark: SparkSession, history: Path) -> None:
+def test_a_range_includes_its_first_time_and_not_its_last(spark: SparkSession, history: Path) -> None:
     report = found(spark, history, since=NOON + timedelta(hours=20), until=NOON + timedelta(hours=30))
     assert (report.since, report.until) == (NOON + timedelta(hours=20), NOON + timedelta(hours=29))
 
@@ -201,11 +201,11 @@ def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(
     assert curve.newest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
 
 
-# What is said when there is nothing.
+# Errors when there is nothing to draw.
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("question", "message"),
     [
         ({"clusters": ("d",)}, "no readings of cluster d; on 2026-11-23 there are those of c"),
         ({"brokers": ("7", "8")}, "no readings of broker 7 or 8; on 2026-11-23 there are those of 1, 2, 3"),
@@ -213,14 +213,14 @@ def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(
         ({"since": NOON + timedelta(days=9)}, "has them from 2026-11-21 to 2026-11-23"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(
-    spark: SparkSession, history: Path, asked: dict[str, Any], said: str
+def test_an_error_names_the_volumes_that_there_are_instead(
+    spark: SparkSession, history: Path, question: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(NoHistory, match=re.escape(said)):
-        found(spark, history, **asked)
+    with pytest.raises(NoHistory, match=re.escape(message)):
+        found(spark, history, **question)
 
 
-def test_an_empty_history_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_history_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoHistory, match="holds no readings"):
         found(spark, tmp_path)
     with pytest.raises(NoHistory, match="doesn't exist"):
@@ -231,7 +231,7 @@ def test_an_empty_history_is_told(spark: SparkSession, tmp_path: Path) -> None:
 
 
 class _Page(HTMLParser):
-    """What a browser would show, and what it would fetch."""
+    """The text that a browser would show, and the addresses that it would fetch."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -273,8 +273,8 @@ def test_names_with_html_in_them_are_shown_as_they_are(history: Path, tmp_path: 
 
 @pytest.mark.usefixtures("spark")
 def test_pictures_go_to_a_folder_and_their_names_never_out_of_it(spark: SparkSession, tmp_path: Path) -> None:
-    odd = [reading(n, n, broker="../../x", volume="$a_{b$") for n in range(3)]
-    written(spark, odd, tmp_path / "history")
+    hostile = [reading(n, n, broker="../../x", volume="$a_{b$") for n in range(3)]
+    written(spark, hostile, tmp_path / "history")
     assert run(tmp_path / "history", tmp_path / "out" / "png").exit_code == 0
     (file,) = (tmp_path / "out" / "png").iterdir()
     assert file.read_bytes().startswith(b"\x89PNG")
@@ -291,23 +291,25 @@ def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        (["--from", "yesterday"], "--from must be like 2026-11-21"),
-        (["--to", "2026-13-01"], "--to must be like 2026-11-21"),
+        (["--from", "yesterday"], "for --from: 'yesterday' is no time; write it like 2026-11-21"),
+        (["--to", "2026-13-01"], "for --to: '2026-13-01' is no time; write it like 2026-11-21"),
         (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
         (["--recent", "7"], "has no unit"),
         (["--worst", "0"], "Invalid value for '--worst'"),
     ],
 )
-def test_wrong_options_are_told_before_spark_starts(tmp_path: Path, options: list[str], said: str) -> None:
+def test_wrong_options_are_an_error_before_spark_starts(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
     result = run(tmp_path / "absent", tmp_path / "r.html", *options)
     assert result.exit_code == 2
-    assert said in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
+    assert message in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
 
 
 @pytest.mark.parametrize("out", ["absent/r.html", "r.png"])
-def test_where_nothing_can_be_written_is_told_before_spark_starts(tmp_path: Path, out: str) -> None:
+def test_a_place_that_cannot_be_written_is_an_error_before_spark_starts(tmp_path: Path, out: str) -> None:
     assert run(tmp_path / "absent", tmp_path / out).exit_code == 2
 
 

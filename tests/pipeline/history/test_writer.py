@@ -1,4 +1,4 @@
-"""The history: what a snapshot leaves in it, and that a restart neither loses nor repeats anything."""
+"""The history has each volume of each snapshot, and a restart neither loses nor repeats a reading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quotahost.report.values import Question
 from tests.pipeline.support.rows import NOON, SNAPSHOT, frame, lines, snapshot
 
 
-def told(spark: SparkSession, *snapshots: dict[str, Any]) -> list[dict[str, Any]]:
+def read_back(spark: SparkSession, *snapshots: dict[str, Any]) -> list[dict[str, Any]]:
     return [row.asDict() for row in readings(frame(spark, snapshots, SNAPSHOT)).collect()]
 
 
@@ -29,7 +29,7 @@ def test_each_volume_of_a_snapshot_is_a_row_with_the_bytes_at_which_its_limits_a
     spark: SparkSession,
 ) -> None:
     disks = [("/a", 1000, 600, ("MinFreePercentage", 20), ("MinFreeBytes", 50)), ("/b", 10, 3, None, None)]
-    first, second = told(spark, snapshot(volumes=disks, broker="3", offset=9))
+    first, second = read_back(spark, snapshot(volumes=disks, broker="3", offset=9))
     assert (first["cluster"], first["broker"], first["volume"], first["consumed"]) == ("c", "3", "/a", 600)
     assert (first["soft"], first["hard"], first["capacity"]) == (800, 950, 1000)
     assert (first["topic"], first["partition"], first["offset"]) == ("t", 0, 9)
@@ -43,7 +43,7 @@ def test_the_columns_are_those_declared(spark: SparkSession) -> None:
 
 
 def test_a_removed_broker_and_one_without_volumes_leave_no_row(spark: SparkSession) -> None:
-    assert told(spark, snapshot(volumes=None, removed=True), snapshot(volumes=[])) == []
+    assert read_back(spark, snapshot(volumes=None, removed=True), snapshot(volumes=[])) == []
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/Adak"])
@@ -51,7 +51,7 @@ def test_the_day_is_that_of_utc_wherever_spark_runs(spark: SparkSession, zone: s
     late = datetime(2026, 11, 21, 23, 59, 59, 999_000, tzinfo=UTC)
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        found = told(
+        found = read_back(
             spark, *(snapshot(at, [("/a", 1, 0, None, None)]) for at in (late, late + timedelta(seconds=1)))
         )
     finally:
@@ -71,7 +71,7 @@ LIMITS = st.one_of(
 def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(
     spark: SparkSession, each: list[tuple[Any, ...]]
 ) -> None:
-    found = told(spark, snapshot(volumes=[(str(n), *disk) for n, disk in enumerate(each)]))
+    found = read_back(spark, snapshot(volumes=[(str(n), *disk) for n, disk in enumerate(each)]))
     for row, (capacity, consumed, soft, hard) in zip(found, each, strict=True):
         volume = Volume("1", row["volume"], capacity, consumed)
         limits = [Limit(LimitType(kind), level) for kind, level in (soft, hard)]
@@ -107,8 +107,8 @@ def _line(at: datetime, offset: int) -> dict[str, Any]:
     return snapshot(at, [("/a", 10, 5, None, ("MinFreeBytes", 1))], offset=offset)
 
 
-def _send(source: Path, number: int, told: list[dict[str, Any]]) -> None:
-    (source / f"{number}.json").write_text(lines(told))
+def _send(source: Path, number: int, rows: list[dict[str, Any]]) -> None:
+    (source / f"{number}.json").write_text(lines(rows))
 
 
 def _run(spark: SparkSession, source: Path, history: Path) -> None:

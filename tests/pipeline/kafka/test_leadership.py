@@ -1,4 +1,4 @@
-"""Two pipelines by mistake: the one launched last wins, and a winner that goes leaves it to the other."""
+"""Two pipelines by mistake: the one launched last wins, and when it is gone the other one continues."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_alone_it_publishes(leadership: Leadership) -> None:
     assert leadership.run == 1000
 
 
-def test_it_stands_by_for_one_that_was_launched_later_and_says_so_once(
+def test_it_stands_by_for_one_that_was_launched_later_and_logs_it_once(
     leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -55,7 +55,7 @@ def test_it_stands_by_for_one_that_was_launched_later_and_says_so_once(
     assert "it was launched later and wins" in caplog.text
 
 
-def test_it_wins_over_one_that_was_launched_earlier_and_says_so(
+def test_it_wins_over_one_that_was_launched_earlier_and_logs_it(
     leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

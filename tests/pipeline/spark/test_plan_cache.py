@@ -30,7 +30,7 @@ class Counted:
     def __init__(self) -> None:
         self.plans = PlanCache()
         self.built = 0
-        self.told: list[list[tuple[object, ...]]] = []
+        self.found: list[list[tuple[object, ...]]] = []
 
     def query(self, batch: DataFrame) -> DataFrame:
         self.built += 1
@@ -39,26 +39,26 @@ class Counted:
 
     def run(self, stream: DataFrame, *keys: str) -> None:
         def done(batch: DataFrame, number: int) -> None:
-            found = self.plans.over(batch, self.query, *keys[number : number + 1])
-            self.told.append([tuple(row) for row in found.collect()])
+            answer = self.plans.over(batch, self.query, *keys[number : number + 1])
+            self.found.append([tuple(row) for row in answer.collect()])
 
         stream.writeStream.foreachBatch(done).trigger(availableNow=True).start().awaitTermination()
 
 
-TOLD = [[(1, 20, "w2")], [(1, 30, "w3")], [(1, 40, "w4")]]
+ROWS = [[(1, 20, "w2")], [(1, 30, "w3")], [(1, 40, "w4")]]
 
 
-def test_it_is_built_once_and_tells_of_each_batchs_rows(numbers: DataFrame) -> None:
+def test_it_is_built_once_and_answers_with_each_batchs_rows(numbers: DataFrame) -> None:
     counted = Counted()
     counted.run(numbers)
-    assert counted.told == TOLD
+    assert counted.found == ROWS
     assert counted.built == 1
 
 
 def test_it_is_built_anew_when_what_it_depends_on_changes(numbers: DataFrame) -> None:
     counted = Counted()
     counted.run(numbers, "a", "b", "b")
-    assert counted.told == TOLD
+    assert counted.found == ROWS
     assert counted.built == 2
 
 
@@ -66,16 +66,16 @@ def test_another_stream_has_a_plan_of_its_own(numbers: DataFrame) -> None:
     counted = Counted()
     counted.run(numbers)
     counted.run(numbers.selectExpr("word", "tens + 0 AS tens"))
-    assert counted.told == TOLD * 2
+    assert counted.found == ROWS * 2
     assert counted.built == 2
 
 
-def test_a_spark_with_other_plans_understands_each_batch(
+def test_with_other_plans_in_spark_each_batch_is_built_anew(
     numbers: DataFrame, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quotahost.pipeline.spark.plan_cache._ROWS", "SomethingElse")
     counted = Counted()
     with caplog.at_level("INFO"):
         counted.run(numbers)
-    assert (counted.told, counted.built) == (TOLD, 3)
+    assert (counted.found, counted.built) == (ROWS, 3)
     assert len([each for each in caplog.messages if "can't be used again" in each]) == 1

@@ -1,1 +1,1 @@
-"""What tests of the pipeline share."""
+"""Records, rows and topics that several tests of the pipeline use."""

@@ -30,14 +30,14 @@ def limit(kind: str, level: int) -> dict[str, Any]:
 
 
 def snapshot(broker: str, at: datetime, volumes: Sequence[dict[str, Any] | None], **more: Any) -> bytes:
-    told = {
+    fields = {
         "brokerId": broker,
         "snapshotAt": at.isoformat().replace("+00:00", "Z"),
         "softLimit": {},
         "hardLimit": {},
         "volumes": list(volumes),
     }
-    return json.dumps(told | more).encode()
+    return json.dumps(fields | more).encode()
 
 
 def record(

@@ -27,8 +27,8 @@ def snapshot(
     """One parsed record; each volume is (name, capacity, consumed, soft, hard), limits (type, level) or None."""
     row: dict[str, Any] = {"topic": "t", "partition": 0, "offset": 7, "timestamp": at}
     row |= {"cluster": "c", "broker": "1", "at": at, "removed": False}
-    told = None if volumes is None else [_volume(*volume) for volume in volumes]
-    return row | {"volumes": told, "offline": [], "error": None} | other
+    made = None if volumes is None else [_volume(*volume) for volume in volumes]
+    return row | {"volumes": made, "offline": [], "error": None} | other
 
 
 def _volume(name: str, capacity: int, consumed: int, *limits: tuple[str, int] | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class Snapshots:
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
 
-    def tell(self, broker: str, volumes: Sequence[dict[str, Any]], **more: Any) -> None:
+    def publish(self, broker: str, volumes: Sequence[dict[str, Any]], **more: Any) -> None:
         self.write(broker, snapshot(broker, datetime.now(UTC), volumes, **more))
 
     def remove(self, broker: str) -> None:
@@ -72,8 +72,8 @@ def newest(bootstrap: str) -> ClusterRecord | None:
 
 
 def _headers(message: Message) -> dict[str, bytes | None]:
-    told: Any = message.headers()  # its stubs allow more than there is
-    return dict(told or ())
+    headers: Any = message.headers()  # its stubs allow more than there is
+    return dict(headers or ())
 
 
 def dead_letters(bootstrap: str) -> list[dict[str, str]]:

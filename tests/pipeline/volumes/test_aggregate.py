@@ -107,11 +107,11 @@ def topics(draw: st.DrawFn) -> list[Record]:
 def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(
     spark: SparkSession, made: list[Record]
 ) -> None:
-    told, expected = in_spark(spark, made), in_python(made)
-    assert {name: rounded(each) for name, each in told.items()} == {
+    found, expected = in_spark(spark, made), in_python(made)
+    assert {name: rounded(each) for name, each in found.items()} == {
         name: rounded(each) for name, each in expected.items()
     }
-    for each in told.values():
+    for each in found.values():
         assert decode(each.cluster.encode(), encode(each)).order == (RUN, SEQUENCE)
 
 
@@ -120,10 +120,10 @@ def test_a_silent_broker_is_stale_and_its_volumes_count_no_more(spark: SparkSess
         record(0, "1", snapshot("1", ago(10), [volume("a", 100, 40)]), ago(10)),
         record(1, "2", snapshot("2", ago(61), [volume("a", 100, 99)]), ago(61)),
     ]
-    told = in_spark(spark, given)["home"]
-    assert (told.reporting, told.stale, told.stale_brokers) == (1, 1, ("2",))
-    assert (told.missing, told.missing_brokers) == (1, ("9",))
-    assert (told.consumed, told.capacity) == (40, 100)
+    found = in_spark(spark, given)["home"]
+    assert (found.reporting, found.stale, found.stale_brokers) == (1, 1, ("2",))
+    assert (found.missing, found.missing_brokers) == (1, ("9",))
+    assert (found.consumed, found.capacity) == (40, 100)
 
 
 def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(spark: SparkSession) -> None:
@@ -135,11 +135,11 @@ def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(
     assert in_spark(spark, [first, again])["home"].fullest[0].fill_rate == pytest.approx(2.0)
 
 
-def fill(spark: SparkSession, *told: tuple[float, int]) -> float | None:
+def fill(spark: SparkSession, *readings: tuple[float, int]) -> float | None:
     """The fill rate of a volume that held so many bytes so many seconds ago; the window is 20 s."""
     given = [
         record(n, "1", snapshot("1", ago(seconds), [volume("a", 10_000, used)]), ago(seconds))
-        for n, (seconds, used) in enumerate(told)
+        for n, (seconds, used) in enumerate(readings)
     ]
     return in_spark(spark, given)["home"].fullest[0].fill_rate
 
@@ -157,17 +157,17 @@ def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
 def test_a_volume_keeps_its_past_when_others_come_and_go(spark: SparkSession) -> None:
     before = snapshot("1", ago(30), [volume("a", 100, 10), volume("b", 100, 20), volume("c", 100, 30)])
     after = snapshot("1", ago(10), [volume("new", 100, 1), volume("c", 100, 50), volume("a", 100, 12)])
-    told = in_spark(spark, [record(0, "1", before, ago(30)), record(1, "1", after, ago(10))])["home"]
-    worst = told.worst[LimitType.CONSUMED_BYTES]
+    found = in_spark(spark, [record(0, "1", before, ago(30)), record(1, "1", after, ago(10))])["home"]
+    worst = found.worst[LimitType.CONSUMED_BYTES]
     assert [(f.volume.name, f.fill_rate) for f in worst] == [("c", 1.0), ("a", 0.1), ("new", None)]
 
 
 def test_a_late_snapshot_changes_nothing(spark: SparkSession) -> None:
     newest = record(0, "1", snapshot("1", ago(5), [volume("a", 100, 60)]), ago(5))
     late = record(1, "1", snapshot("1", ago(50), [volume("a", 100, 10)]), ago(1))
-    told = in_spark(spark, [newest, late])["home"]
-    assert told.consumed == 60
-    assert told.newest_snapshot_at == ago(5)
+    found = in_spark(spark, [newest, late])["home"]
+    assert found.consumed == 60
+    assert found.newest_snapshot_at == ago(5)
 
 
 def test_a_clock_that_is_ahead_does_not_win_for_ever(spark: SparkSession) -> None:
@@ -179,8 +179,8 @@ def test_a_clock_that_is_ahead_does_not_win_for_ever(spark: SparkSession) -> Non
 def test_the_smallest_factor_is_that_of_the_published_limits(spark: SparkSession) -> None:
     soft, hard = limit("ConsumedBytes", 10), limit("MinFreePercentage", 85)
     full = snapshot("1", ago(1), [volume("a", 100, 12)], softLimit=soft, hardLimit=hard)
-    told = in_spark(spark, [record(0, "1", full, ago(1))])["home"]
-    assert told.smallest_factor == pytest.approx(0.6)
+    found = in_spark(spark, [record(0, "1", full, ago(1))])["home"]
+    assert found.smallest_factor == pytest.approx(0.6)
     free = snapshot("1", ago(1), [volume("a", 100, 12)])
     assert in_spark(spark, [record(0, "1", free, ago(1))])["home"].smallest_factor is None
 
@@ -193,10 +193,10 @@ def test_the_record_stays_small_whatever_the_cluster_and_its_names(spark: SparkS
         )
         for n in range(100)
     ]
-    told = in_spark(spark, given)["home"]
-    assert told.volume_count == 300
-    assert {len(told.worst[kind]) for kind in LimitType} == {16}
-    assert len(encode(told)) < 1_000_000
+    found = in_spark(spark, given)["home"]
+    assert found.volume_count == 300
+    assert {len(found.worst[kind]) for kind in LimitType} == {16}
+    assert len(encode(found)) < 1_000_000
 
 
 def test_a_volume_that_is_the_fullest_of_its_kind_is_never_left_out(spark: SparkSession) -> None:
@@ -204,5 +204,5 @@ def test_a_volume_that_is_the_fullest_of_its_kind_is_never_left_out(spark: Spark
     soft, hard = limit("ConsumedBytes", 80), limit("ConsumedBytes", 100)
     large = [volume(f"l{n}", 1000, 90) for n in range(40)]
     value = snapshot("1", ago(1), [*large, volume("small", 95, 88)], softLimit=soft, hardLimit=hard)
-    told = in_spark(spark, [record(0, "1", value, ago(1))])["home"]
-    assert any(volume.name == "small" for volume in told.volumes)
+    found = in_spark(spark, [record(0, "1", value, ago(1))])["home"]
+    assert any(volume.name == "small" for volume in found.volumes)

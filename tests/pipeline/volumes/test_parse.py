@@ -1,8 +1,8 @@
-"""What is refused of the snapshots topic, and why: as brokers would, by the same reasons."""
+"""The pipeline refuses records of the snapshots topic as brokers do, for the same reasons."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -11,6 +11,7 @@ from quotahost.pipeline.volumes import parse as records
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
 from tests.reference.volumes import Record
+from tests.unit.records import test_times as times
 
 GOOD = [volume("a", 100, 40)]
 REFUSED = {
@@ -54,10 +55,10 @@ REFUSED = {
 }
 
 
-def test_what_is_refused_has_its_reason_and_so_has_it_with_the_brokers(spark: SparkSession) -> None:
+def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: SparkSession) -> None:
     given = [record(n, "1", value) for n, (value, _) in enumerate(REFUSED.values())]
-    told = {row["offset"]: row["error"] for row in records.parse(frame(spark, given)).collect()}
-    assert dict(zip(REFUSED, (told[n] for n in range(len(given))), strict=True)) == {
+    errors = {row["offset"]: row["error"] for row in records.parse(frame(spark, given)).collect()}
+    assert dict(zip(REFUSED, (errors[n] for n in range(len(given))), strict=True)) == {
         name: reason for name, (_, reason) in REFUSED.items()
     }
     assert {name: model.refusal(each) for name, each in zip(REFUSED, given, strict=True)} == {
@@ -80,19 +81,22 @@ def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession)
     assert [row["error"] for row in records.parse(frame(spark, given)).collect()] == ["key", "key"]
 
 
-@pytest.mark.parametrize(
-    "text", ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789Z", "2026-01-02 04:04:05+01:00"]
-)
-def test_all_forms_of_a_time_are_understood(spark: SparkSession, text: str) -> None:
-    row = parsed(spark, record(0, "1", snapshot("1", NOW, GOOD, snapshotAt=text)))
-    assert row["error"] is None
-    assert row["seen"].isoformat().startswith("2026-01-02T03:04:05")
+def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
+    texts = [*times.TAKEN, *times.REFUSED]
+    given = [record(n, "1", snapshot("1", NOW, GOOD, snapshotAt=text)) for n, text in enumerate(texts)]
+    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    taken = {
+        text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]
+    }
+    assert taken == times.TAKEN
 
 
 @pytest.mark.parametrize(
     "volumes", [[], [volume("", 1, 0)], [volume("n" * 1024, 1, 0), *GOOD], [volume("a", 0, 0, softLimit={})]]
 )
-def test_what_is_rare_is_not_refused(spark: SparkSession, volumes: list[dict[str, object]]) -> None:
+def test_a_rare_but_good_snapshot_is_not_refused(
+    spark: SparkSession, volumes: list[dict[str, object]]
+) -> None:
     given = record(0, "1", snapshot("1", NOW, volumes))
     assert model.refusal(given) is None
     assert parsed(spark, given)["error"] is None

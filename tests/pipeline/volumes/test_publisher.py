@@ -1,4 +1,4 @@
-"""What is published of a batch, and what not."""
+"""Which batches the publisher publishes, and which not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line, called from within."""
+"""Helpers that write what a command reads, and run it in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A place where quotahost is installed, and a Kafka."""
+"""Fixtures: a folder in which quotahost is installed, its package, and a Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``quotahost doctor``: what is wrong and what is weak, each with its remedy, and no secret."""
+"""``quotahost doctor``: findings that are wrong or weak, each with its remedy, and no secret among them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.fakes.packages import distribute
 from tests.unit.cli.commands import CLASS, doctor, run, write_jar
 
 
-def test_a_sound_broker_is_called_so(site: Path, package: Path, kafka: Path, tmp_path: Path) -> None:
+def test_nothing_is_wrong_or_weak_with_a_sound_broker(
+    site: Path, package: Path, kafka: Path, tmp_path: Path
+) -> None:
     write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
     sound = (
         f"{CLASS}{PREFIX}python.executable={sys.executable}\n"
@@ -40,9 +42,7 @@ def test_without_arguments_doctor_looks_at_its_own_interpreter(site: Path, packa
     assert "name the broker's server.properties" in result.output
 
 
-def test_what_is_wrong_with_the_properties_is_told_and_ends_with_1(
-    site: Path, package: Path, tmp_path: Path
-) -> None:
+def test_wrong_properties_have_remedies_and_end_with_1(site: Path, package: Path, tmp_path: Path) -> None:
     result = doctor(tmp_path, f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n")
     assert result.exit_code == 1
     assert f"did you mean {PREFIX}static.produce?" in result.output
@@ -109,7 +109,7 @@ def test_markup_in_a_value_is_printed_as_it_is(site: Path, package: Path, tmp_pa
     assert "[red]a[/red]" in result.output
 
 
-def test_a_file_that_is_not_there_is_wrong(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_ends_with_1(tmp_path: Path) -> None:
     result = run("doctor", tmp_path / "none.properties")
     assert result.exit_code == 1
     assert "none.properties can't be read" in result.output

@@ -1,4 +1,7 @@
-"""``quotahost explain``: from the lines of Java's half to what an operator reads; the broker itself is elsewhere."""
+"""``quotahost explain``: from the lines that Java prints to the sentences that an operator reads.
+
+A script stands in for java; tests/broker/host/test_explain.py asks a running broker.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
 
 
 def quota(**changes: Any) -> QuotaState:
-    """5 MB/s of alice's, from client-quotas, of which she uses little."""
+    """The supplier client-quotas gives alice 5 MB/s, and she uses little of it."""
     facts: dict[str, Any] = {
         "type": PRODUCE, "user": "alice", "client_id": "", "base": 5e6, "limit": 5e6, "place": "known",
         "supplier": "client-quotas", "exempt": False, "stand_in": None, "stand_in_from": "newcomers",
@@ -38,6 +41,7 @@ def quota(**changes: Any) -> QuotaState:
 
 
 def answer(*quotas: QuotaState, **changes: Any) -> Answer:
+    """Broker 1 enforces, and nothing else is out of the ordinary."""
     facts: dict[str, Any] = {
         "pid": "42", "node": "1", "client": Client("alice", "app"), "mode": "enforce", "state": State.OPEN,
         "factor": 1.0, "limit_factor": 1.0, "cause": "", "factor_types": ("PRODUCE",),
@@ -54,7 +58,7 @@ THROTTLE: dict[str, Any] = {
 PAUSE: dict[str, Any] = {"state": State.PAUSE, "factor": 0.0, "limit_factor": 0.0, "cause": "disk full"}
 
 
-# ---- the way to Java and back ----
+# ---- Java's lines ----
 
 LINES = (
     "broker\t42\t1\n"
@@ -94,7 +98,7 @@ def test_javas_lines_become_values() -> None:
 @pytest.mark.parametrize(
     "lines", [[], ["broker\t1\t2"], [*LINES.splitlines()[:-2], "quota\tPRODUCE\ta\tb\t1.0\t1.0\tknown"]]
 )
-def test_lines_of_another_version_are_refused(lines: list[str]) -> None:
+def test_lines_of_another_version_are_an_error(lines: list[str]) -> None:
     with pytest.raises(ValueError, match=r"unpack|Field required"):
         parse(lines, Client("alice", "app"))
 
@@ -117,7 +121,7 @@ def test_any_name_survives_as_a_plain_argument(text: str) -> None:
         ({"user": "alice", "client_id": ""}, ("alice", "")),
     ],
 )
-def test_a_client_is_named_at_once_or_in_two(given: dict[str, str], client: tuple[str, str]) -> None:
+def test_a_client_is_given_as_one_name_or_as_two(given: dict[str, str], client: tuple[str, str]) -> None:
     parts = {"client": None, "user": None, "client_id": None, **given}
     assert named(**parts) == client
 
@@ -125,7 +129,7 @@ def test_a_client_is_named_at_once_or_in_two(given: dict[str, str], client: tupl
 @pytest.mark.parametrize(
     "given", [{}, {"client": "alice"}, {"client": "/app"}, {"user": "alice"}, {"client": "a/b", "user": "a"}]
 )
-def test_a_client_that_is_not_named_in_full_is_refused(given: dict[str, str]) -> None:
+def test_an_incomplete_client_is_an_error(given: dict[str, str]) -> None:
     with pytest.raises(typer.BadParameter, match="--client"):
         named(**{"client": None, "user": None, "client_id": None, **given})
 
@@ -210,12 +214,12 @@ def test_a_factor_is_shown_with_the_steps_towards_it() -> None:
         (True, True, True, "closed; this client passes it in every state"),
     ],
 )
-def test_the_fence_is_told(installed: bool, closed: bool, passes: bool, words: str) -> None:
+def test_the_state_of_the_fence_is_shown(installed: bool, closed: bool, passes: bool, words: str) -> None:
     fence = {"fence_installed": installed, "fence_closed": closed, "fence_passes": passes}
     assert dict(common_facts(answer(**fence)))["fence"] == words
 
 
-def test_a_quota_is_told_with_who_shares_it_and_who_gave_it() -> None:
+def test_a_quota_is_shown_with_its_sharers_and_its_supplier() -> None:
     facts = dict(quota_facts(answer(), quota(rate=4_937_421.3, delay=212.4)))
     assert facts == {
         "quota": "5,000,000 bytes/s (5M), shared by user alice",
@@ -227,7 +231,7 @@ def test_a_quota_is_told_with_who_shares_it_and_who_gave_it() -> None:
     assert group["quota"].endswith("shared by group team a/ü")
 
 
-def test_what_stands_in_for_a_quota_is_told_with_where_it_comes_from() -> None:
+def test_the_rate_that_stands_in_for_a_quota_is_shown_with_its_origin() -> None:
     one = quota(base=None, stand_in=4e6, limit=2e6, supplier="")
     facts = dict(quota_facts(answer(**THROTTLE), one))
     assert facts["from"] == "no supplier has an answer, so it is unlimited"
@@ -237,7 +241,7 @@ def test_what_stands_in_for_a_quota_is_told_with_where_it_comes_from() -> None:
     assert "(measured when the factor fell)" in dict(quota_facts(answer(**THROTTLE), measured))["instead"]
 
 
-def test_a_supplier_that_fails_for_a_known_client_is_told() -> None:
+def test_a_supplier_that_fails_for_a_known_client_is_shown() -> None:
     assert "a supplier fails for this client now" in dict(quota_facts(answer(), quota(failed=True)))["from"]
 
 
@@ -249,7 +253,7 @@ def test_a_supplier_that_fails_for_a_known_client_is_told() -> None:
         ("", False, "it has sent nothing since the broker's start"),
     ],
 )
-def test_a_newcomer_is_told_why_it_is_one(supplier: str, full: bool, words: str) -> None:
+def test_the_reason_why_a_client_is_a_newcomer_is_shown(supplier: str, full: bool, words: str) -> None:
     new = quota(place="newcomer", supplier=supplier, user="<newcomers>")
     assert words in dict(common_facts(answer(new, clients=3 if full else 1)))["newcomer"]
 
@@ -274,10 +278,10 @@ def test_the_documents_show_what_is_printed(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A java that answers what is in the file ``answer`` beside it, and writes its arguments to ``asked``."""
+    """A java that answers what is in the file ``answer`` beside it, and writes its arguments to ``arguments``."""
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin/java"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\ncat {tmp_path}/answer\n')
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/arguments\ncat {tmp_path}/answer\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (tmp_path / "answer").write_text(LINES)
     (tmp_path / "package/_jar").mkdir(parents=True)
@@ -291,14 +295,14 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["explain", *arguments])
 
 
-def asked(java: Path) -> list[str]:
-    return (java / "asked").read_text().splitlines()[-3:]
+def arguments(java: Path) -> list[str]:
+    return (java / "arguments").read_text().splitlines()[-3:]
 
 
 def test_the_answer_is_shown_in_plain_text_and_a_newcomer_ends_with_3(java: Path) -> None:
     result = run("--user", "alice", "--client-id", "a\tü")
     assert result.exit_code == 3
-    assert asked(java) == ["", "alice", "a\\u0009\\u00fc"]
+    assert arguments(java) == ["", "alice", "a\\u0009\\u00fc"]
     assert "\nPRODUCE\n" in result.output
     assert "\nFETCH\n" in result.output
     assert result.output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")
@@ -308,13 +312,13 @@ def test_the_answer_is_shown_in_plain_text_and_a_newcomer_ends_with_3(java: Path
 def test_one_type_alone_is_shown_and_a_known_client_ends_with_0(java: Path) -> None:
     result = run("--client", "alice/app", "--type", "produce", "--pid", "42")
     assert result.exit_code == 0
-    assert asked(java)[0] == "42"
+    assert arguments(java)[0] == "42"
     assert "FETCH\n" not in result.output
 
 
 def test_a_broker_is_named_by_its_id(java: Path) -> None:
     run("--client", "alice/app", "--broker-id", "7")
-    assert asked(java)[0] == "broker:7"
+    assert arguments(java)[0] == "broker:7"
 
 
 @pytest.mark.parametrize(
@@ -328,14 +332,12 @@ def test_a_broker_is_named_by_its_id(java: Path) -> None:
         ("error\tno-jvm\t1\n", "process 1 is no JVM", "--pid PID"),
         ("error\tno-jdk\t/opt/jre\n", "the Java in /opt/jre has no module jdk.attach", "set JAVA_HOME to a JDK"),
         ("error\tolder\t1\n", "isn't of this version", "quotahost install"),
-        ("error\tsomething\todd\n", "the broker can't be asked: odd", "the broker's log"),
+        ("error\tsomething\tbroken\n", "the broker can't be asked: broken", "the broker's log"),
         ("broker\t1\t2\n", "isn't of this version", "quotahost install"),
         ("", "it printed nothing", "set JAVA_HOME to a JDK"),
     ],
 )  # fmt: skip
-def test_what_goes_wrong_is_told_with_a_remedy_and_ends_with_2(
-    java: Path, answer: str, words: str, remedy: str
-) -> None:
+def test_an_error_has_a_remedy_and_ends_with_2(java: Path, answer: str, words: str, remedy: str) -> None:
     (java / "answer").write_text(answer)
     result = run("--client", "alice/app")
     assert result.exit_code == 2
@@ -362,13 +364,15 @@ def test_a_broker_that_is_not_found_is_named_as_it_was_asked_for() -> None:
         ({"topics_over": ()}, "no topic is over its own threshold"),
     ],
 )
-def test_topic_quotas_and_the_topics_that_are_over_are_told(changes: dict[str, Any], words: str) -> None:
+def test_topic_quotas_and_the_topics_over_their_thresholds_are_shown(
+    changes: dict[str, Any], words: str
+) -> None:
     topics = {"topics_threshold": 2e6, "topics_rate": 3_000_000.4, "topics_over": ("a", "b.c")}
     assert words in dict(common_facts(answer(**(topics | changes))))["topics"]
     assert "topics" not in dict(common_facts(answer()))
 
 
-def test_which_factor_source_answers_is_told_where_one_stands_in_for_another() -> None:
+def test_the_factor_source_that_answers_is_shown_where_one_stands_in_for_another() -> None:
     assert "source" not in dict(common_facts(answer()))
     assert dict(common_facts(answer(source="cluster-volumes")))["source"] == "cluster-volumes answers"
     second = dict(common_facts(answer(source="snapshots")))["source"]

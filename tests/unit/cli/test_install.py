@@ -1,4 +1,4 @@
-"""``quotahost install``: the jar into a Kafka, and nothing half done."""
+"""``quotahost install``: puts the jar into a Kafka, and leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_install_without_a_jar_in_the_package_says_how_to_get_one(package: Path,
     assert list((kafka / "libs").iterdir()) == []
 
 
-def test_install_into_what_is_no_kafka_is_refused(package: Path, tmp_path: Path) -> None:
+def test_install_into_a_folder_that_is_no_kafka_ends_with_1(package: Path, tmp_path: Path) -> None:
     write_jar(package / "_jar" / "quotahost.jar")
     result = run("install", "--kafka-home", tmp_path)
     assert result.exit_code == 1
@@ -70,7 +70,7 @@ def test_a_failed_copy_leaves_nothing_behind(
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("shutil.copyfileobj", full)
+    monkeypatch.setattr("shutil.copyfile", full)
     result = run("install", "--kafka-home", kafka)
     assert result.exit_code == 1
     assert "No space left" in result.output

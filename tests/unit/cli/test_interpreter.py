@@ -1,4 +1,4 @@
-"""The interpreter that a broker would load."""
+"""``quotahost doctor``: the interpreter that a broker would start."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_good_interpreter_has_nothing_wrong_or_weak() -> None:
         ({"jpype": ""}, ["jpype1 is not installed there"]),
     ],
 )
-def test_an_interpreter_that_will_not_do_is_wrong_with_its_remedy(
+def test_an_interpreter_that_a_broker_could_not_use_is_wrong_with_its_remedy(
     changes: dict[str, Any], words: list[str]
 ) -> None:
     (wrong,) = of_level(Level.WRONG, check_python(python(**changes)))
@@ -70,7 +70,7 @@ def test_this_interpreter_is_asked_for_real() -> None:
     assert [line.partition("=")[0] for line in found.config] == ["LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"]
 
 
-def test_what_is_no_python_is_told(tmp_path: Path) -> None:
+def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
     failing = tmp_path / "failing"
     failing.write_text("#!/bin/sh\necho no such option >&2\nexit 2\n")
     silent = tmp_path / "silent"

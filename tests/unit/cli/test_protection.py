@@ -1,4 +1,4 @@
-"""What doctor says of a broker whose PAUSE nothing holds, or whose limits don't fit its disks."""
+"""Findings about a broker whose PAUSE no fence enforces, or whose limits don't fit its disks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def found(tmp_path: Path, *lines: str) -> list[tuple[str, str]]:
     ("line", "before", "inner"),
     [("", "not set", "none"), (f"authorizer.class.name={STANDARD}", STANDARD, STANDARD)],
 )
-def test_a_factor_source_without_the_fence_leaks_and_the_remedy_is_two_lines(
+def test_a_factor_source_without_the_fence_lets_producers_escape_and_the_remedy_is_two_lines(
     tmp_path: Path, line: str, before: str, inner: str
 ) -> None:
     ((text, remedy),) = found(tmp_path, ".factor.source=fixed", line)
@@ -50,7 +50,7 @@ def test_without_a_factor_source_nothing_needs_a_fence(tmp_path: Path) -> None:
     assert found(tmp_path, ".floor.bytes=1") == []
 
 
-def test_a_fence_without_a_factor_source_has_nothing_to_hold(tmp_path: Path) -> None:
+def test_a_fence_without_a_factor_source_never_closes_and_is_weak(tmp_path: Path) -> None:
     ((text, remedy),) = found(tmp_path, FENCE)
     assert "never has a reason to close" in text
     assert f"{PREFIX}factor.source" in remedy
@@ -58,22 +58,22 @@ def test_a_fence_without_a_factor_source_has_nothing_to_hold(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("second", "holds"),
+    ("second", "instead"),
     [
         ("none", "fallback.action is in force"),
         ("local", "no other broker's disks are seen"),
         ("fixed", "nothing is known"),
     ],
 )
-def test_a_second_source_that_sees_less_is_weak(tmp_path: Path, second: str, holds: str) -> None:
+def test_a_second_source_that_sees_less_is_weak(tmp_path: Path, second: str, instead: str) -> None:
     first = ".factor.source=cluster-volumes"
     ((text, remedy),) = found(tmp_path, FENCE, first, f".factor.source.second={second}")
-    assert text.startswith(f"factor.source.second is {second}: while the pipeline is silent, {holds}")
+    assert text.startswith(f"factor.source.second is {second}: while the pipeline is silent, {instead}")
     assert remedy == f"{PREFIX}factor.source.second=snapshots"
     assert found(tmp_path, FENCE, first) == []
 
 
-def test_a_second_source_that_nobody_asks_is_told(tmp_path: Path) -> None:
+def test_a_second_source_that_is_never_asked_is_weak(tmp_path: Path) -> None:
     ((text, _),) = found(tmp_path, FENCE, ".factor.source=local", ".factor.source.second=snapshots")
     assert "the factor source local has no second one" in text
 
@@ -151,7 +151,7 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ),
     ],
 )
-def test_limits_that_are_over_now_or_hold_for_nothing_are_told_with_numbers(
+def test_limits_that_are_reached_now_or_apply_to_nothing_are_weak(
     tmp_path: Path, volume: str, line: str, words: str
 ) -> None:
     weak = found(tmp_path, FENCE, volume, line)
@@ -168,7 +168,7 @@ def test_an_override_of_a_log_directory_that_is_not_here_is_not_judged(tmp_path:
     assert found(tmp_path, FENCE, volume, f".static.storage.overrides={tmp_path / 'not-here'} hard=80") == []
 
 
-def test_where_no_log_directory_is_on_this_machine_its_disks_say_nothing(tmp_path: Path) -> None:
+def test_where_no_log_directory_is_on_this_machine_its_disks_are_not_judged(tmp_path: Path) -> None:
     lines = [f"log.dirs={tmp_path / 'none'}", ".static.storage.hard=1", ".static.storage.overrides=/x hard=1"]
     assert found(tmp_path, FENCE, *lines) == []
 

@@ -1,4 +1,4 @@
-"""``quotahost simulate``: what it prints, and that it is what the models say."""
+"""``quotahost simulate``: its table, and that a request within the rate is admitted by every form."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(0, 60_000)), max_size=30), st.floats(0.1, 100))
-def test_what_stays_within_the_rate_is_never_throttled_and_every_wait_is_finite(
+def test_requests_within_the_rate_are_never_throttled_and_every_wait_is_finite(
     given_: list[tuple[float, int]], rate: float
 ) -> None:
     requests = sorted((Request(*each) for each in given_), key=lambda r: r.ms)
@@ -61,7 +61,7 @@ def test_what_stays_within_the_rate_is_never_throttled_and_every_wait_is_finite(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--rate", 5, "x@0"], "is not a number"),
         (["--rate", 5, "5"], "is no request"),
@@ -74,10 +74,10 @@ def test_what_stays_within_the_rate_is_never_throttled_and_every_wait_is_finite(
         (["--rate", 5, "--samples", "1M", "5@0"], "too many; take 100,000 at most"),
     ],
 )
-def test_what_is_wrong_is_told_and_ends_with_2(arguments: list[object], told: str) -> None:
+def test_a_wrong_argument_is_named_and_ends_with_2(arguments: list[object], message: str) -> None:
     result = simulated(*arguments)
     assert result.exit_code == 2
-    assert told in " ".join(re.sub("[│╭╮╰╯─]", " ", result.output).split())
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", result.output).split())
 
 
 def test_a_picture_is_drawn_where_matplotlib_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What is weak in a configuration."""
+"""``quotahost doctor``: settings that work and protect less than they seem to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         ),
     ],
 )
-def test_each_weakness_is_told_once_with_a_remedy(tmp_path: Path, properties: str, words: str) -> None:
+def test_each_weakness_is_found_once_with_a_remedy(tmp_path: Path, properties: str, words: str) -> None:
     listeners = "" if "listeners" in properties else "listeners=SASL_SSL://:9092\n"
     if "factor.source" in properties:
         listeners += "authorizer.class.name=org.quotahost.QuotaFence\n"

@@ -1,5 +1,8 @@
+"""From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
+
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -9,10 +12,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from quotahost.api import Role
+from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.discovery import build as discovery
-from quotahost.discovery.build import configured, load, models, plugin_settings
+from quotahost.discovery.build import configured, construct, load, models, plugin_settings
 from quotahost.discovery.entry_points import PluginError, settings_model, survey
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -47,8 +49,11 @@ GOOD = """
 def build(
     role: Role, name: str, settings: Settings, node_id: int = 1, changed: Callable[..., None] = print
 ) -> LoadedPlugin:
-    around = FakeBroker()
-    return discovery.build(role, name, settings, node_id, around, around, changed)
+    entry, node, log = load(role, name), FakeBroker(), logging.getLogger("test")
+    own = plugin_settings(role, name, settings)
+    return construct(
+        role, entry, Context(name, own, settings, node_id, log, changed, broker=node, metrics=node)
+    )
 
 
 @pytest.fixture
@@ -80,7 +85,7 @@ def test_a_plugin_is_loaded_by_role_and_name(site: Path) -> None:
     assert load(Role.SUPPLIER, "good").__name__ == "Good"
 
 
-def test_an_unknown_name_is_told_with_the_nearest_and_all_others(site: Path) -> None:
+def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Path) -> None:
     good(site)
     distribute_quotahost(site)
     with pytest.raises(PluginError) as error:
@@ -107,7 +112,7 @@ def test_a_name_of_another_role_is_not_taken(site: Path) -> None:
         ("other = 1", "AttributeError"),
     ],
 )
-def test_a_plugin_that_fails_to_import_is_told_with_where_it_comes_from(
+def test_the_error_of_a_plugin_that_fails_to_import_names_where_it_comes_from(
     site: Path, code: str, words: str
 ) -> None:
     supplier(site, "broken", code)
@@ -138,17 +143,16 @@ def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> Non
 
 def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None:
     good(site)
-    told = []
+    announced = []
     broker = settings({"supplier": "good", "plugin.good.off-peak-factor": "3", "plugin.good.every": "5m"})
-    built = build(Role.SUPPLIER, "good", broker, 7, lambda: told.append(1))
+    built = build(Role.SUPPLIER, "good", broker, 7, lambda: announced.append(1))
 
     context = built.plugin.context
     assert context is built.context
     assert (context.name, context.node_id, context.settings) == ("good", 7, broker)
     assert (context.section.off_peak_factor, context.section.every.total_seconds()) == (3, 300)
-    assert context.log.name == "quotahost.plugin.good"
     context.answers_changed()
-    assert told == [1]
+    assert announced == [1]
 
 
 def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
@@ -161,7 +165,7 @@ def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     assert f"{PREFIX}plugin.plain.x" in str(error.value)
 
 
-def test_unknown_and_wrong_properties_of_a_plugin_are_told_by_their_full_names(site: Path) -> None:
+def test_unknown_and_wrong_properties_of_a_plugin_are_listed_by_their_full_names(site: Path) -> None:
     good(site)
     broker = settings(
         {
@@ -183,7 +187,7 @@ def test_unknown_and_wrong_properties_of_a_plugin_are_told_by_their_full_names(s
     assert any(line.startswith(f"{start}every=5: has no unit; write 5s") for line in lines)
 
 
-def test_a_required_property_that_is_missing_is_told_with_the_line_to_add(site: Path) -> None:
+def test_the_error_of_a_missing_property_shows_the_line_to_add(site: Path) -> None:
     code = "import pydantic\nclass plugin:\n    class Section(pydantic.BaseModel):\n        base_rate: int"
     supplier(site, "strict", code)
     with pytest.raises(SettingsError, match=rf"add a line {PREFIX}plugin.strict.base-rate="):
@@ -206,7 +210,7 @@ def test_a_model_with_aliases_is_still_set_by_its_field_names(site: Path) -> Non
         )
 
 
-def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
+def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:
     code = """
         import pydantic
         class plugin:
@@ -237,15 +241,15 @@ def test_no_error_of_a_plugin_tells_its_secrets(site: Path) -> None:
         ("class plugin:\n    quota = 5\n    def __init__(self, context): pass", "plugin has no method quota"),
         (
             "class plugin:\n    Section = dict",
-            "its attribute Settings is <class 'dict'>; make it a subclass",
+            "its attribute Section is <class 'dict'>; make it a subclass",
         ),
     ],
 )
-def test_a_plugin_that_cannot_take_its_role_is_told(site: Path, code: str, words: str) -> None:
-    supplier(site, "odd", code)
+def test_a_plugin_that_cannot_take_its_role_is_refused(site: Path, code: str, words: str) -> None:
+    supplier(site, "unfit", code)
     with pytest.raises(PluginError) as error:
-        build(Role.SUPPLIER, "odd", settings({"supplier": "odd"}))
-    assert str(error.value).startswith("supplier 'odd': ")
+        build(Role.SUPPLIER, "unfit", settings({"supplier": "unfit"}))
+    assert str(error.value).startswith("supplier 'unfit': ")
     assert words in str(error.value)
 
 
@@ -299,7 +303,7 @@ def test_configured_plugins_come_in_the_order_of_their_roles(site: Path) -> None
     ]
 
 
-def test_a_survey_tells_of_every_plugin_whether_it_loads(site: Path) -> None:
+def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:
     good(site)
     supplier(site, "exits", "raise SystemExit(1)", distribution="exits")
     supplier(site, "twice", "plugin = print", distribution="one")

@@ -1,4 +1,4 @@
-"""``factor.source.second`` from the properties to the plugin: when it is looked for, checked, built and not built."""
+"""The standby factor source, from ``factor.source.second`` to the plugin: when it is found, checked and built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from quotahost.api import Context, Metrics, Role
 from quotahost.api.context import no_disks
 from quotahost.discovery.build import configured
 from quotahost.discovery.entry_points import PluginError
-from quotahost.host.plugins import Builder, PluginSet
+from quotahost.host.plugins.builder import Builder
+from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
@@ -64,10 +65,10 @@ def start(**more: str) -> PluginSet:
     given = {"supplier": "idle", "factor.source": "first", "policy": "", "factor.source.second": "other"}
     chosen = settings(given | {name.replace("_", "."): text for name, text in more.items()})
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks)
-    return builder.build(chosen, builder.validate(chosen))
+    return builder.build(chosen, builder.validate(chosen), PluginSet(()))
 
 
-def test_only_cluster_volumes_has_a_second_source_by_default_and_it_is_snapshots() -> None:
+def test_only_cluster_volumes_has_a_standby_by_default_and_it_is_snapshots() -> None:
     assert settings({"factor.source": "cluster-volumes"}).factor_source_second == "snapshots"
     assert settings({"factor.source": "snapshots"}).factor_source_second is None
     assert settings({}).factor_source_second is None
@@ -83,7 +84,7 @@ def test_there_may_be_none(text: str) -> None:
     ("text", "words"),
     [("cluster-volumes", "can't stand in for itself"), ("a,b", "is not one entry point name")],
 )
-def test_what_can_not_be_a_second_source_is_refused(text: str, words: str) -> None:
+def test_what_can_not_be_a_standby_is_refused(text: str, words: str) -> None:
     with pytest.raises(SettingsError, match=f"factor.source.second.*{words}"):
         settings({"factor.source": "cluster-volumes", "factor.source.second": text})
 
@@ -103,7 +104,7 @@ def test_its_own_properties_are_those_of_a_configured_plugin_and_it_is_named_onc
 
 def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
     made = start()
-    assert [context.name for context in built] == ["first"]
+    assert [context.log.name for context in built] == ["quotahost.plugin.first"]
     source = made.factor_source()
     assert source is not None
     assert source[0] == "first"
@@ -144,6 +145,7 @@ def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_metrics_t
         metrics,
         first.settings,
     )
+    assert other.open_disks is first.open_disks is no_disks, "one monitor serves both"
 
 
 def test_without_a_host_there_is_none_to_be_built() -> None:

@@ -1,4 +1,4 @@
-"""The id of the cluster, out of the log directories."""
+"""The id of the cluster, read from the log directories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def formatted(directory: Path, text: str) -> str:
     return str(directory)
 
 
-def test_the_first_directory_that_tells_the_cluster_is_believed(tmp_path: Path) -> None:
+def test_the_first_directory_that_has_an_id_decides(tmp_path: Path) -> None:
     old = formatted(tmp_path / "old", "version=0\nbroker.id=1\n")
     one = formatted(
         tmp_path / "one", "#\n#Sat Nov 21\ncluster.id=4L6g3nShT-eMCtK--X86sw\nversion=1\nnode.id=1\n"
@@ -25,5 +25,5 @@ def test_the_first_directory_that_tells_the_cluster_is_believed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", ["", "cluster.id=\n", "cluster.id=\\uZZZZ\n", "\0\xff"])
-def test_a_directory_that_tells_nothing_is_passed_over(tmp_path: Path, text: str) -> None:
-    assert cluster_id([formatted(tmp_path / "odd", text), "\0"]) == ""
+def test_a_directory_without_an_id_is_passed_over(tmp_path: Path, text: str) -> None:
+    assert cluster_id([formatted(tmp_path / "without", text), "\0"]) == ""

@@ -1,4 +1,4 @@
-"""This broker's file stores: what is one volume, what is unknown, and a disk that hangs."""
+"""This broker's file stores, and the monitor that looks at them: volumes, unknown directories, a disk that hangs."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def test_log_directories_are_those_that_kafka_takes(
 def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_numbers(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    told = read_disks("1", [str(tmp_path / "a"), str(tmp_path / "b")])
-    (volume,) = told.volumes
+    found = read_disks("1", [str(tmp_path / "a"), str(tmp_path / "b")])
+    (volume,) = found.volumes
     store = os.statvfs(tmp_path)
     assert volume.capacity == store.f_blocks * store.f_frsize
     assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "what Kafka may still use"
-    assert told.offline == ()
+    assert found.offline == ()
 
 
 def test_a_directory_that_is_missing_is_offline_and_the_others_count(tmp_path: Path) -> None:
-    told = read_disks("1", [str(tmp_path / "none"), str(tmp_path)])
-    assert len(told.volumes) == 1
-    assert told.offline == (f"{tmp_path / 'none'}: No such file or directory",)
+    found = read_disks("1", [str(tmp_path / "none"), str(tmp_path)])
+    assert len(found.volumes) == 1
+    assert found.offline == (f"{tmp_path / 'none'}: No such file or directory",)
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.ESTALE])
@@ -66,7 +66,7 @@ def test_a_directory_that_can_not_be_listed_is_offline_though_stat_still_answers
     assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(code)}",))
 
 
-def test_a_file_store_that_does_not_tell_its_size_is_offline(
+def test_a_file_store_whose_size_can_not_be_read_is_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str) -> None:
@@ -76,9 +76,9 @@ def test_a_file_store_that_does_not_tell_its_size_is_offline(
     assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(errno.EIO)}",))
 
 
-def test_a_directory_that_kafka_gave_up_is_offline_though_it_can_be_read(tmp_path: Path) -> None:
-    told = read_disks("1", [str(tmp_path)], given_up=[str(tmp_path)])
-    assert told == DiskState((), (f"{tmp_path}: taken offline by Kafka",))
+def test_a_directory_that_kafka_marked_offline_is_offline_though_it_can_be_read(tmp_path: Path) -> None:
+    found = read_disks("1", [str(tmp_path)], marked_offline=[str(tmp_path)])
+    assert found == DiskState((), (f"{tmp_path}: taken offline by Kafka",))
 
 
 MOUNTS = """\
@@ -98,17 +98,17 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **stores: int) -> dic
     return {directory: names[device] for directory, device in stores.items()}
 
 
-def test_a_volume_has_its_devices_name_or_where_that_says_too_little_its_mount_point(
+def test_a_volume_has_its_devices_name_or_where_that_is_ambiguous_its_mount_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devices = {"a": (8, 1), "b": (8, 17), "c": (0, 40), "d": (0, 41), "e": (0, 42), "f": (9, 9)}
-    told = named(tmp_path, monkeypatch, **{name: os.makedev(*at) for name, at in devices.items()})
-    assert told == {
+    found = named(tmp_path, monkeypatch, **{name: os.makedev(*at) for name, at in devices.items()})
+    assert found == {
         "a": "/dev/sda1", "b": "/dev/sdb1", "c": "/data/3", "d": "/data/4", "e": "/data/5", "f": "f",
     }  # fmt: skip
 
 
-def test_where_mounts_are_not_told_a_volume_has_its_directorys_name(
+def test_where_mounts_are_not_known_a_volume_has_its_directorys_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "none")
@@ -128,7 +128,7 @@ class Disk:
         self.free = threading.Event()
         self.free.set()
 
-    def __call__(self, broker: str, directories: Any, given_up: Any = ()) -> DiskState:
+    def __call__(self, broker: str, directories: Any, marked_offline: Any = ()) -> DiskState:
         self.hangs = not self.free.is_set()
         self.free.wait()
         self.looks += 1
@@ -173,9 +173,9 @@ def local(disk: Disk) -> Iterator[Make]:
 
 def test_local_reports_the_disks_and_the_same_object_while_nothing_changes(disk: Disk, local: Make) -> None:
     source = local()
-    told = source.read()
-    assert told.volumes == (Volume("1", "/d", 100, 10),)
-    assert source.read() is told
+    found = source.read()
+    assert found.volumes == (Volume("1", "/d", 100, 10),)
+    assert source.read() is found
     disk.answer = DiskState((Volume("1", "/d", 100, 11),))
     disk.looked_again()
     assert source.read().volumes[0].consumed == 11
@@ -186,21 +186,21 @@ def test_offline_directories_are_unknown(disk: Disk, local: Make) -> None:
     assert local().read().unknown == ("broker 1, log dir /d: Input/output error",)
 
 
-def test_a_disk_that_hangs_holds_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
+def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
     clock = Clock()
     source = local(clock=clock)
     disk.free.clear()
     clock.now += 60
     assert source.read().unknown == ()
     clock.now += 1
-    told = source.read()
-    assert told.unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
-    assert told.volumes == (Volume("1", "/d", 100, 10),), "what was full counts on"
+    found = source.read()
+    assert found.unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
+    assert found.volumes == (Volume("1", "/d", 100, 10),), "the last volumes stay"
     disk.free.set()
     eventually(lambda: source.read().unknown == ())
 
 
-def test_a_disk_that_hangs_at_the_start_holds_nobody_and_is_waited_for(disk: Disk, local: Make) -> None:
+def test_a_disk_that_hangs_at_the_start_blocks_nobody_and_is_waited_for(disk: Disk, local: Make) -> None:
     disk.free.clear()
     source = local(looks=False)
     assert source.read().waiting == "broker 1: its disks have not answered yet"
@@ -208,7 +208,7 @@ def test_a_disk_that_hangs_at_the_start_holds_nobody_and_is_waited_for(disk: Dis
     eventually(lambda: source.read().volumes and not source.read().waiting)
 
 
-def test_a_thread_in_a_disk_that_hangs_does_not_hold_the_close(disk: Disk) -> None:
+def test_a_thread_in_a_disk_that_hangs_does_not_block_the_close(disk: Disk) -> None:
     disks = monitor(context(volumes__period="2ms"))
     disk.free.clear()
     eventually(lambda: disk.hangs)
@@ -234,11 +234,11 @@ def test_a_period_and_limits_that_change_live_are_those_of_the_next_look(disk: D
     monitor(given).close()
 
 
-def test_a_failure_that_nobody_thought_of_is_logged_once_and_the_monitor_goes_on(
+def test_an_unforeseen_failure_is_logged_once_and_the_monitor_goes_on(
     disk: Disk, local: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = local()
-    disk.answer = RuntimeError("odd")
+    disk.answer = RuntimeError("unforeseen")
     disk.looked_again()
     disk.answer = DiskState((Volume("1", "/d", 100, 12),))
     disk.looked_again()
@@ -260,7 +260,7 @@ def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(
     assert broker.number("LogDirs", "Offline") == 1
 
 
-def test_the_monitor_asks_for_what_kafka_gave_up_at_each_look(
+def test_the_monitor_asks_at_each_look_for_the_directories_that_kafka_marked_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = FakeBroker({"log.dirs": str(tmp_path)})

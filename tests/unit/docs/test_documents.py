@@ -10,7 +10,6 @@ import pytest
 
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
-from quotahost.testing.checks import check_supplier
 from tools.tables import TABLES, renewed
 
 ROOT = Path(__file__).parents[3]
@@ -57,12 +56,13 @@ def test_a_lost_marker_is_an_error(document: Path, name: str) -> None:
             renewed(document, text.replace(marker, ""))
 
 
-def test_the_plugin_that_they_show_keeps_the_contract_by_the_check_that_they_show() -> None:
-    plugin, check = blocks(PLUGINS, "python")
+def test_the_plugins_that_they_show_keep_the_contract_by_the_checks_that_they_show() -> None:
     shown: dict[str, Any] = {}
-    exec(plugin + check, shown)
-    shown["test_it_keeps_the_contract"]()
-    check_supplier(shown["Batch"])
+    exec(compile("\n".join(blocks(PLUGINS, "python")), str(PLUGINS), "exec", dont_inherit=True), shown)
+    tests = [name for name in shown if name.startswith("test_")]
+    assert len(tests) == 2
+    for name in tests:
+        shown[name]()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

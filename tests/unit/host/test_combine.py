@@ -56,7 +56,7 @@ def test_unlimited_is_the_least_constraining_and_none_is_no_opinion() -> None:
     assert resolved([None, None])[2] == ""
 
 
-def test_of_equal_rates_the_first_counts() -> None:
+def test_of_equal_rates_the_first_one_holds() -> None:
     assert resolved([Quota(2e6, Scope.USER), Quota(2e6, Scope.BROKER)])[0] == Scope.USER.kind.value
 
 
@@ -96,7 +96,7 @@ def test_another_value_is_refused_with_the_nearest() -> None:
         Settings.from_properties({f"{PREFIX}supplier.combine": "most-constraint"})
 
 
-def test_explain_names_the_most_constraining_supplier_and_what_the_others_would_have_given() -> None:
+def test_explain_names_the_supplier_whose_rate_holds_and_what_the_others_would_have_given() -> None:
     source = resolved([Quota(5e6), Quota(2e6), Quota(None)])[2]
     row = ["PRODUCE", "alice", "app", "2000000.0", "2000000.0", "known", source, "false", "NaN", "false", "", "false",
            "NaN", "NaN"]  # fmt: skip
@@ -110,7 +110,7 @@ def test_explain_names_the_most_constraining_supplier_and_what_the_others_would_
 
 def test_the_host_combines_as_the_property_says_and_follows_a_live_change() -> None:
     shim = FakeShim({"static.produce": "5M", "supplier.combine": "most-constraining"})
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
     shim.ask(ALICE)
     rates = []
     shim.script.append(lambda: rates.append(shim.rate(*ALICE)))

@@ -1,4 +1,4 @@
-"""What factor holds, and why: known volumes, unknown ones, sources that fail or have just started."""
+"""Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.host.factor import FactorLoop
 from quotahost.host.guard import Guard
-from quotahost.host.plugins import PluginSet
+from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.model import ClusterVolumes, Factor, Volume
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim
@@ -26,7 +26,7 @@ EMPTY = Volume("3", "/empty", 100, 0)
 
 
 class Policy:
-    """The free share; asked for what is in ``fails`` it fails."""
+    """Returns the free share of a volume, and fails for those named in ``fails``."""
 
     def __init__(self) -> None:
         self.fails: set[str] = set()
@@ -40,10 +40,10 @@ class Policy:
 
 
 class World:
-    """A loop with a source whose answer is set, and a clock that moves a second a step."""
+    """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
 
     def __init__(self, fence: bool = False, **given: str) -> None:
-        self.clock, self.shim = Clock(), FakeShim(fenced=fence)
+        self.clock, self.shim = Clock(), FakeShim(has_fence=fence)
         self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock)
         self.settings = settings(factor__source="mine", **TIMES | given)
         self.policy = Policy()
@@ -54,7 +54,7 @@ class World:
         return self.answer() if callable(self.answer) else self.answer
 
     def step(self, answer: Any = ..., seconds: float = 1) -> float:
-        """The factor in force after the source has answered this for so long; asked each second."""
+        """The factor in force after the source has answered this for so many seconds."""
         if answer is not ...:
             self.answer = answer
         roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
@@ -71,8 +71,8 @@ class World:
         return ([1.0, *self.shim.factors])[-1]
 
     @property
-    def reason(self) -> str:
-        return self.shim.reasons[-1]
+    def cause(self) -> str:
+        return self.shim.causes[-1]
 
     def number(self, attribute: str) -> float:
         return self.shim.shown["Factor", "", attribute]
@@ -81,7 +81,7 @@ class World:
         return {key[1]: value for key, value in self.shim.shown.items() if key[0] == "Cause"}
 
 
-def told(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") -> ClusterVolumes:
+def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") -> ClusterVolumes:
     return ClusterVolumes(volumes, unknown, waiting)
 
 
@@ -91,57 +91,57 @@ def fails() -> None:
 
 def test_the_fullest_volume_gives_the_factor_and_is_the_reason() -> None:
     world = World()
-    assert world.step(told(EMPTY, HALF)) == 0.5
-    assert world.reason == "broker 2, volume /half"
+    assert world.step(cluster(EMPTY, HALF)) == 0.5
+    assert world.cause == "broker 2, volume /half"
 
 
 def test_no_volume_and_nothing_unknown_is_open() -> None:
-    assert World().step(told()) == 1.0
+    assert World().step(cluster()) == 1.0
 
 
 @pytest.mark.parametrize("action", ["PAUSE", "OPEN"])
 def test_a_known_full_volume_counts_while_others_are_unknown(action: str) -> None:
     world = World(fallback__action=action)
-    world.step(told(EMPTY))
-    assert world.step(told(FULL, unknown=("broker 2: no snapshot",))) == 0.0
-    assert world.step(told(FULL, waiting="the topic is not read yet"), GRACE * 3) == 0.0
-    assert world.reason.startswith("fallback.action=PAUSE" if action == "PAUSE" else "broker 1, volume /full")
+    world.step(cluster(EMPTY))
+    assert world.step(cluster(FULL, unknown=("broker 2: no snapshot",))) == 0.0
+    assert world.step(cluster(FULL, waiting="the topic is not read yet"), GRACE * 3) == 0.0
+    assert world.cause.startswith("fallback.action=PAUSE" if action == "PAUSE" else "broker 1, volume /full")
 
 
 @pytest.mark.parametrize(("action", "factor"), [("PAUSE", 0.0), ("OPEN", 1.0)])
 def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str, factor: float) -> None:
     world = World(fallback__action=action)
-    world.step(told(HALF))
-    assert world.step(told(EMPTY, unknown=("broker 2: no snapshot",))) == factor
-    assert world.reason == f"fallback.action={action}: broker 2: no snapshot"
+    world.step(cluster(HALF))
+    assert world.step(cluster(EMPTY, unknown=("broker 2: no snapshot",))) == factor
+    assert world.cause == f"fallback.action={action}: broker 2: no snapshot"
     assert world.number("LackOfData") == 1
-    assert world.step(told(HALF)) == 0.5
+    assert world.step(cluster(HALF)) == 0.5
     assert world.number("LackOfData") == 0
 
 
 def test_with_open_as_fallback_a_volume_between_its_limits_still_slows() -> None:
     world = World(fallback__action="OPEN")
-    assert world.step(told(HALF, unknown=("broker 1: no snapshot",))) == 0.5
+    assert world.step(cluster(HALF, unknown=("broker 1: no snapshot",))) == 0.5
 
 
 def test_the_reason_names_three_unknown_and_that_there_are_more() -> None:
     world = World()
-    world.step(told(unknown=tuple("abcd")))
-    assert world.reason == "fallback.action=PAUSE: a; b; c ..."
+    world.step(cluster(unknown=tuple("abcd")))
+    assert world.cause == "fallback.action=PAUSE: a; b; c ..."
 
 
 @pytest.mark.parametrize("silent", [None, fails, lambda: "nonsense"])
 def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) -> None:
     world = World()
-    world.step(told(HALF))
+    world.step(cluster(HALF))
     assert world.step(silent, VALIDITY) == 0.5
     assert world.number("LackOfData") == 0
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
-    assert world.reason == "fallback.action=PAUSE: factor source mine doesn't know"
+    assert world.cause == "fallback.action=PAUSE: factor source mine doesn't know"
 
 
-@pytest.mark.parametrize("silent", [None, fails, told(waiting="the topic is not read yet")])
+@pytest.mark.parametrize("silent", [None, fails, cluster(waiting="the topic is not read yet")])
 def test_a_source_that_has_just_started_is_waited_for_with_open_where_no_fence_is(silent: Any) -> None:
     world = World()
     assert world.step(silent, GRACE) == 1.0
@@ -152,10 +152,10 @@ def test_a_source_that_has_just_started_is_waited_for_with_open_where_no_fence_i
 
 def test_a_fence_stops_writes_at_the_start_until_the_disks_are_known() -> None:
     world = World(fence=True)
-    assert world.step(told(EMPTY, waiting="the topic is not read yet")) == 0.0
-    assert world.reason == "waiting at the start: the topic is not read yet"
+    assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
+    assert world.cause == "waiting at the start: the topic is not read yet"
     assert world.number("LackOfData") == 0
-    assert world.step(told(EMPTY)) == 1.0
+    assert world.step(cluster(EMPTY)) == 1.0
     assert world.step(None) == 1.0, "the start is over: its last factor holds"
 
 
@@ -165,8 +165,8 @@ def test_a_fence_with_open_as_fallback_waits_with_open() -> None:
 
 def test_a_full_volume_counts_at_the_start_before_the_others_are_known() -> None:
     world = World()
-    assert world.step(told(FULL, waiting="the topic is not read yet")) == 0.0
-    assert world.reason == "broker 1, volume /full"
+    assert world.step(cluster(FULL, waiting="the topic is not read yet")) == 0.0
+    assert world.cause == "broker 1, volume /full"
 
 
 def test_a_source_that_comes_by_a_live_change_is_waited_for_from_then_on() -> None:
@@ -180,7 +180,7 @@ def test_a_source_that_comes_by_a_live_change_is_waited_for_from_then_on() -> No
 
 def test_a_source_that_is_taken_away_leaves_no_lack_of_data() -> None:
     world = World()
-    world.step(told(unknown=("broker 2: no snapshot",)))
+    world.step(cluster(unknown=("broker 2: no snapshot",)))
     world.has_source = False
     assert world.step() == 1.0
     assert world.number("LackOfData") == 0
@@ -192,40 +192,40 @@ def test_a_source_that_is_taken_away_leaves_no_lack_of_data() -> None:
 
 def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_for_validity() -> None:
     world = World()
-    world.step(told(HALF))
+    world.step(cluster(HALF))
     world.policy.fails = {"/half"}
     world.loop.forget()
     assert world.step(seconds=VALIDITY) == 0.5
     assert world.shim.failed == ["mine"] * VALIDITY
     assert world.step() == 0.0
-    assert world.reason == "fallback.action=PAUSE: the policy mine fails"
+    assert world.cause == "fallback.action=PAUSE: the policy mine fails"
 
 
 def test_a_volume_that_the_policy_fails_for_hides_no_other() -> None:
     world = World()
-    world.step(told(EMPTY))
+    world.step(cluster(EMPTY))
     world.policy.fails = {"/half"}
-    assert world.step(told(HALF, FULL)) == 0.0
-    assert world.reason == "broker 1, volume /full"
+    assert world.step(cluster(HALF, FULL)) == 0.0
+    assert world.cause == "broker 1, volume /full"
 
 
 def test_a_policy_that_fails_hides_no_unknown_broker() -> None:
     world = World()
-    world.step(told(HALF))
+    world.step(cluster(HALF))
     world.policy.fails = {"/half"}
-    assert world.step(told(HALF, unknown=("broker 2: no snapshot",))) == 0.0
+    assert world.step(cluster(HALF, unknown=("broker 2: no snapshot",))) == 0.0
 
 
 @pytest.mark.parametrize("answer", [-0.1, 1.1, float("nan"), "half", None])
 def test_a_factor_outside_0_to_1_is_the_policys_failure(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     monkeypatch.setattr(world.policy, "quota_factor", lambda volume: answer)
-    assert world.step(told(HALF)) == 1.0
+    assert world.step(cluster(HALF)) == 1.0
     assert world.shim.failed == ["mine"]
 
 
 def test_the_policy_is_asked_again_only_when_the_volumes_changed_or_it_depends_on_time() -> None:
-    world, volumes = World(), told(EMPTY, HALF)
+    world, volumes = World(), cluster(EMPTY, HALF)
     world.step(volumes, 5)
     assert world.policy.asked == 2
     world.policy.depends_on_time = True  # type: ignore[attr-defined]  # an optional attribute
@@ -236,8 +236,8 @@ def test_the_policy_is_asked_again_only_when_the_volumes_changed_or_it_depends_o
 # ---- steps and edges ----
 
 
-def set_to(value: float, reason: str = "") -> Factor:
-    return Factor(value, reason)
+def set_to(value: float, cause: str = "") -> Factor:
+    return Factor(value, cause)
 
 
 def test_a_change_below_a_step_is_none_unless_it_is_a_tenth_of_the_factor() -> None:
@@ -270,9 +270,9 @@ def test_an_edge_is_taken_however_small(before: float, after: float) -> None:
 def test_each_change_of_state_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     with caplog.at_level(logging.INFO, "quotahost.factor"):
-        world.step(told(HALF), 5)
-        world.step(told(FULL), 5)
-        world.step(told(EMPTY), 5)
+        world.step(cluster(HALF), 5)
+        world.step(cluster(FULL), 5)
+        world.step(cluster(EMPTY), 5)
     assert world.number("Transitions") == 3
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", "OPEN -> THROTTLE: factor 0.50 (broker 2, volume /half)"),
@@ -283,23 +283,23 @@ def test_each_change_of_state_is_counted_and_logged_once(caplog: pytest.LogCaptu
 
 def test_the_cause_is_shown_while_the_factor_is_below_1_and_follows_the_reason() -> None:
     world = World()
-    world.step(told(HALF))
+    world.step(cluster(HALF))
     assert world.causes() == {"broker 2, volume /half": 0.5}
-    world.step(told(Volume("4", "/other", 100, 50)))
+    world.step(cluster(Volume("4", "/other", 100, 50)))
     assert world.causes() == {"broker 4, volume /other": 0.5}
-    world.step(told(EMPTY))
+    world.step(cluster(EMPTY))
     assert world.causes() == {}
 
 
 def test_a_hostile_name_breaks_no_line_of_the_log() -> None:
     world = World()
-    world.step(told(Volume("1", "/x\nPAUSE -> OPEN", 100, 50)))
-    assert "\n" not in world.reason
+    world.step(cluster(Volume("1", "/x\nPAUSE -> OPEN", 100, 50)))
+    assert "\n" not in world.cause
 
 
 def test_the_source_is_read_no_more_often_than_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     world, reads = World(factor__interval="5s"), []
-    answer: Callable[[], Any] = lambda: reads.append(world.clock.now) or told()  # noqa: E731 - one line
+    answer: Callable[[], Any] = lambda: reads.append(world.clock.now) or cluster()  # noqa: E731 - one line
     world.step(answer, 20)
     assert [b - a for a, b in pairwise(reads)] == [5.0] * (len(reads) - 1)
     assert len(reads) == 4

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from quotahost.host.exemptions import INTERNAL_CLIENT_IDS
 from quotahost.host.loop import RETRY, Host
 from quotahost.host.messages import EXEMPT, NEWCOMER, Batch
 from tests.fakes.packages import distribute
+from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
 PLUGINS = """
@@ -101,14 +103,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return made
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
     Host(shim, clock or Clock()).run()
     return shim
@@ -116,7 +110,7 @@ def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
 
 def test_the_first_supplier_that_answers_gives_the_quota() -> None:
     shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
     shim.ask(("alice", "a"), ("bob", "b"))
     run(shim)
     assert shim.rate("alice", "a") == 7e6
@@ -138,7 +132,7 @@ def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> No
     shim.ask(("alice", "a"), ("bob", "b"))
     shim.idle(2)
     shim.script.append(shim.published.clear)
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
     shim.idle()
     run(shim)
     assert [client.principal for client in shim.published] == ["alice"]
@@ -159,7 +153,7 @@ def test_listed_principals_and_the_brokers_are_exempt() -> None:
 def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
     shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
     shim.ask(("ANONYMOUS", "5"))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.idle()
     run(shim)
     assert shim.code("ANONYMOUS", "5") == EXEMPT
@@ -169,24 +163,48 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
     shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
     shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
-    shim.tell("cluster", "the-cluster", "4", "5")
+    shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     run(shim)
-    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], True)
+    assert shim.exempted[-1] == (
+        ["boss", "broker"],
+        ["4", "5", "quotahost-4", "quotahost-5"],
+        INTERNAL_CLIENT_IDS,
+    )
     assert len(shim.exempted) == 3
 
 
 def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
-    assert shim.exempted[-1] == (["broker", "root"], client_ids, True)
+    assert shim.exempted[-1] == (["broker", "root"], client_ids, INTERNAL_CLIENT_IDS)
+
+
+def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> (
+    None
+):
+    exempt = ["4", "quotahost-4", "quotahost-7", "quotahost-pipeline", "broker-1-fetcher-0", "raft-client-3"]
+    others = [
+        "2",
+        "",
+        "broker-x-fetcher",
+        "broker-1-",
+        "broker-1-a b",
+        "my-broker-1-a",
+        "raft-client-",
+        "raft-client-\u0663",
+    ]
+    shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
+    shim.ask(*[("ANONYMOUS", client_id) for client_id in exempt + others])
+    run(shim)
+    assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
 
 
 def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
     shim = FakeShim({}, {"node.id": "4", "inter.broker.principals": "broker"})
     shim.idle()
     run(shim)
-    assert shim.exempted == [(["broker"], [], False)]
+    assert shim.exempted == [(["broker"], [], "")]
 
 
 def test_the_plugins_own_client_is_exempt_by_its_client_id_where_it_connects_anonymously() -> None:
@@ -194,7 +212,7 @@ def test_the_plugins_own_client_is_exempt_by_its_client_id_where_it_connects_ano
     shim = FakeShim(given, {"node.id": "4", "inter.broker.principals": "broker"})
     shim.ask(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     run(shim)
-    assert shim.exempted == [(["broker"], ["quotahost-4"], False)]
+    assert shim.exempted == [(["broker"], ["quotahost-4"], "")]
     assert shim.code("ANONYMOUS", "quotahost-4") == EXEMPT
     assert shim.code("ANONYMOUS", "4") != EXEMPT
 
@@ -247,7 +265,7 @@ def test_a_swapped_supplier_is_built_before_the_old_one_is_closed_and_hears_all_
     state: dict[str, Any],
 ) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.tell("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.ask(("alice", "a"))
     shim.reconfigure(supplier="client-quotas")
     shim.idle()
@@ -297,7 +315,7 @@ def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(sta
     state["answer"] = None
     shim.ask(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
     run(shim)
-    sources = {client.principal: told for client, told in shim.sources.items()}
+    sources = {client.principal: names for client, names in shim.sources.items()}
     assert sources["root"] == ["excluded"] * 4
     assert sources["kafka"] == ["broker"] * 4
     assert sources["own"] == ["plugin"] * 4
@@ -350,11 +368,11 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     shim.script.append(lambda: state.update(factor=mine.Factor(0.5, "other")))
     shim.idle(2)
     run(shim, clock)
-    assert (shim.factors, shim.reasons) == ([0.5], ["one", "other"])
+    assert (shim.factors, shim.causes) == ([0.5], ["one", "other"])
 
 
 @pytest.mark.parametrize(
-    ("given", "fenced", "times"),
+    ("given", "has_fence", "times"),
     [
         ({"factor.source": "fixed"}, False, 1),
         ({"factor.source": "fixed"}, True, 0),
@@ -363,13 +381,13 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     ],
 )
 def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
-    caplog: pytest.LogCaptureFixture, given: dict[str, str], fenced: bool, times: int
+    caplog: pytest.LogCaptureFixture, given: dict[str, str], has_fence: bool, times: int
 ) -> None:
     clock = Clock()
     shim = FakeShim({"supplier": "static", **given})
     shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
     shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
-    shim.script.append(lambda: setattr(shim, "fenced", fenced))
+    shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
     run(shim, clock)
     assert sum("QuotaFence" in record.getMessage() for record in caplog.records) == times

@@ -11,7 +11,7 @@ from quotahost.host.exporter import Exporter
 from quotahost.host.guard import Guard
 from quotahost.host.logs import LINES_PER_WINDOW, Logs
 from quotahost.host.messages import Gauge
-from quotahost.host.scheduler import Scheduler
+from quotahost.host.plugins.scheduler import Scheduler
 from tests.fakes.plugin_context import eventually
 from tests.fakes.shim import FakeShim
 

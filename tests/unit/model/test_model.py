@@ -1,4 +1,4 @@
-"""The value types: what they accept, what they refuse, and the codes that the shim relies on."""
+"""The value types: what they accept, what they refuse, and the codes that Java relies on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_quota_types_come_in_kafkas_order_and_names() -> None:
     ]
 
 
-def test_scope_codes_are_those_of_the_wire() -> None:
+def test_scope_codes_are_those_that_java_knows() -> None:
     codes = {kind.name: kind.value for kind in ScopeKind}
     assert codes == {"CLIENT": 0, "USER": 1, "CLIENT_ID": 2, "BROKER": 3, "GROUP": 4}
 
@@ -70,7 +70,7 @@ def test_quotas_compare_by_rate_and_scope() -> None:
     assert Quota(10.0, Scope.group("a")) != Quota(10.0, Scope.group("b"))
 
 
-def test_a_group_is_told_by_its_name() -> None:
+def test_a_group_is_a_scope_with_a_name() -> None:
     assert Scope.group("tenant:1") == Scope(ScopeKind.GROUP, "tenant:1")
 
 

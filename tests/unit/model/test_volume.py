@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.volumes import contradict
+from quotahost.model.limits import contradict
 
 CONSUMED, FREE, PERCENT = LimitType
 SIZES = st.integers(0, 2**63 - 1)
@@ -69,7 +69,7 @@ def test_a_limit_refuses_a_type_that_is_only_a_text() -> None:
         Limit(kind, 5)
 
 
-def test_a_limit_tells_type_level_and_unit() -> None:
+def test_a_limit_shows_type_level_and_unit() -> None:
     assert str(Limit(PERCENT, 2.5)) == "MinFreePercentage 2.5 %"
     assert str(Limit(FREE, 1e6)) == "MinFreeBytes 1,000,000 bytes"
 
@@ -91,9 +91,10 @@ def test_limits_of_two_types_or_a_missing_one_do_not_contradict() -> None:
 
 
 def test_a_contradiction_names_both_limits() -> None:
-    told = contradict(Limit(PERCENT, 5), Limit(PERCENT, 10))
+    message = contradict(Limit(PERCENT, 5), Limit(PERCENT, 10))
     assert (
-        told == "the hard limit MinFreePercentage 10 % is reached before the soft limit MinFreePercentage 5 %"
+        message
+        == "the hard limit MinFreePercentage 10 % is reached before the soft limit MinFreePercentage 5 %"
     )
 
 

@@ -1,4 +1,4 @@
-"""The JSON of usage and of shares: their schemas, what comes back, and what is refused."""
+"""Records of usage and of shares: they keep their schemas, come back as they were, and wrong ones are refused."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from quotahost.model import QuotaType
-from quotahost.records import shares as wire_shares
-from quotahost.records import usage as wire_usage
+from quotahost.records import shares as shares_codec
+from quotahost.records import usage as usage_codec
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Share, Shares
@@ -26,7 +26,7 @@ USAGE, SHARES = (
     Draft7Validator(json.loads(files("quotahost.records").joinpath(f"schemas/{name}.json").read_text()))
     for name in ("usage", "shares")
 )
-BOTH = pytest.mark.parametrize(("wire", "schema"), [(wire_usage, USAGE), (wire_shares, SHARES)])
+BOTH = pytest.mark.parametrize(("codec", "schema"), [(usage_codec, USAGE), (shares_codec, SHARES)])
 
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 rates = st.floats(0, allow_infinity=False)
@@ -50,43 +50,43 @@ several_shares = st.builds(Shares, names, numbers, numbers, times, several(share
 
 @given(usages)
 def test_usage_keeps_its_schema_and_comes_back(usage: Usage) -> None:
-    value = wire_usage.encode(usage)
+    value = usage_codec.encode(usage)
     USAGE.validate(json.loads(value))
-    assert wire_usage.decode(usage.broker.encode(), value) == usage
+    assert usage_codec.decode(usage.broker.encode(), value) == usage
 
 
 @given(several_shares)
 def test_shares_keep_their_schema_and_come_back(shares: Shares) -> None:
-    value = wire_shares.encode(shares)
+    value = shares_codec.encode(shares)
     SHARES.validate(json.loads(value))
-    assert wire_shares.decode(shares.broker.encode(), value) == shares
+    assert shares_codec.decode(shares.broker.encode(), value) == shares
 
 
 def example(schema: Draft7Validator, **fields: Any) -> dict[str, Any]:
     form: Any = schema.schema
-    told = json.loads(json.dumps(form["examples"][0]))
+    content = json.loads(json.dumps(form["examples"][0]))
     for name, value in fields.items():
-        target = told["clients"][0] if name in told["clients"][0] else told
+        target = content["clients"][0] if name in content["clients"][0] else content
         target[name] = value
-    return {name: value for name, value in told.items() if value is not ...}
+    return {name: value for name, value in content.items() if value is not ...}
 
 
 @BOTH
-def test_the_examples_of_the_schemas_are_read(wire: ModuleType, schema: Draft7Validator) -> None:
-    told = wire.decode(b"1", json.dumps(example(schema)).encode())
-    assert (told.broker, told.cluster) == ("1", "4L6g3nShT-eMCtK--X86sw")
-    assert told.clients[0].key == ("alice", "app", QuotaType.PRODUCE)
-    assert told.clients[0].quota == 3e6
+def test_the_examples_of_the_schemas_are_read(codec: ModuleType, schema: Draft7Validator) -> None:
+    content = codec.decode(b"1", json.dumps(example(schema)).encode())
+    assert (content.broker, content.cluster) == ("1", "4L6g3nShT-eMCtK--X86sw")
+    assert content.clients[0].key == ("alice", "app", QuotaType.PRODUCE)
+    assert content.clients[0].quota == 3e6
 
 
 @BOTH
 def test_unknown_fields_and_an_unknown_cluster_are_no_reason_to_refuse(
-    wire: ModuleType, schema: Draft7Validator
+    codec: ModuleType, schema: Draft7Validator
 ) -> None:
     for cluster in (None, ...):
         record = example(schema, clusterId=cluster) | {"more": [1]}
         record["clients"][0]["more"] = {}
-        assert wire.decode(b"1", json.dumps(record).encode()).cluster == ""
+        assert codec.decode(b"1", json.dumps(record).encode()).cluster == ""
 
 
 @BOTH
@@ -113,10 +113,10 @@ def test_unknown_fields_and_an_unknown_cluster_are_no_reason_to_refuse(
     ],
 )
 def test_what_is_no_record_of_its_kind_is_refused_with_its_reason(
-    wire: ModuleType, schema: Draft7Validator, fields: dict[str, Any], reason: str
+    codec: ModuleType, schema: Draft7Validator, fields: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        wire.decode(b"1", json.dumps(example(schema, **fields)).encode())
+        codec.decode(b"1", json.dumps(example(schema, **fields)).encode())
     assert refused.value.reason == reason
     assert str(refused.value).isprintable()
 
@@ -126,7 +126,7 @@ def test_what_is_no_record_of_its_kind_is_refused_with_its_reason(
 )
 def test_usage_with_a_wrong_number_or_time_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=next(iter(fields))):
-        wire_usage.decode(b"1", json.dumps(example(USAGE, **fields)).encode())
+        usage_codec.decode(b"1", json.dumps(example(USAGE, **fields)).encode())
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_usage_with_a_wrong_number_or_time_is_refused(fields: dict[str, Any]) ->
 )
 def test_shares_with_a_wrong_number_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=next(iter(fields))):
-        wire_shares.decode(b"1", json.dumps(example(SHARES, **fields)).encode())
+        shares_codec.decode(b"1", json.dumps(example(SHARES, **fields)).encode())
 
 
 @BOTH
 def test_a_client_twice_too_many_clients_and_too_many_bytes_are_refused(
-    wire: ModuleType, schema: Draft7Validator
+    codec: ModuleType, schema: Draft7Validator
 ) -> None:
     record = example(schema)
     (one,) = record["clients"]
@@ -148,10 +148,10 @@ def test_a_client_twice_too_many_clients_and_too_many_bytes_are_refused(
         ([one | {"user": f"u{n}"} for n in range(MAX_CLIENTS + 1)], "schema"),
     ):
         with pytest.raises(Refused) as refused:
-            wire.decode(b"1", json.dumps(record | {"clients": clients}).encode())
+            codec.decode(b"1", json.dumps(record | {"clients": clients}).encode())
         assert refused.value.reason == reason
     with pytest.raises(Refused, match="bytes"):
-        wire.decode(b"1", b" " * (MAX_BYTES + 1))
+        codec.decode(b"1", b" " * (MAX_BYTES + 1))
 
 
 @BOTH
@@ -160,24 +160,24 @@ def test_a_client_twice_too_many_clients_and_too_many_bytes_are_refused(
     key=st.none() | st.binary(max_size=3),
 )
 def test_whatever_the_bytes_nothing_but_refused_is_raised(
-    wire: ModuleType, schema: Draft7Validator, value: bytes, key: bytes | None
+    codec: ModuleType, schema: Draft7Validator, value: bytes, key: bytes | None
 ) -> None:
     with pytest.raises(Refused):
-        wire.decode(key, value)
+        codec.decode(key, value)
 
 
 def test_of_more_clients_than_a_record_holds_the_first_are_written() -> None:
     many = tuple(
         Used(ClientKey(f"u{n}", "app", QuotaType.FETCH), 1.0, None, 2.0) for n in range(MAX_CLIENTS + 5)
     )
-    assert wire_usage.decode(b"1", wire_usage.encode(Usage("1", NOW, many))).clients == many[:MAX_CLIENTS]
+    assert usage_codec.decode(b"1", usage_codec.encode(Usage("1", NOW, many))).clients == many[:MAX_CLIENTS]
     long = tuple(
         Used(ClientKey(f"{n}" + "\0" * (MAX_NAMES // 3), "", QuotaType.FETCH), 1.0, None, 2.0)
         for n in range(9)
     )
-    value = wire_usage.encode(Usage("1", NOW, long))
+    value = usage_codec.encode(Usage("1", NOW, long))
     assert len(value) < MAX_BYTES
-    assert wire_usage.decode(b"1", value).clients == long[:2]
+    assert usage_codec.decode(b"1", value).clients == long[:2]
 
 
 def test_what_could_not_be_read_is_not_written() -> None:
@@ -186,4 +186,4 @@ def test_what_could_not_be_read_is_not_written() -> None:
         Used(ClientKey("u", "", QuotaType.FETCH), float("nan"), None, 2.0),
     ):
         with pytest.raises(Refused):
-            wire_usage.encode(Usage("1", NOW, (used,)))
+            usage_codec.encode(Usage("1", NOW, (used,)))

@@ -1,4 +1,4 @@
-"""Whatever stands in a topic: a record is read, or refused with a reason in words; nothing else is raised."""
+"""Whatever bytes a topic contains, a reader takes the record or refuses it with a reason; it raises nothing else."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from quotahost.records import cluster_volumes as wire_cluster
-from quotahost.records import shares as wire_shares
-from quotahost.records import snapshot as wire
-from quotahost.records import usage as wire_usage
+from quotahost.records import cluster_volumes as cluster_codec
+from quotahost.records import shares as shares_codec
+from quotahost.records import snapshot as snapshot_codec
+from quotahost.records import usage as usage_codec
 from quotahost.records.codec import REASONS, Refused
 from tests.unit.records.test_clients import several_shares, usages
 from tests.unit.records.test_cluster_volumes import clusters
 from tests.unit.records.test_snapshot import QUICK, snapshots
 
-#: By the name of its form: who reads and writes it, records of the kind, and what of one is its key.
+#: By the name of its schema: the module that reads and writes it, records of the kind, the attribute that is its key.
 KINDS: dict[str, tuple[ModuleType, st.SearchStrategy[Any], str]] = {
-    "snapshot": (wire, snapshots(), "broker"),
-    "cluster-volumes": (wire_cluster, clusters, "cluster"),
-    "usage": (wire_usage, usages, "broker"),
-    "shares": (wire_shares, several_shares, "broker"),
+    "snapshot": (snapshot_codec, snapshots(), "broker"),
+    "cluster-volumes": (cluster_codec, clusters, "cluster"),
+    "usage": (usage_codec, usages, "broker"),
+    "shares": (shares_codec, several_shares, "broker"),
 }
 ALL = pytest.mark.parametrize("kind", KINDS)
 
@@ -39,7 +39,7 @@ overwritten = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), min
 
 
 def good(data: st.DataObject, kind: str) -> tuple[bytes, bytes]:
-    """A record's key and value: any, or the example, which leaves nothing out."""
+    """A record's key and value: a random one, or the schema's example, which leaves no field out."""
     of, records, key = KINDS[kind]
     if data.draw(st.booleans()):
         return example(kind)
@@ -48,15 +48,17 @@ def good(data: st.DataObject, kind: str) -> tuple[bytes, bytes]:
 
 
 def form(kind: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(files("quotahost.records").joinpath(f"schemas/{kind}.json").read_text())
-    return told
+    content: dict[str, Any] = json.loads(
+        files("quotahost.records").joinpath(f"schemas/{kind}.json").read_text()
+    )
+    return content
 
 
 def example(kind: str) -> tuple[bytes, bytes]:
-    """The key and the value of that in the form."""
-    told = form(kind)["examples"][0]
-    key: str = told["clusterId" if kind == "cluster-volumes" else "brokerId"]
-    return key.encode(), json.dumps(told).encode()
+    """The key and the value of the example in the schema."""
+    content = form(kind)["examples"][0]
+    key: str = content["clusterId" if kind == "cluster-volumes" else "brokerId"]
+    return key.encode(), json.dumps(content).encode()
 
 
 def survives(kind: str, key: bytes | None, value: bytes) -> None:
@@ -86,8 +88,8 @@ def test_any_bytes(kind: str, key: bytes | None, value: bytes) -> None:
 @ALL
 @QUICK
 @given(anything)
-def test_any_json(kind: str, told: Any) -> None:
-    survives(kind, b"0", json.dumps(told).encode())
+def test_any_json(kind: str, content: Any) -> None:
+    survives(kind, b"0", json.dumps(content).encode())
 
 
 @ALL
@@ -95,7 +97,7 @@ def test_any_json(kind: str, told: Any) -> None:
 @given(st.data())
 def test_a_record_with_anything_put_anywhere(kind: str, data: st.DataObject) -> None:
     key, value = good(data, kind)
-    told = place = json.loads(value)
+    content = place = json.loads(value)
     while isinstance(place, (dict, list)) and place:
         outer = place
         at = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))
@@ -103,7 +105,7 @@ def test_a_record_with_anything_put_anywhere(kind: str, data: st.DataObject) -> 
         if data.draw(st.booleans()):
             break
     outer[at] = data.draw(anything)
-    survives(kind, key, json.dumps(told).encode())
+    survives(kind, key, json.dumps(content).encode())
 
 
 @ALL

@@ -1,4 +1,4 @@
-"""The JSON of a snapshot: the proposal's schema, what comes back, and what is refused."""
+"""Snapshots: they keep the proposal's schema, come back as they were, and wrong ones are refused with a reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.records.codec import MAX_NAME, Refused, rounded
+from quotahost.records.codec import Refused
+from quotahost.records.fields import MAX_NAME, rounded
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES, Snapshot, decode, encode
 
 LONG = 2**63 - 1
@@ -35,14 +36,14 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     broker = draw(names)
     own = st.builds(Volume, st.just(broker), names, sizes, sizes, maybe, maybe)
     volumes = draw(st.lists(own, max_size=4, unique_by=lambda volume: volume.name))
-    times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
+    times = st.datetimes(datetime(1001, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
     offline = draw(st.lists(names, max_size=3))
     limited = (draw(maybe), draw(maybe), tuple(offline))
     return Snapshot(broker, draw(times), tuple(volumes), *limited, draw(names))
 
 
 def written(snapshot: Snapshot) -> Snapshot:
-    """The snapshot after the rounding that the wire makes."""
+    """The snapshot after the rounding that the JSON makes."""
 
     def of(limit: Limit | None) -> Limit | None:
         return limit and rounded(limit)
@@ -53,8 +54,8 @@ def written(snapshot: Snapshot) -> Snapshot:
 
 def record(**fields: Any) -> dict[str, Any]:
     """The example of the proposal's schema, with fields replaced; None leaves one out."""
-    told = dict(FORM["examples"][0]) | fields
-    return {name: value for name, value in told.items() if value is not None}
+    content = dict(FORM["examples"][0]) | fields
+    return {name: value for name, value in content.items() if value is not None}
 
 
 def volume(**fields: Any) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def test_what_is_written_keeps_the_proposals_schema_and_comes_back(snapshot: Sna
 
 @QUICK
 @given(limits, sizes)
-def test_rounding_for_the_wire_never_lets_a_volume_fill_further(limit: Limit, capacity: int) -> None:
+def test_rounding_for_json_never_lets_a_volume_fill_further(limit: Limit, capacity: int) -> None:
     assert isinstance(rounded(limit).level, int)
     assert rounded(limit).consumed_at(capacity) <= limit.consumed_at(capacity)
 
@@ -92,9 +93,9 @@ def test_the_record_reads_as_in_the_proposal() -> None:
     disk = Volume("0", "/dev/sdd", 107374182400, 10737418240)
     other = Volume("0", "/dev/sde", 10, 1, soft=Limit(LimitType.CONSUMED_BYTES, 7))
 
-    told = json.loads(encode(Snapshot("0", NOW, (disk, other), percent, free, ("/data/3",))))
+    content = json.loads(encode(Snapshot("0", NOW, (disk, other), percent, free, ("/data/3",))))
 
-    assert told == {
+    assert content == {
         "schemaVersion": 1,
         "brokerId": "0",
         "snapshotAt": "2022-04-07T13:00:00Z",
@@ -113,15 +114,15 @@ def test_the_record_reads_as_in_the_proposal() -> None:
     }
 
 
-def test_the_cluster_is_told_once_it_is_known() -> None:
-    told = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1")))
-    assert told["clusterId"] == "c-1"
+def test_the_cluster_s_id_is_written_once_it_is_known() -> None:
+    content = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1")))
+    assert content["clusterId"] == "c-1"
     assert "clusterId" not in json.loads(encode(Snapshot("0", NOW, ())))
 
 
 def test_without_limits_the_record_says_so_by_empty_ones() -> None:
-    told = json.loads(encode(Snapshot("0", NOW, ())))
-    assert (told["softLimit"], told["hardLimit"]) == ({}, {})
+    content = json.loads(encode(Snapshot("0", NOW, ())))
+    assert (content["softLimit"], content["hardLimit"]) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -156,9 +157,9 @@ def test_the_proposals_example_is_read() -> None:
 
 def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -> None:
     own = {"type": "ConsumedBytes", "level": 7}
-    told = record(volumes=[volume(hardLimit=own, softLimit={})])
+    content = record(volumes=[volume(hardLimit=own, softLimit={})])
 
-    (disk,) = decode(b"0", json.dumps(told).encode()).volumes
+    (disk,) = decode(b"0", json.dumps(content).encode()).volumes
 
     assert disk.hard == Limit(LimitType.CONSUMED_BYTES, 7)
     assert disk.soft == Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
@@ -166,28 +167,15 @@ def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -
 
 def test_unknown_fields_are_harmless_everywhere() -> None:
     limit = {"type": "MinFreeBytes", "level": 1, "x": None}
-    told = record(x=[1], softLimit=limit, hardLimit={"x": 5}, volumes=[volume(x={}, softLimit={"x": 1})])
+    content = record(x=[1], softLimit=limit, hardLimit={"x": 5}, volumes=[volume(x={}, softLimit={"x": 1})])
 
     plain = record(softLimit={"type": "MinFreeBytes", "level": 1}, hardLimit={}, volumes=[volume()])
-    assert decode(b"0", json.dumps(told).encode()) == decode(b"0", json.dumps(plain).encode())
+    assert decode(b"0", json.dumps(content).encode()) == decode(b"0", json.dumps(plain).encode())
 
 
-def test_odd_numbers_and_names_twice_in_unknown_places_are_harmless() -> None:
+def test_numbers_that_json_lacks_and_names_twice_in_unknown_places_are_harmless() -> None:
     raw = json.dumps(record()).replace('"brokerId"', '"x": NaN, "x": -Infinity, "y": 1e999, "brokerId"')
     assert decode(b"0", raw.encode()).broker == "0"
-
-
-@pytest.mark.parametrize(
-    ("text", "time"),
-    [
-        ("2022-04-07T13:00:00Z", NOW),
-        ("2022-04-07T13:00Z", NOW),
-        ("2022-04-07T15:30:00+02:30", NOW),
-        ("2022-04-07T13:00:00.123456789Z", NOW + timedelta(microseconds=123456)),
-    ],
-)
-def test_times_are_read_with_any_offset_and_precision(text: str, time: datetime) -> None:
-    assert decode(b"0", json.dumps(record(snapshotAt=text)).encode()).captured_at == time
 
 
 def test_the_largest_record_allowed_is_read() -> None:
@@ -215,6 +203,7 @@ PERCENT = "MinFreePercentage"
         (record(brokerId=None), "schema"),
         (record(brokerId="0" * 1025), "schema"),
         (record(snapshotAt=None), "schema"),
+        (record(snapshotAt=1649336400), "schema"),
         (record(hardLimit=None), "schema"),
         (record(softLimit=None), "schema"),
         (record(volumes=None), "schema"),
@@ -254,15 +243,6 @@ def test_what_breaks_the_form_is_refused_with_its_reason(value: object, reason: 
     assert refusal(value).reason == reason
 
 
-@pytest.mark.parametrize(
-    "time",
-    ["now", "1649336400", 1649336400, "2022-04-07", "2022-04-07T13:00:00", "2022-13-07T13:00:00Z",
-     "0001-01-01T00:00:00+05:00", "2022-04-07T13:00:00Z\n", "\u0662022-04-07T13:00:00Z"],
-)  # fmt: skip
-def test_a_time_that_is_no_date_time_with_an_offset_is_refused(time: object) -> None:
-    assert refusal(record(snapshotAt=time)).reason == "schema"
-
-
 @pytest.mark.parametrize("key", [None, b"", b"1", b"00", b"\xff", b"0\0"])
 def test_a_key_that_is_not_the_broker_id_is_refused(key: bytes | None) -> None:
     assert refusal(record(), key).reason == "key"
@@ -285,6 +265,6 @@ def test_a_snapshot_is_kept_in_utc_and_needs_a_time_zone() -> None:
         Snapshot("0", NOW.replace(tzinfo=None), ())
 
 
-def test_a_snapshot_holds_volumes_of_its_own_broker_only() -> None:
+def test_a_snapshot_takes_volumes_of_its_own_broker_only() -> None:
     with pytest.raises(ValueError, match="volumes of"):
         Snapshot("0", NOW, (Volume("1", "/data", 1, 1),))

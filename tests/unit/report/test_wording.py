@@ -1,4 +1,4 @@
-"""Bytes, rates and times of a report, and what its figures say of a volume."""
+"""How a report words bytes, rates and times, and when it expects a volume to reach its limits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_rates_have_a_sign(rate: float | None, shown: str) -> None:
     [(None, "not at this rate"), (0, "reached"), (0.2, "1 s"), (90, "1 min 30 s"), (2 * HOUR, "2 h"), (3599.7, "1 h"),
      (2 * DAY - 5, "2 d"), (3 * DAY + 4 * HOUR, "3 d 4 h"), (400 * DAY, "in over a year")],
 )  # fmt: skip
-def test_times_are_told_in_two_units(seconds: float | None, shown: str) -> None:
+def test_times_are_shown_in_two_units(seconds: float | None, shown: str) -> None:
     assert show_time(seconds) == shown
 
 
@@ -52,9 +52,11 @@ def test_when_a_limit_is_reached_follows_from_the_fill_rate() -> None:
     assert show_to_hard(curve(540, 0.1, hard=None)) == "no limit"
 
 
-@pytest.mark.parametrize(("consumed", "told"), [(800, "below"), (801, "soft"), (900, "hard"), (2000, "hard")])
-def test_state_is_that_of_the_policy_at_the_limits(consumed: int, told: str) -> None:
-    assert state(curve(consumed, 0.0)) == told
+@pytest.mark.parametrize(
+    ("consumed", "expected"), [(800, "below"), (801, "soft"), (900, "hard"), (2000, "hard")]
+)
+def test_state_is_that_of_the_policy_at_the_limits(consumed: int, expected: str) -> None:
+    assert state(curve(consumed, 0.0)) == expected
 
 
 @pytest.mark.parametrize("consumed", [0, 1, 5000])

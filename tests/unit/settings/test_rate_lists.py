@@ -25,12 +25,12 @@ def test_the_example_of_kip_13_is_understood_with_its_quotation_marks_and_withou
     assert parse_rates('"clientA:4M,clientB:10M"') == expected
 
 
-def test_blanks_around_names_rates_and_entries_do_not_count() -> None:
+def test_blanks_around_names_rates_and_entries_are_ignored() -> None:
     assert parse_rates(" a b : 4M ,\tc:1Ki ") == {"a b": 4e6, "c": 1024}
 
 
 @pytest.mark.parametrize("text", ["", "  ", '""'])
-def test_an_empty_list_is_nobody(text: str) -> None:
+def test_an_empty_text_is_an_empty_list(text: str) -> None:
     assert parse_rates(text) == {}
 
 
@@ -51,11 +51,11 @@ def test_whatever_the_names_an_escaped_list_reads_back(rates: dict[str, float]) 
 @given(st.text(alphabet=':,\\" ab1M.-\n', max_size=20))
 def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
     try:
-        read, told = parse_rates(text), ""
+        rates, error = parse_rates(text), ""
     except ValueError as wrong:
-        read, told = {}, str(wrong)
-    assert not told or re.search(r"write|remove", told)
-    assert all(name and (rate is None or rate > 0) for name, rate in read.items())
+        rates, error = {}, str(wrong)
+    assert not error or re.search(r"write|remove", error)
+    assert all(name and (rate is None or rate > 0) for name, rate in rates.items())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
         ("a\\:4M", r"'a\\:4M'", "without a rate"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_entry_and_the_remedy(text: str, entry: str, remedy: str) -> None:
+def test_an_error_names_the_entry_and_the_remedy(text: str, entry: str, remedy: str) -> None:
     with pytest.raises(ValueError, match=re.escape(entry)) as refused:
         parse_rates(text)
     assert remedy in str(refused.value)

@@ -1,4 +1,4 @@
-"""``topics.*``: what is understood, and what an operator is told of what isn't."""
+"""``topics.*``: which texts are understood, and which errors name what would be right."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from quotahost.settings.broker import Settings, describe
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.display import describe
 
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
 OWN = "topics.bytes.in.per.sec.threshold"
@@ -54,20 +55,23 @@ def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> N
     [
         ({"total": "10M", "own": "a:6M,b:5M"}, ["11,000,000", "10,000,000", TOTAL, "lower them"]),
         ({"own": "a:6M"}, [f"set {TOTAL}"]),
-        ({"total": "10M", "own": "a"}, ["'a'", "important:50M"]),
-        ({"total": "10M", "own": "a:"}, ["'a:'", "important:50M"]),
-        ({"total": "10M", "own": "a:1M,,b:1M"}, ["''", "important:50M"]),
+        ({"total": "10M", "own": "a"}, ["'a' without a rate", "write NAME:RATE"]),
+        ({"total": "10M", "own": "a:"}, ["'a:'", "is empty; write a rate"]),
+        ({"total": "10M", "own": "a:1M,,b:1M"}, ["an empty entry", "write NAME:RATE"]),
         ({"total": "10M", "own": "a:1M,a:2M"}, ["'a' twice"]),
-        ({"total": "10M", "own": "a b:1M"}, ["'a b'", "no topic's name"]),
-        ({"total": "10M", "own": "a:1X"}, ["'1X' for a", "unknown unit 'X'"]),
+        ({"total": "10M", "own": "a b:1M"}, ["'a b:1M'", "is no topic's"]),
+        ({"total": "10M", "own": "a:1X"}, ["'a:1X'", "unknown unit 'X'"]),
         ({"total": "10M", "own": "a:0"}, ["above 0"]),
+        ({"total": "10M", "own": "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
         ({"total": "10M", "own": "__consumer_offsets:1M"}, ["internal topic __consumer_offsets", "remove"]),
         ({"total": "-1"}, [TOTAL, "above 0"]),
         ({"error": "CORRUPT_MESSAGE"}, [ERROR, "NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED, POLICY"]),
         ({"error": "POLICY_VIOLATE"}, ["did you mean POLICY_VIOLATION?"]),
     ],
 )
-def test_what_is_wrong_is_told_by_property_value_and_remedy(given: dict[str, str], words: list[str]) -> None:
-    said = refused(**given)
-    assert said.startswith(PREFIX + "topics.")
-    assert [word for word in words if word not in said] == []
+def test_an_error_names_the_property_the_value_and_the_remedy(
+    given: dict[str, str], words: list[str]
+) -> None:
+    message = refused(**given)
+    assert message.startswith(PREFIX + "topics.")
+    assert [word for word in words if word not in message] == []

@@ -1,4 +1,4 @@
-"""Limits of single volumes: as written, as refused, and as every source and the task see them."""
+"""Limits of single volumes: what an operator may write, and which volume an override applies to."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from quotahost.disks import monitor as disk_monitor
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.plugins.factor_sources.local import Local
 from quotahost.plugins.policies.limits import Limits
-from quotahost.settings.broker import Settings, describe
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.display import describe
 from quotahost.settings.volume_overrides import Override, match
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, eventually, monitor, settings
@@ -81,7 +82,7 @@ def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Overr
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_the_property_the_entry_and_the_remedy(text: str, words: str) -> None:
+def test_an_error_names_the_property_the_entry_and_the_remedy(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parsed(text)
     (problem,) = caught.value.problems
@@ -89,10 +90,10 @@ def test_what_is_wrong_is_told_with_the_property_the_entry_and_the_remedy(text: 
     assert words in str(problem)
 
 
-def test_doctor_shows_them_in_full() -> None:
+def test_doctor_shows_overrides_in_full() -> None:
     rows = describe(Settings.from_properties({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"}))
-    (told,) = (row.value for row in rows if row.property == NAME)
-    assert told == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
+    (shown,) = (row.value for row in rows if row.property == NAME)
+    assert shown == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
 
 
 def test_an_override_alone_makes_the_broker_guard_its_disks() -> None:
@@ -105,24 +106,26 @@ def test_an_override_alone_makes_the_broker_guard_its_disks() -> None:
 
 def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
     one, two, three = (Override(name, hard=bytes_used(5)) for name in ("/dev/sda", "/data/2/", "/data/3"))
-    told = match([one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"})
-    assert told.limits == {"/dev/sda": (None, bytes_used(5)), "/dev/sdb": (None, bytes_used(5))}
-    assert told.unmatched == ("/data/3",)
+    matched = match(
+        [one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"}
+    )
+    assert matched.limits == {"/dev/sda": (None, bytes_used(5)), "/dev/sdb": (None, bytes_used(5))}
+    assert matched.unmatched == ("/data/3",)
 
 
-def test_two_entries_for_one_volume_are_joined_and_of_a_side_set_twice_the_first_holds() -> None:
+def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_applies() -> None:
     one = Override("/dev/sda", hard=bytes_used(5))
     two = Override("/data/1", soft=bytes_used(3), hard=bytes_used(9))
-    told = match([one, two], ["/dev/sda"], {"/data/1": "/dev/sda"})
-    assert told.limits == {"/dev/sda": (bytes_used(3), bytes_used(5))}
-    assert told.conflicts == (
+    matched = match([one, two], ["/dev/sda"], {"/data/1": "/dev/sda"})
+    assert matched.limits == {"/dev/sda": (bytes_used(3), bytes_used(5))}
+    assert matched.conflicts == (
         "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes",
     )
 
 
-def test_a_log_directory_whose_volume_is_not_known_now_is_no_stranger() -> None:
-    told = match([Override("/data/1", hard=bytes_used(5))], [], {"/data/1": ""})
-    assert (told.limits, told.unmatched) == ({}, ())
+def test_a_log_directory_whose_volume_is_not_known_now_is_not_unmatched() -> None:
+    matched = match([Override("/data/1", hard=bytes_used(5))], [], {"/data/1": ""})
+    assert (matched.limits, matched.unmatched) == ({}, ())
 
 
 # ---- what the sources see ----

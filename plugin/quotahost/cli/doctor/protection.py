@@ -23,7 +23,7 @@ from quotahost.text import printable
 from quotahost.units.show import show_duration, show_number
 
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
-_AUTHORIZER: Final = "authorizer.class.name"
+AUTHORIZER: Final = "authorizer.class.name"
 _INNER: Final = f"{PREFIX}fence.authorizer"
 _OF_ACLS: Final = ("super.users", "allow.everyone.if.no.acl.found")
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
@@ -48,16 +48,16 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
 
 
 def _fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    authorizer = broker.get(_AUTHORIZER)
+    authorizer = broker.get(AUTHORIZER)
     if authorizer in FENCES:
         yield from _behind_the_fence(settings, broker)
     elif settings.factor_source is not None:
         rate = f"{show_number(settings.floor_bytes)} bytes/s"
         yield weak(
-            f"a factor source is set, but {_AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then only "
+            f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then only "
             f"slows each producer to floor.bytes ({rate}), and a producer that opens new connections escapes even "
             "that, since Kafka throttles after the append and each connection by itself",
-            f"{_AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
+            f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
         )
 
 
@@ -66,7 +66,7 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
     if idle and broker.get("process.roles") != "controller":
         yield weak(
             "the fence is installed, but without a factor source or topic quotas it never has a reason to close",
-            f"set {PREFIX}factor.source, or take the fence out of {_AUTHORIZER}",
+            f"set {PREFIX}factor.source, or take the fence out of {AUTHORIZER}",
         )
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == "none" and acls:

@@ -15,8 +15,9 @@ from quotahost.cli.broker_file import CLASS, BrokerFile
 from quotahost.cli.console import Finding, Level, Section, good, note, wrong
 from quotahost.discovery.build import configured, load, plugin_settings
 from quotahost.discovery.entry_points import PluginError, settings_model
-from quotahost.settings.broker import Settings, describe, read_properties
+from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.display import describe
 
 _COLUMNS = ("property", "value", "from")
 _CLASS = f"{PREFIX}class"

@@ -1,6 +1,7 @@
 """Checks for settings that are allowed and work, but exempt somebody or protect less than they seem to.
 
-Everything here is weak and never wrong: the broker starts. What concerns the disks alone is in ``protection``.
+All findings of this module are ``weak``, none is ``wrong``: the broker starts with these settings. Checks that concern
+the disks alone are in ``protection``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
-from quotahost.cli.doctor.protection import check_protection
+from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -79,7 +80,7 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
             "set rates",
         )
     static = settings.static
-    rates = [static.produce, static.fetch, static.request, static.controller_mutation]
+    rates = (static.produce, static.fetch, static.request, static.controller_mutation)
     has_rates = any(rate is not None for rate in rates)
     if has_rates and "static" not in settings.supplier:
         yield weak(
@@ -118,10 +119,10 @@ def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     topics = settings.topics
     if topics.total is None:
         return
-    if not broker.get("authorizer.class.name").endswith("QuotaFence"):
+    if broker.get(AUTHORIZER) not in FENCES:
         yield weak(
             "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
-            "authorizer.class.name=org.quotahost.QuotaFence",
+            f"{AUTHORIZER}={FENCES[0]}",
         )
     if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
         yield weak(
@@ -137,11 +138,10 @@ def unauthenticated(broker: BrokerFile) -> list[str]:
     PLAINTEXT never authenticates, SSL only with ``ssl.client.auth=required`` (for all or for the
     listener). Controller listeners are left out, since clients don't connect to them.
     """
-    protocols = dict(_pairs(broker.get("listener.security.protocol.map")))
-    controllers = _items(broker.get("controller.listener.names"))
-    listeners = [
-        item.partition(":")[0].strip() for item in _items(broker.get("listeners", "PLAINTEXT://:9092"))
-    ]
+    entries = [entry.partition(":") for entry in broker.listed("listener.security.protocol.map")]
+    protocols = {name.strip(): protocol.strip() for name, _, protocol in entries}
+    controllers = broker.listed("controller.listener.names")
+    listeners = [each.partition(":")[0].strip() for each in broker.listed("listeners", "PLAINTEXT://:9092")]
     names = [name for name in listeners if name not in controllers]
     return [name for name in names if _is_open(broker, name, protocols.get(name, name).upper())]
 
@@ -151,12 +151,3 @@ def _is_open(broker: BrokerFile, listener: str, protocol: str) -> bool:
         return protocol == "PLAINTEXT"
     general = broker.get("ssl.client.auth", "none")
     return broker.get(f"listener.name.{listener.lower()}.ssl.client.auth", general).lower() != "required"
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    parts = (item.partition(":") for item in _items(text))
-    return [(name.strip(), value.strip()) for name, _, value in parts]

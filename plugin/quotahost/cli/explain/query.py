@@ -1,7 +1,7 @@
 """Asks a running broker of this machine by way of ``org.quotahost.explain.Explain`` in the jar.
 
 That class attaches to the broker's JVM, finds quotahost's MBean and prints what it says of the client. ``answer``
-reads its lines. What goes wrong becomes an error with a remedy here.
+reads these lines. This module turns every failure into an error with a remedy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Unanswered(QuotahostError):
 
 
 def ask(client: Client, pid: int | None = None, broker: int | None = None) -> Answer:
-    """The answer of the broker with that process id or node id, or else of the only one, about a client.
+    """Ask the broker with this process id or this node id, or without either the only one, about a client.
 
     Raises:
         Unanswered: no such broker, several of them, or it can't be asked.

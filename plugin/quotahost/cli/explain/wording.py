@@ -23,7 +23,7 @@ _UNITS: Final[dict[QuotaType, Unit]] = {
     QuotaType.REQUEST: PERCENT,
     QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND,
 }
-_EXEMPT: Final = {
+_EXEMPT: Final[dict[str, str]] = {
     Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list",
     Reason.BROKER: "it is a broker of this cluster",
     Reason.PLUGIN: "it is the plugins' own client",
@@ -57,12 +57,12 @@ def common_facts(answer: Answer) -> Facts:
 
 
 def _factor(answer: Answer) -> str:
-    text = f"{_times(answer.factor)}, on {', '.join(sorted(answer.factor_types))}"
+    text = f"{answer.factor:.4g}, on {', '.join(sorted(answer.factor_types))}"
     if answer.limit_factor == answer.factor:
         return text
     by_fence = answer.fence_closed and answer.factor <= 0
     why = "the fence keeps the PAUSE" if by_fence else "on their way there in steps that max.mute allows"
-    return f"{text}; limits are multiplied by {_times(answer.limit_factor)} now, {why}"
+    return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, {why}"
 
 
 def _source(answer: Answer) -> str:
@@ -104,18 +104,18 @@ def _newcomer(answer: Answer, quota: QuotaState) -> str:
 def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
     """The facts about one quota type."""
     if quota.exempt:
-        return [("exempt", _why_exempt(quota)), ("limit", "unlimited"), ("measured", _measured(quota))]
-    facts = [("quota", f"{_rate(quota, quota.base)}, shared by {_sharers(quota)}"), ("from", _from(quota))]
+        return [
+            ("exempt", _EXEMPT.get(quota.supplier, "it is exempt")),
+            ("limit", "unlimited"),
+            ("measured", _measured(quota)),
+        ]
+    facts = [("quota", f"{_rate(quota, quota.base)}, shared by {_sharers(quota)[0]}"), ("from", _from(quota))]
     if quota.stand_in is not None:
         measured = quota.stand_in_from == "measured"
         kind = "measured when the factor fell" if measured else "the newcomers' rate"
         text = f"{_rate(quota, quota.stand_in)} ({kind}), as a factor needs a rate to act on"
         facts.append(("instead", text))
     return [*facts, ("limit", _limit(answer, quota)), ("measured", _measured(quota))]
-
-
-def _why_exempt(quota: QuotaState) -> str:
-    return _EXEMPT[Reason(quota.supplier)] if quota.supplier in list(Reason) else "it is exempt"
 
 
 def _from(quota: QuotaState) -> str:
@@ -129,17 +129,20 @@ def _from(quota: QuotaState) -> str:
     return f"supplier {printable(quota.supplier)}{least}{late}"
 
 
-def _sharers(quota: QuotaState) -> str:
+def _sharers(quota: QuotaState) -> tuple[str, str]:
+    """Who shares the quota, and whose quota it is therefore."""
     if quota.is_newcomer:
-        return "all newcomers"
+        return "all newcomers", "newcomers'"
     if quota.user == _BROKER:
-        return "all clients of this broker"
+        return "all clients of this broker", "whole broker's"
     if quota.user.startswith(_GROUP):
-        return f"group {printable(unquote(quota.user[len(_GROUP) : -1]))}"
+        return f"group {printable(unquote(quota.user[len(_GROUP) : -1]))}", "group's"
     if not quota.user:
-        return f"client-id {printable(quota.client_id)}, whatever the user"
+        return f"client-id {printable(quota.client_id)}, whatever the user", "client-id's"
     user = f"user {printable(unquote(quota.user))}"
-    return f"this client alone ({user}, client-id {printable(quota.client_id)})" if quota.client_id else user
+    if not quota.client_id:
+        return user, "user's"
+    return f"this client alone ({user}, client-id {printable(quota.client_id)})", "client's"
 
 
 def _limit(answer: Answer, quota: QuotaState) -> str:
@@ -149,7 +152,7 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
     if quota.floored:
         return text + ", the floor"
     if quota.limit is not None and _is_lowered(answer, quota):
-        return text + f", by the factor {_times(answer.limit_factor)}"
+        return text + f", by the factor {answer.limit_factor:.4g}"
     return text
 
 
@@ -168,10 +171,6 @@ def _measured(quota: QuotaState) -> str:
         return "nothing yet"
     delay = f"delayed by {quota.delay:,.0f} ms of late" if quota.delay else "not delayed"
     return f"{_rate(quota, round(quota.rate, 2 if quota.type is QuotaType.REQUEST else 0))}, {delay}"
-
-
-def _times(factor: float) -> str:
-    return f"{factor:.4g}"
 
 
 def _rate(quota: QuotaState, rate: float | None) -> str:
@@ -199,7 +198,7 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
     if answer.is_shadow:
         return ", as mode=shadow enforces nothing"
     if quota.exempt:
-        return f", as it is exempt from all quotas: {_why_exempt(quota)}"
+        return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
     if quota.limit is None:
         return f", as it has no limit for {quota.type}"
     return f" now; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
@@ -208,17 +207,8 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
 def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     because = f": {printable(answer.cause)}" if answer.cause else ""
     if quota.floored:
-        return f"the floor, which the factor {_times(answer.limit_factor)} has come down to{because}"
+        return f"the floor, which the factor {answer.limit_factor:.4g} has come down to{because}"
     if _is_lowered(answer, quota):
-        return f"the factor {_times(answer.limit_factor)}{because}"
-    if quota.is_newcomer:
-        return "the newcomers' quota"
-    return f"the {_whose(quota)} quota of {printable(quota.supplier)}"
-
-
-def _whose(quota: QuotaState) -> str:
-    if quota.user == _BROKER:
-        return "whole broker's"
-    if quota.user.startswith(_GROUP):
-        return "group's"
-    return "client-id's" if not quota.user else "client's" if quota.client_id else "user's"
+        return f"the factor {answer.limit_factor:.4g}{because}"
+    given_by = "" if quota.is_newcomer else f" of {printable(quota.supplier)}"
+    return f"the {_sharers(quota)[1]} quota{given_by}"

@@ -1,11 +1,13 @@
-"""The work of ``quotahost report``, and its progress on standard error."""
+"""Runs the steps of ``quotahost report`` and shows on standard error which one runs, and how far it is.
+
+The history is read by ``quotahost.pipeline.history.collect``, and drawn by ``quotahost.report.page`` or ``.pictures``.
+They are imported when they are needed, since the other commands do without the extra ``spark``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
@@ -14,51 +16,42 @@ from rich.text import Text
 from quotahost.report.values import Question, Report
 
 
-class _Tasks(TextColumn):
-    """Asks Spark how far it is each time that the line is drawn."""
+class _Count(TextColumn):
+    """How much of a step is done: the curves drawn so far or, while Spark reads, the tasks that it has done.
+
+    ``of_spark`` answers how many tasks are done and how many there are; it is asked at each refresh.
+    """
 
     def __init__(self) -> None:
         super().__init__("")
-        self.count: Callable[[], tuple[int, int]] | None = None
+        self.of_spark: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
     def render(self, task: Task) -> Text:
         if task.total is not None:
             return Text(f"{task.completed:.0f} of {task.total:.0f}")
         try:
-            done, there = self.count() if self.count else (0, 0)
+            done, there = self.of_spark()
         except Exception:  # a number to look at must not end the work
             return Text()
         return Text(f"{done:,} of {there:,} tasks" if there else "")
 
 
-class Work:
-    """One line that says what is done now; lines of text where nobody looks at a terminal."""
+class Work(Progress):
+    """One line that changes with the step; where standard error is no terminal, a line of text for each step."""
 
     def __init__(self) -> None:
-        self._screen, self._tasks = Console(stderr=True, highlight=False), _Tasks()
-        columns = (
+        self._count = _Count()
+        super().__init__(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(20),
-            self._tasks,
+            self._count,
+            TimeElapsedColumn(),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+            refresh_per_second=4,
         )
-        self._line = Progress(
-            *columns, TimeElapsedColumn(), console=self._screen, transient=True, refresh_per_second=4
-        )
-        self._task = self._line.add_task("", total=None)
-
-    def __enter__(self) -> Self:
-        self._line.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Take the line away."""
-        self._line.stop()
+        self._step = self.add_task("", total=None)
 
     def collect(self, question: Question) -> Report:
         """Read the history; a Spark of its own is started for that.
@@ -66,34 +59,34 @@ class Work:
         Raises:
             QuotahostError: there is nothing to draw, or no Spark to read it with.
         """
-        # Not at the top: other commands do without the extra.
         from quotahost.pipeline.history.collect import collect
         from quotahost.pipeline.spark.command import start, tasks
 
-        self._tell("Starting Spark")
+        self._begin("Starting Spark")
         spark = start("quotahost report")
-        self._tasks.count = lambda: tasks(spark)
-        return collect(spark, question, self._tell)
+        self._count.of_spark = lambda: tasks(spark)
+        return collect(spark, question, self._begin)
 
-    def write_page(self, found: Report, file: Path) -> str:
-        """Write the page; answers what was written."""
+    def draw(self, found: Report, out: Path, as_page: bool) -> str:
+        """Write the page or the pictures, and return a text for the operator that names what was written.
+
+        Raises:
+            OSError: they can't be written.
+        """
         from quotahost.report.page import page
-
-        file.write_text(page(found, self._drawing(found)), encoding="utf-8")
-        return str(file)
-
-    def write_pictures(self, found: Report, folder: Path) -> str:
-        """Write the pictures; answers what was written."""
         from quotahost.report.pictures import pictures
 
-        return f"{len(pictures(found, folder, self._drawing(found)))} pictures in {folder}"
+        def drawn(count: int) -> None:
+            self.update(self._step, completed=count)
 
-    def _tell(self, step: str) -> None:
-        self._line.update(self._task, description=step)
-        if not self._screen.is_terminal:
-            self._screen.print(Text(f"{step} ..."), soft_wrap=True)
+        self._begin("Drawing")
+        self.update(self._step, total=len(found.curves), completed=0)
+        if as_page:
+            out.write_text(page(found, drawn), encoding="utf-8")
+            return str(out)
+        return f"{len(pictures(found, out, drawn))} pictures in {out}"
 
-    def _drawing(self, found: Report) -> Callable[[int], None]:
-        self._tell("Drawing")
-        self._line.update(self._task, total=len(found.curves), completed=0)
-        return lambda count: self._line.update(self._task, completed=count)
+    def _begin(self, step: str) -> None:
+        self.update(self._step, description=step)
+        if not self.console.is_terminal:
+            self.console.print(Text(f"{step} ..."), soft_wrap=True)

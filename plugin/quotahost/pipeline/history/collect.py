@@ -1,4 +1,8 @@
-"""A question to a report: three passes over the history, of which each hands little to this process."""
+"""Answers the question of a report by three passes over the history; each returns little to this process.
+
+The passes are the span of time, the ranking of the volumes, and the curves of the worst ones
+(:mod:`quotahost.pipeline.history.ranking`). :mod:`quotahost.report.page` draws the answer.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from quotahost.pipeline.history.ranking import buckets, ranked
-from quotahost.pipeline.history.store import days_asked, nothing, rows
+from quotahost.pipeline.history.store import days_asked, no_readings, rows
 from quotahost.report.values import MOST_BUCKETS, Bucket, Curve, Name, Question, Report, in_utc
 from quotahost.report.wording import show_span
 
@@ -21,35 +25,35 @@ _MICRO: Final = timedelta(microseconds=1)
 
 
 def collect(
-    spark: SparkSession, question: Question, tell: Callable[[str], None] = lambda step: None
+    spark: SparkSession, question: Question, show_step: Callable[[str], None] = lambda step: None
 ) -> Report:
-    """What the history holds of the worst volumes asked for.
+    """The curves of the worst of the volumes asked for.
 
     Args:
-        spark: where to read.
-        question: what is asked.
-        tell: is told what is done next.
+        spark: the session that reads the history.
+        question: which volumes, when, and how many.
+        show_step: takes a line about each step before it begins.
 
     Raises:
-        NoHistory: there is nothing of that; it says what there is.
+        NoHistory: there is no such reading; the message names the readings that there are.
     """
-    tell("Looking for the newest readings")
+    show_step("Looking for the newest readings")
     asked = days_asked(spark, question)
     history = rows(spark, question)
     span = _span(history, asked)
     if span is None:
-        raise nothing(spark, question, asked)
+        raise no_readings(spark, question, asked)
     since, until = span
     recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
-    tell(f"Ranking the volumes by their last {show_span(recent)}")
+    show_step(f"Ranking the volumes by their last {show_span(recent)}")
     rates, known = _worst(history, until, recent, question.worst)
-    tell(f"Reading the curves of {len(rates)} of {known:,} volumes")
+    show_step(f"Reading the curves of {len(rates)} of {known:,} volumes")
     curves = _curves(history, rates, since, until)
     return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, known, curves)
 
 
 def _span(history: DataFrame, asked: list[date]) -> tuple[int, int] | None:
-    """Microseconds since 1970 of the oldest and the newest reading, by the first and last day alone if that will do."""
+    """Microseconds since 1970 of the oldest and the newest reading; reads the first and the last day only if it can."""
     ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]
     edges = history.where(F.col("day").isin(asked[0], asked[-1])).groupBy("day").agg(*ends).collect()
     if {row["day"] for row in edges} != {asked[0], asked[-1]}:
@@ -62,15 +66,15 @@ def _span(history: DataFrame, asked: list[date]) -> tuple[int, int] | None:
 def _worst(
     history: DataFrame, until: int, recent: timedelta, count: int
 ) -> tuple[dict[Name, float | None], int]:
-    """Their fill rates, worst first, and how many volumes there are."""
+    """The fill rates of the worst volumes in bytes/s, worst first, and how many volumes there are."""
     length = recent // _MICRO
     day = in_utc((until - length) / 1e6).date()
     found = ranked(history.where(F.col("day") >= F.lit(day)), until, length).limit(count).collect()
     rates = {Name(*row[:3]): row["rate"] for row in found}
-    return {name: _known(rate) for name, rate in rates.items()}, found[0]["known"]
+    return {name: _finite(rate) for name, rate in rates.items()}, found[0]["known"]
 
 
-def _known(rate: float | None) -> float | None:
+def _finite(rate: float | None) -> float | None:
     return rate if rate is not None and isfinite(rate) else None
 
 

@@ -1,4 +1,8 @@
-"""From readings to what a report draws, in Spark's own functions: nothing grows with the number of readings."""
+"""Ranks volumes and thins out their readings for a report, in Spark's own functions.
+
+No result grows with the number of readings: one row for each volume, and at most so many for each curve.
+:mod:`quotahost.pipeline.history.collect` uses both.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +20,22 @@ VOLUME: Final = ("cluster", "broker", "volume")
 def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     """A row for each volume with readings in the recent part, worst first.
 
-    Worst is who will have consumed most of its hard limit (of its capacity, if it has none) when as much time as
-    ``recent`` has passed at its present fill rate: so a full volume that stands still and an emptier one that
-    fills fast are both found.
+    The worst volume is the one that will have consumed most of its hard limit (of its capacity, if it has none) when
+    as much time as ``recent`` has passed at its present fill rate. So the ranking finds a full volume that stands
+    still as well as an emptier one that fills fast.
 
     Args:
         readings: rows of quotahost.pipeline.history.writer.COLUMNS.
-        newest: the time that the recent part ends with, in microseconds since 1970.
-        recent: its length, in microseconds.
+        newest: the end of the recent part, in microseconds since 1970.
+        recent: the length of the recent part, in microseconds.
 
     Returns:
-        cluster, broker, volume; ``rate`` in bytes/s, the slope of least squares, null with readings of one time
+        cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of one time
         only; ``expected``, the share described above; ``known``, how many volumes there are.
     """
-    seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # from the newest, so that doubles keep their digits
+    seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # since the newest, so that doubles keep their digits
     rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
-    # Only columns of a fixed width: Spark would sort all readings for others.
+    # Columns of a fixed width only: for others Spark would sort all readings.
     latest = rows.groupBy(*VOLUME).agg(
         F.expr("max_by(consumed, at) AS consumed"),
         F.expr("max_by(coalesce(hard, capacity), at) AS room"),
@@ -47,13 +51,13 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
 
 
 def buckets(readings: DataFrame, names: Sequence[Name], since: int, width: int) -> DataFrame:
-    """The named volumes' readings in parts of the time, in any order; parts without any are left out.
+    """The readings of the named volumes by parts of the time, in any order; parts without readings have no row.
 
     Args:
         readings: rows of quotahost.pipeline.history.writer.COLUMNS.
         names: at least one.
-        since: where the first part begins, in microseconds since 1970; readings before are left out.
-        width: of a part, in microseconds.
+        since: the begin of the first part, in microseconds since 1970; earlier readings are left out.
+        width: the length of a part, in microseconds.
 
     Returns:
         cluster, broker, volume; ``at`` in microseconds since 1970, of the last reading of the part; ``low``, ``high``
@@ -75,7 +79,7 @@ def buckets(readings: DataFrame, names: Sequence[Name], since: int, width: int) 
 
 
 def _of(readings: DataFrame, names: Sequence[Name]) -> DataFrame:
-    """Each column alone, which Parquet can skip by, and the three together."""
+    """Filter by each column alone, by which Parquet can skip row groups, and by the three together."""
     rows = readings
     for column, values in zip(VOLUME, zip(*names, strict=True), strict=True):
         rows = rows.where(F.col(column).isin(sorted(set(values))))

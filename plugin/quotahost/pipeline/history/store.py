@@ -1,12 +1,16 @@
-"""The history on its disk: which days there are, and the rows that a question is about."""
+"""Finds the readings of the history that a question is about, and says which there are if none fits.
+
+:mod:`quotahost.pipeline.history.writer` has written them, in one folder for each day.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import UTC, date, timedelta
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quotahost.pipeline.history.writer import COLUMNS
@@ -20,14 +24,14 @@ def days(spark: SparkSession, directory: str) -> list[date]:
     """The days for which the history has a folder, oldest first.
 
     Raises:
-        NoHistory: there is no such directory, or no day in it.
+        NoHistory: there is no such directory, or no folder of a day in it.
     """
     java: Any = spark
     path = java._jvm.org.apache.hadoop.fs.Path(directory)
     system = path.getFileSystem(java._jsc.hadoopConfiguration())
     if not system.exists(path):
         raise NoHistory(
-            f"{directory} doesn't exist; the pipeline writes the history to the folder that it is given"
+            f"{directory} doesn't exist; name the folder that was given to the pipeline as --history"
         )
     found = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     named = sorted(date.fromisoformat(match[1]) for match in found if match)
@@ -37,10 +41,10 @@ def days(spark: SparkSession, directory: str) -> list[date]:
 
 
 def days_asked(spark: SparkSession, question: Question) -> list[date]:
-    """Those of them that the question is about.
+    """The days that the question is about and the history has, oldest first.
 
     Raises:
-        NoHistory: none is; it says from when to when there are readings.
+        NoHistory: there is none; the message names the first and the last day with readings.
     """
     there = days(spark, question.directory)
     since = question.since.astimezone(UTC).date() if question.since else date.min
@@ -54,40 +58,39 @@ def days_asked(spark: SparkSession, question: Question) -> list[date]:
 
 
 def rows(spark: SparkSession, question: Question) -> DataFrame:
-    """The readings asked for; folders of other days are not opened, and those deleted are not missed."""
-    every = spark.read.schema(COLUMNS).option("ignoreMissingFiles", "true").parquet(question.directory)
-    wanted = every
+    """The readings asked for. Folders of other days are not opened, and a folder may be deleted meanwhile."""
+    wanted = _readings(spark, question)
     if question.since is not None:
         since = question.since.astimezone(UTC)
         wanted = wanted.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
     if question.until is not None:
         until = question.until.astimezone(UTC)
         wanted = wanted.where((F.col("day") <= F.lit(until.date())) & (F.col("at") < F.lit(until)))
-    for condition in _names(question).values():
-        wanted = wanted.where(condition)
+    for column, names in _asked(question).items():
+        wanted = wanted.where(F.col(column).isin(list(names)))
     return wanted
 
 
-def _names(question: Question) -> dict[str, Column]:
-    asked = {"cluster": question.clusters, "broker": question.brokers, "volume": question.volumes}
-    return {column: F.col(column).isin(list(names)) for column, names in asked.items() if names}
+def _asked(question: Question) -> dict[str, Collection[str]]:
+    """The names asked for, by the column that has them."""
+    names = {"cluster": question.clusters, "broker": question.brokers, "volume": question.volumes}
+    return {column: asked for column, asked in names.items() if asked}
 
 
-def nothing(spark: SparkSession, question: Question, asked: list[date]) -> NoHistory:
-    """Why there is nothing: the name that the last day doesn't know, with those that it does."""
-    every = spark.read.schema(COLUMNS).option("ignoreMissingFiles", "true").parquet(question.directory)
-    day = every.where(F.col("day") == F.lit(asked[-1]))
-    for column, condition in _names(question).items():
-        if day.where(condition).limit(1).count() == 0:
-            given = {"cluster": question.clusters, "broker": question.brokers, "volume": question.volumes}[
-                column
-            ]
-            known = [
-                row[0]
-                for row in day.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()
-            ]
-            others = ", ".join(known[:_MOST_NAMES]) + (", ..." if len(known) > _MOST_NAMES else "")
+def no_readings(spark: SparkSession, question: Question, asked: list[date]) -> NoHistory:
+    """The error where no reading fits: it names what the last day lacks, and what the last day has instead."""
+    day = _readings(spark, question).where(F.col("day") == F.lit(asked[-1]))
+    for column, names in _asked(question).items():
+        if day.where(F.col(column).isin(list(names))).isEmpty():
+            rows = day.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()
+            others = ", ".join(row[0] for row in rows[:_MOST_NAMES]) + (
+                ", ..." if len(rows) > _MOST_NAMES else ""
+            )
             return NoHistory(
-                f"no readings of {column} {' or '.join(given)}; on {asked[-1]} there are those of {others or 'none'}"
+                f"no readings of {column} {' or '.join(names)}; on {asked[-1]} there are those of {others or 'none'}"
             )
     return NoHistory("no readings fit all of what was asked for together")
+
+
+def _readings(spark: SparkSession, question: Question) -> DataFrame:
+    return spark.read.schema(COLUMNS).option("ignoreMissingFiles", "true").parquet(question.directory)

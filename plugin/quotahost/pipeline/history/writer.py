@@ -1,4 +1,8 @@
-"""Every reading of every volume, as rows of Parquet: what ``quotahost report`` draws from."""
+"""Writes every reading of every volume as a row of Parquet, in one folder for each day.
+
+A reading is a volume of a snapshot. The history is optional, as it parses every snapshot a second time.
+:mod:`quotahost.pipeline.history.store` finds the readings for ``quotahost report``.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,14 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-EVERY: Final = timedelta(
-    minutes=5
-)  # a year at a minute would be 525,600 files, whose names alone take 127 MB
-KEEP: Final = timedelta(days=400)
+from quotahost.pipeline.spark.limits import reached_at
 
-# Bytes are bytes; soft and hard are the consumption at which the limit is reached, null is none.
+#: How often a file is written. A file a minute would be 525,600 a year, whose names alone take 127 MB.
+EVERY: Final = timedelta(minutes=5)
+#: How long readings are seen.
+KEEP: Final = timedelta(days=400)
+#: The columns. capacity and consumed are bytes; soft and hard the consumption, in bytes, at which the volume reaches
+#: that limit, null without one; day is that of ``at`` in UTC.
 COLUMNS: Final = (
     "cluster STRING, broker STRING, volume STRING, at TIMESTAMP, capacity BIGINT, consumed BIGINT, soft BIGINT,"
     " hard BIGINT, topic STRING, partition INT, offset BIGINT, day DATE"
@@ -21,32 +27,22 @@ COLUMNS: Final = (
 
 
 def readings(snapshots: DataFrame) -> DataFrame:
-    """A row of COLUMNS for each volume of each snapshot; a removed broker's record has none.
+    """A row of COLUMNS for each volume of each snapshot; none for a tombstone.
 
     Args:
-        snapshots: the pipeline's parsed good records: cluster, broker, at, removed, volumes, topic, partition,
-            offset. ``volumes`` have their limits resolved (proposal 035, snapshot note 2).
+        snapshots: the rows of ``volumes.parse.resolved``.
     """
-    # No filter: Spark would push it below the parse of the JSON, and parse again for it.
+    # No filter: Spark would push it below the parse of the JSON, and parse a second time for it.
     each = snapshots.selectExpr("*", "explode(IF(removed, NULL, volumes)) AS v")
     return each.selectExpr(
         "cluster", "broker", "v.name AS volume", "at", "v.capacity AS capacity", "v.consumed AS consumed",
-        f"{_reached_at('v.soft')} AS soft", f"{_reached_at('v.hard')} AS hard",
+        f"{reached_at('v.soft', 'v.capacity')} AS soft", f"{reached_at('v.hard', 'v.capacity')} AS hard",
         "topic", "partition", "offset", f"{_DAY} AS day",
     )  # fmt: skip
 
 
-# In UTC whatever the session's time zone is.
+# In UTC, whatever the time zone of the session is.
 _DAY: Final = "date_from_unix_date(CAST(floor(unix_micros(at) / 86400000000D) AS INT))"
-
-
-def _reached_at(limit: str) -> str:
-    """As quotahost.model.Limit.consumed_at, and no more than the capacity, as quotahost.plugins.policies.limits."""
-    return f"""CASE {limit}.type
-        WHEN 'ConsumedBytes' THEN least({limit}.level, v.capacity)
-        WHEN 'MinFreeBytes' THEN v.capacity - least({limit}.level, v.capacity)
-        WHEN 'MinFreePercentage' THEN CAST(v.capacity AS DECIMAL(20, 0)) * (100 - {limit}.level) div 100
-        END"""
 
 
 def start_history(
@@ -55,13 +51,13 @@ def start_history(
     """Start to append the readings to Parquet, each exactly once, in a folder for each day (``day=2026-11-21``).
 
     Args:
-        snapshots: as for ``readings``, a stream.
+        snapshots: a stream of the rows of ``volumes.parse.resolved``.
         directory: where to write, any path that Hadoop knows; the folders of old days may be deleted. The query's
-            checkpoint lies in it, as one is no good without the other: to a lost checkpoint Spark answers by
-            counting batches from 0, and leaves out those whose numbers the directory knows already.
-        every: how often a batch is written. Each is one file for each day that it has readings of.
-        keep: readings written longer ago than this are no longer seen. Spark keeps the names of all files in one
-            list, which would otherwise grow for ever.
+            checkpoint lies in it, as neither is of use without the other: after the loss of a checkpoint, Spark would
+            number its batches from 0, and leave out those whose numbers the directory knows already.
+        every: how often a batch is written, one file for each day of which it has readings.
+        keep: readings that were written longer ago are no longer seen. Spark keeps the names of all files in one list,
+            which would otherwise grow for ever.
     """
     return (
         readings(snapshots)

@@ -22,12 +22,12 @@ _CLOSE_WITHIN: Final = 2  # seconds
 
 
 class JvmKafka:
-    """Makes clients from one configuration in Java's names, which contains secrets."""
+    """Makes clients from one configuration in Java's names, which contains secrets. Py4J converts dicts and lists."""
 
     def __init__(self, spark: SparkSession, config: Mapping[str, str]) -> None:
         """Connects nothing yet."""
         self._jvm: Any = spark._jvm
-        self._config = dict(config)
+        self._config: dict[str, Any] = dict(config)
 
     def cluster(self) -> tuple[str, list[str]]:
         """The cluster's id, and the ids of its brokers that are alive.
@@ -37,8 +37,8 @@ class JvmKafka:
         """
         with closing(self._admin()) as admin:
             described = admin.describeCluster()
-            nodes = self._jvm.java.util.ArrayList(described.nodes().get())
-            return described.clusterId().get(), [node.idString() for node in _items(nodes)]
+            brokers = [node.idString() for node in _items(described.nodes().get())]
+            return described.clusterId().get(), brokers
 
     def ensure(self, topics: Mapping[str, Mapping[str, str]]) -> None:
         """Create the topics that don't exist, each with one partition and the configuration given for it.
@@ -47,16 +47,16 @@ class JvmKafka:
             Py4JJavaError: the cluster doesn't answer, or refuses to create a topic.
         """
         with closing(self._admin()) as admin:
-            present = set(_items(self._jvm.java.util.ArrayList(admin.listTopics().names().get())))
+            present = set(_items(admin.listTopics().names().get()))
             replicas = min(_REPLICAS, admin.describeCluster().nodes().get().size())
             for name in topics.keys() - present:
                 self._create(admin, name, topics[name], replicas)
 
     def _create(self, admin: Any, name: str, config: Mapping[str, str], replicas: int) -> None:
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
-        topic = make(name, 1, self._jvm.java.lang.Short(str(replicas))).configs(self._map(config))
+        topic = make(name, 1, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
         try:
-            admin.createTopics(self._list(topic)).all().get()
+            admin.createTopics([topic]).all().get()
         except Py4JJavaError as problem:
             if "TopicExistsException" not in str(problem.java_exception):  # another pipeline was quicker
                 raise
@@ -71,7 +71,7 @@ class JvmKafka:
             "request.timeout.ms": _TIMEOUT_MS // 2,
         }
         make = self._jvm.org.apache.kafka.clients.producer.KafkaProducer
-        return JvmProducer(self._jvm, make(self._map(self._config | settings), serializer(), serializer()))
+        return JvmProducer(self._jvm, make(self._config | settings, serializer(), serializer()))
 
     def consumer(self, topic: str) -> JvmConsumer:
         """A consumer of a topic of one partition, from its beginning; without a group and without commits."""
@@ -79,23 +79,12 @@ class JvmKafka:
         make = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
         settings = self._config | {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
         partition = self._jvm.org.apache.kafka.common.TopicPartition(topic, 0)
-        consumer = make(self._map(settings), deserializer(), deserializer())
-        return JvmConsumer(self._jvm, consumer, partition, self._list(partition))
+        consumer = make(settings, deserializer(), deserializer())
+        return JvmConsumer(self._jvm, consumer, partition)
 
     def _admin(self) -> Any:
         settings = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
-        return self._jvm.org.apache.kafka.clients.admin.Admin.create(self._map(self._config | settings))
-
-    def _map(self, items: Mapping[str, Any]) -> Any:
-        java = self._jvm.java.util.HashMap()
-        for name, value in items.items():
-            java.put(name, value)
-        return java
-
-    def _list(self, item: Any) -> Any:
-        java = self._jvm.java.util.ArrayList()
-        java.add(item)
-        return java
+        return self._jvm.org.apache.kafka.clients.admin.Admin.create(self._config | settings)
 
 
 class JvmProducer:
@@ -124,16 +113,16 @@ class JvmProducer:
 class JvmConsumer:
     """Polls one partition from its beginning; only one thread at a time may use it."""
 
-    def __init__(self, jvm: Any, consumer: Any, partition: Any, partitions: Any) -> None:
+    def __init__(self, jvm: Any, consumer: Any, partition: Any) -> None:
         """Made by :class:`JvmKafka`."""
         self._duration, self._consumer = jvm.java.time.Duration, consumer
-        self._partition, self._partitions = partition, partitions
-        consumer.assign(partitions)
-        consumer.seekToBeginning(partitions)
+        self._partition = partition
+        consumer.assign([partition])
+        consumer.seekToBeginning([partition])
 
     def end(self) -> int:
         """The offset after the last record."""
-        return int(self._consumer.endOffsets(self._partitions).get(self._partition))
+        return int(self._consumer.endOffsets([self._partition]).get(self._partition))
 
     def at(self) -> int:
         """The offset of the next record that a poll returns."""
@@ -151,6 +140,6 @@ class JvmConsumer:
         self._consumer.close()
 
 
-def _items(java: Any) -> list[Any]:
-    """The items of a Java list. By index, as Py4J's iterator ends by an exception that PySpark examines at length."""
-    return [java.get(index) for index in range(java.size())]
+def _items(java: Any) -> Iterator[Any]:
+    """A Java collection's items. Py4J's own iterator ends by a Java exception, which PySpark examines at length."""
+    return iter(java.toArray())

@@ -37,6 +37,8 @@ class KafkaClock:
         ahead = written - self._wall()
         self.ahead = ahead if abs(ahead) > _TOLERANCE_MS else 0
         if abs(ahead) > _WARNING_MS:
-            self._wrong.report("this machine's clock is %.0f s off Kafka's; Kafka's counts", -ahead / 1000)
+            self._wrong.report(
+                "this machine's clock is %.0f s off Kafka's; the pipeline goes by Kafka's", -ahead / 1000
+            )
         else:
             self._wrong.healed()

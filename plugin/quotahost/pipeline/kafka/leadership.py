@@ -44,6 +44,8 @@ class Leadership:
         self._other_arrived_at = 0.0
         self._logged: int | None = None  # the run that the log names already
         self.standing_by = False
+        self._fault = LoggedOnce(log)
+        self._follower: Periodic | None = None
 
     def begin(self, consumer: JvmConsumer, launched: int) -> None:
         """Read the topic to its end, and take a run: ``launched`` (ms since the epoch) if it is the highest."""
@@ -52,6 +54,14 @@ class Leadership:
             for key, value in consumer.poll(_POLL):
                 self._highest = max(self._highest, _run(key, value))
         self._highest = self.run = max(launched, self._highest + 1)
+
+    def follow(self, consumer: JvmConsumer) -> None:
+        """Start the thread that reads the topic on; ``begin`` has read it to its end before."""
+        self._follower = Periodic("leadership", lambda: self._poll(consumer), lambda: _POLL)
+
+    def close(self) -> bool:
+        """End the thread; whether it ended within 5 s."""
+        return self._follower is None or self._follower.close(_CLOSE_WITHIN)
 
     def note(self, run: int) -> None:
         """Take notice of a record with this run."""
@@ -79,25 +89,10 @@ class Leadership:
                 self._logged, self.standing_by = None, False
             return self.standing_by
 
-
-class LeadershipFollower:
-    """The thread that reads the topic of the cluster records on, for :class:`Leadership`."""
-
-    def __init__(self, consumer: JvmConsumer, leadership: Leadership) -> None:
-        """Starts the thread; it reads on where ``leadership.begin`` ended."""
-        self._consumer, self._leadership = consumer, leadership
-        self._fault = LoggedOnce(log)
-        self._thread = Periodic("leadership", self._follow, lambda: _POLL)
-
-    def close(self) -> None:
-        """End the thread, and close the consumer."""
-        if self._thread.close(_CLOSE_WITHIN):
-            self._consumer.close()
-
-    def _follow(self) -> None:
+    def _poll(self, consumer: JvmConsumer) -> None:
         try:
-            for key, value in self._consumer.poll(_POLL):
-                self._leadership.note(_run(key, value))
+            for key, value in consumer.poll(_POLL):
+                self.note(_run(key, value))
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed
             self._fault.report("other pipelines can't be watched for: %s", problem)

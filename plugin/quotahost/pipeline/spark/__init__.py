@@ -1,1 +1,4 @@
-"""What the pipeline needs of Spark itself: session, connector, offsets, sinks. Private to the pipeline."""
+"""The pipeline's use of Spark itself: session and configuration, connector, plan cache, offsets, sinks.
+
+Private to the pipeline; it imports nothing of the pipeline's upper floors.
+"""

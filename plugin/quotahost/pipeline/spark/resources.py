@@ -1,4 +1,4 @@
-"""The SQL and configuration files of the pipeline."""
+"""The SQL and the configuration files of the pipeline, which lie in the package beside its modules."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 
 def sql(name: str, **fields: object) -> str:
-    """The text of ``sql/NAME.sql`` with ``{field}`` filled in; the DataFrames' names stay, for ``spark.sql``."""
+    """The text of ``sql/NAME.sql`` with each ``{field}`` filled in; ``spark.sql`` fills in the names of DataFrames."""
     text = _text(f"sql/{name}.sql")
     for field, value in fields.items():
-        plain = str(value).replace("{", "{{").replace("}", "}}")  # spark.sql formats it once more
+        plain = str(value).replace("{", "{{").replace("}", "}}")  # spark.sql formats the text once more
         text = text.replace("{" + field + "}", plain)
     return text
 
 
 def path(name: str) -> Path:
-    """Where a file of the package ``quotahost.pipeline`` lies."""
+    """The path of a file of the package ``quotahost.pipeline``."""
     return Path(str(files("quotahost.pipeline").joinpath(name)))
 
 

@@ -38,7 +38,7 @@ def session(
         kafka: whether the session needs Spark's Kafka connector.
 
     Raises:
-        ConnectorError: the connector's jars can't be fetched.
+        ConnectorError: the connector's jars are missing.
     """
     os.environ.setdefault(
         "PYSPARK_PYTHON", sys.executable

@@ -1,6 +1,7 @@
--- Kafka's rows of the snapshots topic -> one row each; `error` is null where it counts.
+-- Kafka's rows of the snapshots topic -> one row each; `error` is null for a good record, else the reason for refusing it.
 -- explode(array(...)) keeps the optimizer from copying from_json into every column that reads it. Spark doesn't compile
--- lambdas, and in them each field of a struct costs a look at the configuration: they took a third of the time.
+-- lambdas, and in a lambda each field of a struct costs a look at the configuration: lambdas took a third of the time. So
+-- array functions check first, and a lambda runs only where it is needed.
 WITH texts AS (
   SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp FROM {raw}),
 read AS (
@@ -9,7 +10,7 @@ read AS (
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
 SELECT topic, partition, offset, timestamp, broker, value, at,
-  least(coalesce(at, timestamp), timestamp) AS seen,  -- a clock that is ahead must not win for ever
+  least(coalesce(at, timestamp), timestamp) AS seen,  -- else a snapshot of a clock that is ahead would stay the newest
   value IS NULL AS removed, s,
   CASE
     WHEN broker IS NULL THEN 'key'
@@ -20,7 +21,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       THEN if(is_valid_utf8(text) AND try_parse_json(text) IS NOT NULL, 'schema', 'json')
     WHEN at IS NULL OR s.softLimit IS NULL OR s.hardLimit IS NULL OR s.volumes IS NULL THEN 'schema'
     WHEN size(s.volumes) > {max_volumes} THEN 'volumes'
-    WHEN size(s.volumes) > 0 AND (  -- array_contains is null where one of them is
+    WHEN size(s.volumes) > 0 AND (  -- array_contains is null if an item is null
         coalesce(array_contains(s.volumes.capacity, -1) OR array_min(s.volumes.capacity) < 0, TRUE)
         OR coalesce(array_contains(s.volumes.consumed, -1) OR array_min(s.volumes.consumed) < 0, TRUE)
         OR array_contains(s.volumes.volumeName, '') IS NULL

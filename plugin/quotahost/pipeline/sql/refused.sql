@@ -1,4 +1,4 @@
--- Dead letters: the record as it was, where it stood and why it is refused.
+-- The refused records -> dead letters: the record as it was, and as headers its reason, its place and its key.
 SELECT concat_ws('-', topic, partition, offset) AS key, value,
   array(
     struct('reason' AS key, binary(reason) AS value),

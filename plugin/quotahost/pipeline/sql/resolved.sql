@@ -1,3 +1,4 @@
+-- The good snapshots with the limits of each volume: its own, else its broker's.
 SELECT topic, partition, offset, timestamp, coalesce(nullif(s.clusterId, ''), :cluster) AS cluster, broker,
   coalesce(at, timestamp) AS at, removed, s.offlineLogDirs AS offline,
   transform(s.volumes, v -> struct(v.volumeName AS name, v.capacity AS capacity, v.consumed AS consumed,

@@ -1,19 +1,19 @@
--- The volumes of all brokers -> one row for each cluster, in one pass: a second use of them would compute them twice.
+-- The volumes of all brokers -> one row for each cluster, in one pass: Spark would compute a second use of them again.
 WITH timed AS (
   SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at FROM {state}),
-listed AS (  -- as columns: what an aggregate makes of its input by itself isn't compiled
+listed AS (  -- as columns: Spark doesn't compile what an aggregate computes from its input itself
   SELECT clusterId AS cluster, broker, seen, first, offline, capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now,
     seen >= timestamp_millis(at - :validity) AS fresh,
-    if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fill)) AS item
+    if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS item
   FROM timed WHERE seen >= timestamp_millis(at - :expiry)),
-kinds AS (  -- of volumes of one capacity with the same limits, who consumes more is nearer to any limit
+kinds AS (  -- of volumes of one capacity with the same limits, the one that consumes more is nearer to any limit
   SELECT cluster, now, capacity, softType, softLevel, hardType, hardLevel,
     count_if(first AND fresh) AS reporting, count_if(first AND NOT fresh) AS stale,
     min_by(broker, broker, {listed}) FILTER (WHERE first AND NOT fresh) AS staleBrokers,
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
     max(seen) AS newest, count(item) AS volumes,
-    -- in two halves: a sum of decimals takes an object for each row, one of whole numbers could overflow
+    -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
     sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
     min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items
   FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel),
@@ -24,8 +24,8 @@ named AS (
   FROM kinds),
 bounded AS (
   SELECT *, transform(items, v -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName,
-      capacity, -v.k AS consumed, softLimit, hardLimit, v.fill)) AS top,
-    least({hard_at}, capacity) AS hardAt, least({soft_at}, least({hard_at}, capacity)) AS softAt FROM named),
+      capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate)) AS top,
+    coalesce({hard_at}, capacity) AS hardAt, least({soft_at}, coalesce({hard_at}, capacity)) AS softAt FROM named),
 rated AS (
   SELECT *, CASE
     WHEN softLimit IS NULL AND hardLimit IS NULL OR top IS NULL OR size(top) = 0 THEN NULL

@@ -1,23 +1,24 @@
--- Of each broker its newest snapshot and where its volumes stood a while before, spread over its volumes: one row each,
--- one without a volume where it has none. Kafka compacts the topic by the same key. `now` is when the batch's offsets were
--- looked up: by a later time a slow batch would make brokers stale, and a batch done again has it again.
--- max_by, as max would compare each field of each volume, and Spark writes Java for that four times in each batch.
+-- The good snapshots -> the newest of each broker, and what its volumes consumed a while before: one row for each volume,
+-- one row without a volume for a broker that has none. Kafka compacts the topic by the same key. `now` is the time at which
+-- Spark looked up the batch's offsets: by a later time a slow batch would make brokers stale, and a batch that is done again
+-- has the same. max_by, because max would compare each field of each volume, and Spark writes Java for that in each batch.
 WITH placed AS (
   SELECT topic, broker, seen, offset, removed,
     struct(s.clusterId AS cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline) AS s,
     struct(seen, s.volumes.volumeName AS names, s.volumes.consumed AS consumed) AS past,
     struct(unix_millis(seen) div {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first
   FROM {good}),
-brokers AS (  -- Spark sorts by the group's columns, and compares first the first bytes of the first: topics are all alike
+brokers AS (  -- broker first: Spark sorts by the first bytes of the first column, and topics are all alike
   SELECT topic, broker, max_by(struct(seen, removed, s), struct(seen, offset)) AS newest, max(seen) FILTER (WHERE removed) AS gone,
-    -- the first of a period: of the last in which the broker told something, and of the last before with the other parity
+    -- The first snapshot of a period: of the last even and of the last odd one in which the broker reported. The older of
+    -- the two lies one to two windows back.
     max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period, 2) = 0) AS even,
     max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period, 2) = 1) AS odd
   FROM placed GROUP BY broker, topic),
 aged AS (
   SELECT broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
   FROM brokers WHERE NOT newest.removed),
-spread AS (  -- who comes back after a tombstone begins anew
+spread AS (  -- a broker that comes back after a tombstone begins a new history
   SELECT left(broker, {max_name}) AS broker, seen, s.cluster AS cluster, if(size(s.offline) > 0, s.offline, NULL) AS offline,
     s.soft.type AS softType, s.soft.level AS softLevel, s.hard.type AS hardType, s.hard.level AS hardLevel,
     past.names AS names, past.consumed AS before,
@@ -29,6 +30,6 @@ SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0)
   coalesce(v.softLimit.type, softType) AS softType, if(v.softLimit.type IS NULL, softLevel, v.softLimit.level) AS softLevel,
   coalesce(v.hardLimit.type, hardType) AS hardType, if(v.hardLimit.type IS NULL, hardLevel, v.hardLimit.level) AS hardLevel,
   CASE WHEN passed > 0 THEN (double(v.consumed) - double(if(get(names, pos) = v.volumeName, get(before, pos),
-    get(before, CAST(coalesce(nullif(array_position(names, v.volumeName), 0) - 1, -1) AS INT))))) / passed END AS fill,
+    get(before, CAST(coalesce(nullif(array_position(names, v.volumeName), 0) - 1, -1) AS INT))))) / passed END AS fillRate,
   current_timestamp() AS now
 FROM spread

@@ -1,4 +1,4 @@
-"""Volume snapshots in Spark: parsed, aggregated for each cluster, and published as one record.
+"""The data's way from snapshots to cluster records: ``parse``, ``aggregate``, ``record``, ``publisher``, in this order.
 
-Private to the pipeline.
+Private to the pipeline: its queries and its job import it.
 """

@@ -1,71 +1,74 @@
-"""Snapshots in, clusters out: DataFrame to DataFrame, in Spark's own functions."""
+"""From snapshots to the state of each broker, and from these to one row for each cluster, in Spark's own functions.
+
+``state`` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
+``rollup`` runs on a batch of the state and makes what :mod:`quotahost.pipeline.volumes.record` turns into records.
+tests/reference/volumes.py is the same in plain Python.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame
 
+from quotahost.pipeline.spark.limits import reached_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
-# TODO(merge) What a roll-up goes by.
-
-
-MAX_NAME: Final = (
-    256  # characters of a name in a cluster's record: with longer ones it would not fit into one
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Which brokers count.
-
-    Attributes:
-        cluster: the cluster of snapshots that don't name theirs.
-        validity: how old a broker's newest snapshot may be; then the broker is stale.
-        expiry: how long a stale broker is listed; then it is forgotten.
-        registered: ids of the cluster's brokers, as the cluster itself tells them.
-    """
-
-    cluster: str
-    validity: timedelta = timedelta(minutes=1)
-    expiry: timedelta = timedelta(days=1)
-    registered: Collection[str] = field(default_factory=tuple)
-
-
+#: Characters of a name in a cluster's record; names are cut there, because the record would become too large.
+MAX_NAME: Final = 256
+# A volume's free bytes as a share of its capacity, in SQL.
 _FREE_SHARE: Final = (
     "if(v.capacity = 0, 0D, (double(v.capacity) - double(v.consumed)) / nullif(double(v.capacity), 0D))"
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By what a broker is reporting, stale, missing or forgotten.
+
+    Attributes:
+        cluster: the cluster of snapshots that don't name theirs.
+        validity: how old a broker's newest snapshot may be; then the broker is stale.
+        expiry: how long a stale broker is listed; then it is forgotten.
+        registered: ids of the brokers that the cluster lists; those without a snapshot are missing.
+    """
+
+    cluster: str
+    validity: timedelta = timedelta(minutes=1)
+    expiry: timedelta = timedelta(days=1)
+    registered: Collection[str] = ()
+
+
 def state(good: DataFrame, window: timedelta) -> DataFrame:
-    """The one stateful operator: of each broker its newest snapshot, and two from before for the fill rate.
+    """The newest snapshot of each broker, and two earlier ones for the fill rate.
+
+    The order in which snapshots arrive doesn't matter, nor do late ones and duplicates.
 
     Args:
-        good: as ``records.parse`` gives it, without what is refused.
-        window: a fill rate looks back so far or further, twice at most, where the broker reports all the time.
+        good: the rows of ``parse.parse`` without an error.
+        window: how far a fill rate looks back at least, at most twice as far, while the broker keeps reporting.
 
     Returns:
-        A row for each volume, one without a volume where a broker has none, none for a removed broker: broker, cluster
-        (as told), seen, ``first`` for one of each broker's rows, offline log directories (with ``first``), volumeName,
-        capacity, consumed, softType, softLevel, hardType, hardLevel (its own limit or its broker's), ``fill`` (bytes/s,
-        null while unknown), and ``now``, the time of the batch.
-        The order in which snapshots come, late ones and duplicates don't matter.
+        A row for each volume; one without a volume for a broker that has none; no row for a removed broker. Columns:
+        broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
+        directories, in that row), volumeName, capacity, consumed, softType, softLevel, hardType, hardLevel (the
+        volume's own limit, else its broker's), ``fillRate`` (bytes/s, null while unknown), and ``now``, the time of the
+        batch.
     """
     return good.sparkSession.sql(sql("state", window=_ms(window), max_name=MAX_NAME), good=good)
 
 
 def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
-    """One row for each cluster, in ``quotahost.records.cluster_volumes.ClusterRecord``'s words.
+    """One row for each cluster, with the columns that ``record.record`` reads.
 
     Args:
-        volumes: as :func:`state` gives it.
-        rules: what counts.
+        volumes: a batch of :func:`state`.
+        rules: by what brokers are judged.
         ahead: ms by which Kafka's clock is ahead of the driver's.
     """
     arguments = {
@@ -75,29 +78,19 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
         "expiry": _ms(rules.expiry),
         "registered": json.dumps(sorted(rules.registered)),
     }
-    # It has one partition; now Spark knows, and shuffles it no more.
+    # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
     return volumes.sparkSession.sql(_ROLLUP, args=arguments, state=volumes.coalesce(1))
 
 
 def _ms(duration: timedelta) -> int:
-    return round(duration.total_seconds() * 1000)
-
-
-def _at(limit: str) -> str:
-    """The consumption at which a volume reaches a limit (``quotahost.model.Limit.consumed_at``); null without."""
-    percent = f"(CAST(capacity AS DECIMAL(28, 0)) * {limit}.level + 99) div 100"
-    return (
-        f"CASE {limit}.type WHEN 'ConsumedBytes' THEN {limit}.level "
-        f"WHEN 'MinFreeBytes' THEN greatest(0, capacity - {limit}.level) "
-        f"WHEN 'MinFreePercentage' THEN greatest(0, capacity - {percent}) END"
-    )
+    return duration // timedelta(milliseconds=1)
 
 
 _ROLLUP: Final = sql(
     "rollup",
     free_share=_FREE_SHARE,
-    soft_at=_at("softLimit"),
-    hard_at=_at("hardLimit"),
+    soft_at=reached_at("softLimit"),
+    hard_at=reached_at("hardLimit"),
     max_name=MAX_NAME,
     listed=MAX_LISTED,
     worst=MAX_WORST,

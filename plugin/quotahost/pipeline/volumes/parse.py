@@ -1,4 +1,10 @@
-"""From Kafka's rows of the snapshots topic to columns, and what is refused, with its reason."""
+"""From Kafka's rows of the snapshots topic to columns; a record that is refused gets its reason in ``error``.
+
+The rules are those of :mod:`quotahost.records.codec` and :mod:`quotahost.records.snapshot`, by which brokers read the
+same topic: ``sql/parse.sql`` states them in Spark's functions, because Python for each row would be far too slow.
+Good rows go on to :mod:`quotahost.pipeline.volumes.aggregate` and to the history, the others to
+:mod:`quotahost.pipeline.dead_letters`.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +13,24 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from quotahost.pipeline.spark.resources import sql
-from quotahost.records.codec import MAX_NAME, REASONS
+from quotahost.records.codec import REASONS
+from quotahost.records.fields import DATE_TIME, MAX_NAME
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
-#: A limit as it is on the wire; both fields null is none.
+#: A limit as in the record; without a limit both fields are null.
 LIMIT: Final = "STRUCT<type: STRING, level: BIGINT>"
 _VOLUME: Final = (
     f"STRUCT<volumeName: STRING, capacity: BIGINT, consumed: BIGINT, softLimit: {LIMIT}, hardLimit: {LIMIT}>"
 )
-#: The fields of a snapshot that count, as ``quotahost.records.codec`` reads them; others are ignored.
+#: The fields of a snapshot that are read, as ``quotahost.records.snapshot`` reads them; others are ignored.
 SNAPSHOT: Final = (
     "STRUCT<schemaVersion: BIGINT, clusterId: STRING, brokerId: STRING, snapshotAt: STRING, "
     f"softLimit: {LIMIT}, hardLimit: {LIMIT}, volumes: ARRAY<{_VOLUME}>, offlineLogDirs: ARRAY<STRING>, "
     "_corrupt: STRING>"
 )
-#: Why a record is refused: as a broker would, and ``time``: it says that it was taken more than an hour
-#   after it was
-#: written, as Kafka itself refuses a record's timestamp (``message.timestamp.after.max.ms``).
+#: The reasons for which a record is refused: a broker's, and ``time``: its snapshotAt is more than an hour after the
+#: time at which Kafka wrote it. Kafka refuses a record's timestamp likewise (``message.timestamp.after.max.ms``).
 REFUSALS: Final = (*REASONS, "time")
-_DATE_TIME: Final = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})$"
-)
 
 
 def parse(raw: DataFrame) -> DataFrame:
@@ -37,9 +40,10 @@ def parse(raw: DataFrame) -> DataFrame:
         raw: key and value (binary), topic, partition, offset, timestamp, as the Kafka source gives them.
 
     Returns:
-        topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which it
-        counts: ``at``, but never later than Kafka's timestamp; ``removed`` for a tombstone; ``s``, the snapshot as
-        SNAPSHOT says, null for a tombstone; ``error``, one of REFUSALS, null for what counts.
+        topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which
+        snapshots are ordered: ``at``, but never later than Kafka's timestamp; ``removed``, true for a tombstone;
+        ``s``, the snapshot in the type SNAPSHOT, null for a tombstone; ``error``, one of REFUSALS, null for a good
+        record.
     """
     return raw.sparkSession.sql(_parse_sql(), raw=raw)
 
@@ -49,11 +53,11 @@ def _parse_sql() -> str:
     of_volume = {f"{side}_of_volume": _bad_limit(f"v.{side}Limit") for side in ("soft", "hard")}
     fields = {f"bad_{name}": text for name, text in (bad | of_volume).items()}
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME}
-    return sql("parse", schema=SNAPSHOT, date_time=_DATE_TIME, **fields, **limits)
+    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, **fields, **limits)
 
 
 def _bad_limit(limit: str) -> str:
-    """Whether one has a type without a level, an unknown type, or a level out of range; ``{}`` is none."""
+    """Whether a limit has a type without a level, an unknown type, or a level out of range; ``{}`` is no limit."""
     return (
         f"coalesce(({limit}.type IS NULL) <> ({limit}.level IS NULL) OR {limit}.level < 0 "
         f"OR {limit}.type NOT IN ('ConsumedBytes', 'MinFreeBytes', 'MinFreePercentage') "
@@ -62,14 +66,14 @@ def _bad_limit(limit: str) -> str:
 
 
 def resolved(parsed: DataFrame, cluster: str) -> DataFrame:
-    """What counts, with each volume's limits: its own, else its broker's (proposal 035, Metrics Snapshot, note 2).
+    """The good records with each volume's limits: its own, else its broker's (proposal 035, Metrics Snapshot, note 2).
 
     Args:
         parsed: as :func:`parse` gives it.
-        cluster: that of snapshots that don't name theirs.
+        cluster: the cluster of snapshots that don't name theirs.
 
     Returns:
-        topic, partition, offset, timestamp, cluster, broker, at, removed, offline, and ``volumes`` of name,
-        capacity, consumed, soft, hard, where no limit is null.
+        topic, partition, offset, timestamp, cluster, broker, at, removed, offline, and ``volumes``: structs of name,
+        capacity, consumed, soft, hard; a volume without a limit has null there.
     """
     return parsed.sparkSession.sql(sql("resolved"), args={"cluster": cluster}, parsed=parsed)

@@ -1,4 +1,4 @@
-"""From a row of the roll-up to the record that brokers read."""
+"""From a row of the roll-up to the record that brokers read; :mod:`quotahost.records.cluster_volumes` encodes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 
 
 def record(row: Row, run: int, sequence: int) -> ClusterRecord:
-    """The record of one cluster."""
+    """The record of one cluster, from a row of ``aggregate.rollup``; ``sequence`` is the batch's number."""
     return ClusterRecord(
         row["cluster"],
         run,
@@ -38,11 +38,11 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
 def _filling(row: Any) -> Filling:
     soft, hard = _limit(row["softLimit"]), _limit(row["hardLimit"])
     volume = Volume(row["broker"], row["volumeName"], row["capacity"], row["consumed"], soft, hard)
-    return filling(volume, row["fill"])
+    return filling(volume, row["fillRate"])
 
 
 def filling(volume: Volume, rate: float | None) -> Filling:
-    """When the volume is full at this rate in bytes/s; never, if it doesn't grow."""
+    """A volume with its fill rate in bytes/s, and when it is full at that rate; never, unless it fills."""
     return Filling(volume, rate, volume.free / rate if rate is not None and rate > 0 else None)
 
 

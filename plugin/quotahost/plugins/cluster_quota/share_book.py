@@ -7,7 +7,6 @@ changed; the host then asks the supplier again, which answers from the book.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -27,19 +26,18 @@ _BEGINS: Final = 3.0  # seconds until the shares consider a client that begins t
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What holds for every client, whatever its share.
+class Conditions:
+    """The properties that restrict every client's rate, whatever its share.
 
     Attributes:
         validity: seconds for which shares are fresh.
-        floor: bytes/s below which no client is taken unless its equal part is smaller.
-        step: the part of a client's measured rate below which its limit must not fall at once: window / (window +
-            max.mute), since Kafka delays a client by (rate - limit) / limit x window (``QuotaUtils.throttleTime``).
+        floor: bytes/s below which no client is taken unless its equal part is smaller (``floor.bytes``).
+        max_mute: seconds for which a step may mute a client at most.
     """
 
     validity: float
     floor: float
-    step: float
+    max_mute: float
 
 
 @dataclass(slots=True)
@@ -64,7 +62,7 @@ class ShareBook:
 
     def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """``window`` is ``quota_window``; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
-        self._clock = clock
+        self._clock, self._window = clock, window
         self._demands = Demands(window)
         self._newest: Newest[Shares] = Newest(clock, wall)
         self._shares: Mapping[ClientKey, Share] = {}
@@ -85,15 +83,13 @@ class ShareBook:
         self._newest.remove()
         self._shares = {}
 
-    def age(self) -> float | None:
-        """The newest record's age in seconds; None without one."""
-        age = self._newest.known()[1]
-        return None if math.isinf(age) else age
+    def age(self) -> float:
+        """The newest record's age in seconds; infinite without one."""
+        return self._newest.known()[1]
 
     def fresh(self, validity: float) -> bool:
         """Whether there are shares that are no older than ``validity`` (seconds)."""
-        age = self.age()
-        return age is not None and age <= validity
+        return self.age() <= validity
 
     @property
     def shared(self) -> int:
@@ -105,15 +101,15 @@ class ShareBook:
         given = self._given.get(key)
         return min(given.rate, quota) if given else self._part(quota)
 
-    def look(self, rates: ClusterRates, used: list[ClientUsage], bounds: Bounds) -> list[ClientKey]:
+    def look(self, rates: ClusterRates, used: list[ClientUsage], conditions: Conditions) -> list[ClientKey]:
         """Work out the rate of each client; the clients whose rate has changed.
 
         Args:
             rates: the cluster-wide quotas.
             used: what the clients use on this broker now.
-            bounds: what holds for every client.
+            conditions: restrict the rates.
         """
-        now, fresh = self._clock(), self.fresh(bounds.validity)
+        now, fresh = self._clock(), self.fresh(conditions.validity)
         uses = {key_of(each): each for each in used}
         self._note_beginnings(uses, now)
         changed: list[ClientKey] = []
@@ -124,8 +120,8 @@ class ShareBook:
                 continue
             share = self._shares.get(key) if fresh else None
             before = self._given.get(key) or _Given(self._part(quota), now - _SETTLED, False)
-            wanted = self._wanted(key, quota, share, now, bounds.floor)
-            after = self._step(before, wanted, uses.get(key), bounds.step)
+            wanted = self._wanted(key, quota, share, now, conditions.floor)
+            after = self._step(before, wanted, uses.get(key), conditions.max_mute)
             if after != before.rate and _worth_it(before, after, share is not None, now):
                 changed.append(key)
                 before = _Given(after, now, share is not None)
@@ -152,12 +148,13 @@ class ShareBook:
         considered = begun is not None and now - begun >= _BEGINS
         return min(quota, max(own, min(part, floor) if considered else part))
 
-    @staticmethod
-    def _step(before: _Given, wanted: float, used: ClientUsage | None, step: float) -> float:
+    def _step(self, before: _Given, wanted: float, used: ClientUsage | None, max_mute: float) -> float:
         """The wanted rate, or on the way down to it as far as the client's measured rate allows."""
         if wanted >= before.rate or used is None:
             return wanted
-        return max(wanted, min(before.rate, used.rate * step))
+        # Kafka mutes for (rate - limit) / limit x window (QuotaUtils.throttleTime): at this limit for max_mute.
+        lowest = used.rate * self._window / (self._window + max_mute)
+        return max(wanted, min(before.rate, lowest))
 
 
 def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:

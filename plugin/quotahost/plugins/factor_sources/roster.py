@@ -19,21 +19,13 @@ MAX_BROKERS: Final = 10_000  # more than any cluster has; bounds the memory that
 
 @dataclass(frozen=True, slots=True)
 class KnownBroker:
-    """What is known of one expected broker.
-
-    Attributes:
-        broker: its id.
-        snapshot: its newest snapshot, if that is fresh.
-        age: of its newest snapshot, in seconds; None if there is none.
-        problem: why there is no fresh snapshot, "" if there is one.
-        awaited: whether the problem is too young (``startup.grace``) to make the broker unknown.
-    """
+    """One expected broker, as far as it is known."""
 
     broker: str
-    snapshot: Snapshot | None
-    age: float | None
-    problem: str = ""
-    awaited: bool = False
+    snapshot: Snapshot | None  # the newest one, if it is fresh
+    age: float | None  # of the newest snapshot in seconds, None without one
+    problem: str = ""  # why there is no fresh snapshot
+    awaited: bool = False  # the problem is younger than startup.grace, so the broker isn't unknown yet
 
 
 class Roster:

@@ -71,7 +71,7 @@ class Snapshots:
     # ---- the host thread ----
 
     def read(self) -> ClusterVolumes:
-        """What is known now; the same object as long as nothing has changed."""
+        """The volumes and unknowns of the cluster; the same object as long as nothing has changed."""
         settings = self._context.settings
         brokers = self._roster.known(
             settings.validity.total_seconds(),

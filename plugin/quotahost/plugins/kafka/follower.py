@@ -33,15 +33,12 @@ _PLACE_LOST: Final = {
 
 
 class Reader(Protocol):
-    """What a follower calls, on its own thread."""
+    """Takes what a follower reads, on the follower's thread."""
 
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
-        """A record was read.
+        """A record was read; ``value`` is None for a tombstone.
 
-        Args:
-            key: the record's key.
-            value: its value, None for a tombstone.
-            live: whether the record was written after the follower had read all that was in the topic before.
+        ``live`` if it was written after the follower had read all that was in the topic before.
         """
         ...
 
@@ -64,15 +61,10 @@ class Follower:
         silence: float = 60.0,
         absent: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start the thread.
+        """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
-        Args:
-            context: the plugin's.
-            topic: its name.
-            reader: is called with each record.
-            silence: seconds without any record after which the topic is read again. A writer should have written by
-                then, so the client itself may have lost its place without an error.
-            absent: is called on the follower's thread whenever the topic doesn't exist.
+        After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
+        the client may have lost its place without an error.
         """
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
         self._absent = absent

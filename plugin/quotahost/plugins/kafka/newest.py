@@ -14,7 +14,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.shares import Shares
 
 R = TypeVar("R")
 
@@ -35,13 +38,9 @@ class ArrivalClock:
         self.now, self._wall = clock, wall
 
     def arrival(self, record: R, written_at: datetime, live: bool, before: Arrival[R] | None) -> Arrival[R]:
-        """A record that was just read.
+        """The arrival of a record that was just read and that replaces ``before``.
 
-        Args:
-            record: the record.
-            written_at: the time that the record itself bears. It is used only where ``live`` is False.
-            live: whether the record was written after this reader had caught up; see ``follower.Reader``.
-            before: the arrival of the record that this one replaces.
+        A ``live`` one (see ``follower.Reader``) arrives now, an older one at the time that it bears, ``written_at``.
         """
         arrived_at = self.now() if live else self.now() - max(0.0, self._wall() - written_at.timestamp())
         if before:
@@ -55,24 +54,8 @@ class ArrivalClock:
         return self.now() - arrival.arrived_at
 
 
-class PipelineRecord(Protocol):
-    """A record that the pipeline publishes again and again, such as ``ClusterRecord``.
-
-    ``run`` is when that pipeline was launched, ``sequence`` counts the run's records, and ``computed_at`` is a time
-    of the pipeline's machine.
-    """
-
-    @property
-    def run(self) -> int: ...  # noqa: D102
-
-    @property
-    def sequence(self) -> int: ...  # noqa: D102
-
-    @property
-    def computed_at(self) -> datetime: ...  # noqa: D102
-
-
-P = TypeVar("P", bound=PipelineRecord)
+#: What the pipeline publishes again and again; ``run`` is when it was launched, ``sequence`` counts the run's records.
+P = TypeVar("P", ClusterRecord, Shares)
 
 
 class Newest(Generic[P]):
@@ -93,8 +76,8 @@ class Newest(Generic[P]):
         """Keep the record if it is newer; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
 
         Returns:
-            "" if nothing is wrong with the record, else the reason why it was passed over: ``late``, or ``rival`` if
-            a pipeline of a newer run publishes at the same time.
+            "" if nothing is wrong with the record, else the reason why it is refused: ``late``, or ``other-pipeline``
+            if a pipeline of a newer run publishes at the same time.
         """
         with self._lock:
             kept = self._kept
@@ -105,7 +88,7 @@ class Newest(Generic[P]):
                 return ""
         if not live or _order(record) == _order(kept.record):  # it was read before, or was published twice
             return ""
-        return "rival" if record.run < kept.record.run else "late"
+        return "other-pipeline" if record.run < kept.record.run else "late"
 
     def remove(self) -> None:
         """A tombstone was read: the kept record is stale from now on."""
@@ -125,5 +108,5 @@ class Newest(Generic[P]):
         return _order(record) > _order(kept.record) and (live or record.run != self._outlived)
 
 
-def _order(record: PipelineRecord) -> tuple[int, int]:
+def _order(record: ClusterRecord | Shares) -> tuple[int, int]:
     return record.run, record.sequence

@@ -96,7 +96,7 @@ class Publisher:
         return self._producer
 
     def _starting(self) -> bool:
-        grace: float = self._context.settings.startup_grace.total_seconds()
+        grace = self._context.settings.startup_grace.total_seconds()
         return self._clock() - self._started < grace
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

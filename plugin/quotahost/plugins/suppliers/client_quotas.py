@@ -23,9 +23,11 @@ KIP-546), which steps aside when a broker has a callback of its own. They have t
    without a client-id (or a user name) can end elsewhere: with a quota for (user, default
    client-id) alone its tags are (user, ""), to which no quota belongs, and Kafka does not limit it.
 
-Kafka shortens the way where the quotas of a type are all of one kind (``quotaTypesEnabled``: only
+Kafka takes a shorter way where the quotas of a type are all of one kind (``quotaTypesEnabled``: only
 levels 7-8, only 3 and 6, or only 1, 2, 4 and 5) and gives all clients the tags of that kind. That
-differs from the above only for clients that no quota matches, whom it doesn't limit either way.
+differs from the above only for clients that no quota matches, and Kafka limits those neither way.
+
+The host hands in each client quota as Java reads it from Kafka's metadata; the answers go into the quota table.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ _DEFAULT: Final = object()
 
 
 class ClientQuotas:
-    """Honours Kafka's client quotas (kafka-configs.sh, Admin API); the module says by which rules.
+    """Applies Kafka's client quotas (kafka-configs.sh, Admin API) by the rules in the module's docstring.
 
-    The four quota types don't know of each other, as in Kafka, where each has a manager of its own.
+    The four quota types are independent of each other, as in Kafka, where each has a manager of its own.
     """
 
     def __init__(self, context: Context) -> None:
@@ -57,7 +59,7 @@ class ClientQuotas:
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The client's quota, or None (the next supplier is asked) if no client quota matches it.
 
-        An unlimited quota, other than None, is an answer: one matches, and Kafka doesn't limit.
+        An unlimited quota is an answer, unlike None: a client quota matches, and Kafka doesn't limit the client.
         """
         quotas = self._quotas[quota_type]
         if not quotas:
@@ -68,7 +70,7 @@ class ClientQuotas:
         return _by_tags(quotas, client, matched)
 
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
-        """Set or remove one client quota, and announce it for the clients that it can concern."""
+        """Set or remove one client quota, and announce it for the clients that it may concern."""
         quotas = self._quotas[change.quota_type]
         user, client_id = change.entity.user, change.entity.client_id
         key = (_keyed(user), _keyed(client_id))
@@ -111,7 +113,7 @@ def _most_specific(quotas: _Quotas, client: Client) -> Quota | None:
 
 
 def _by_tags(quotas: _Quotas, client: Client, matched: Quota) -> Quota | None:
-    """What Kafka finds by the tags of a client whose principal, client-id or both are empty."""
+    """The quota that Kafka finds by the tags of a client whose principal, client-id or both are empty."""
     user = "" if matched.scope == Scope.CLIENT_ID else client.principal
     client_id = "" if matched.scope == Scope.USER else client.client_id
     if user:
@@ -133,5 +135,5 @@ def _scope(user: _Name, client_id: _Name) -> Scope:
 
 
 def _narrow(name: _Name) -> str | None:
-    """The one name that is concerned, or None, which is everybody: for a default or for no name."""
+    """The only name that is concerned; None for a default or no name, which may concern every client."""
     return name if isinstance(name, str) else None

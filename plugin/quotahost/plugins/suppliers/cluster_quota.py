@@ -9,16 +9,17 @@ never exceeds the quota.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce, Periodic
 from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
 from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
-from quotahost.plugins.cluster_quota.share_book import Bounds, ShareBook
+from quotahost.plugins.cluster_quota.share_book import Conditions, ShareBook
 from quotahost.plugins.kafka.follower import Follower
 from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.clients import ClientKey
@@ -40,17 +41,12 @@ class ClusterQuota:
 
     Section = ClusterQuotaSettings
 
-    def __init__(
-        self,
-        context: Context[ClusterQuotaSettings],
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        """Begin to follow the shares. ``clock`` in seconds, monotonic; ``wall`` since 1970."""
+    def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
+        """Begin to follow the shares."""
         self._context = context
         self._rates = ClusterRates(context.section)
-        self._window = quota_window(context.broker.properties())
-        self._book = ShareBook(self._window, clock, wall)
+        window = quota_window(context.broker.properties())
+        self._book = ShareBook(window, time.monotonic, time.time)
         self._lock = threading.Lock()
         self._own = str(context.node_id).encode()
         self._cluster = ""
@@ -165,30 +161,27 @@ class ClusterQuota:
 
     def look(self) -> None:
         """Work out the rate of each client, and announce those that changed."""
-        bounds = self._bounds()
-        used = self._used(bounds)
+        settings = self._context.settings
+        validity, max_mute = settings.validity.total_seconds(), settings.max_mute.total_seconds()
+        used = self._used(validity)
         with self._lock:
-            changed = self._book.look(self._rates, used, bounds)
-            fresh, age = self._book.fresh(bounds.validity), self._book.age()
+            conditions = Conditions(validity, settings.floor_bytes, max_mute)
+            changed = self._book.look(self._rates, used, conditions)
+            fresh, age = self._book.fresh(validity), self._book.age()
             brokers, shared = self._book.brokers, self._book.shared
         for key in changed:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._show(fresh, age, brokers, shared)
 
-    def _used(self, bounds: Bounds) -> list[ClientUsage]:
-        """What clients use; nothing where no shares are or were in force, since nothing can change there."""
+    def _used(self, validity: float) -> list[ClientUsage]:
+        """The usage of the clients. The broker isn't asked where no shares are or were, since nothing can change."""
         with self._lock:
-            needless = not self._book.shared and not self._book.fresh(bounds.validity)
+            needless = not self._book.shared and not self._book.fresh(validity)
         return [] if needless else self._context.broker.usage(_MOST)
 
-    def _bounds(self) -> Bounds:
-        settings, window = self._context.settings, self._window
-        step = window / (window + settings.max_mute.total_seconds())
-        return Bounds(settings.validity.total_seconds(), settings.floor_bytes, step)
-
-    def _show(self, fresh: bool, age: float | None, brokers: int, shared: int) -> None:
+    def _show(self, fresh: bool, age: float, brokers: int, shared: int) -> None:
         metrics = self._context.metrics
-        if age is not None:
+        if age < math.inf:
             metrics.gauge("Shares", "", "Age", age)
         metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
         metrics.gauge("Shares", "", "Clients", shared)

@@ -31,7 +31,7 @@ class ControllerMutationSettings(BaseModel):
 
 
 class ControllerMutation:
-    """Gives a user's rate first, else a client-id's, else the default; other quota types are left to the next."""
+    """Gives the rate of the user, else of the client-id, else the default; the next supplier has other quota types."""
 
     Section = ControllerMutationSettings
 

@@ -1,4 +1,8 @@
-"""The supplier ``overrides``: KIP-13's default and overrides per client-id, under KIP-13's own names."""
+"""The supplier ``overrides``: KIP-13's default and overrides per client-id, under KIP-13's own names.
+
+Kafka dropped these broker properties when it moved quotas into its metadata. Here they are properties of the plugin,
+``plugin.overrides.quota.producer.default`` and so on, in KIP-13's form. The answers go into the quota table.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ class Overrides:
         self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The quota of the client's client-id, whatever the user."""
+        """The quota of the client's client-id, whatever its principal."""
         by_name = self._overrides.get(quota_type)
         if by_name is None:
             return None
@@ -51,7 +55,6 @@ class Overrides:
 
     def reconfigure(self, settings: OverridesSettings) -> None:
         """Take other rates; the host asks again for all clients."""
-        given = settings.model_fields_set
         overrides = {
             QuotaType.PRODUCE: settings.producer_override,
             QuotaType.FETCH: settings.consumer_override,
@@ -60,8 +63,9 @@ class Overrides:
             kind: {name: Quota(rate, Scope.CLIENT_ID) for name, rate in rates.items()}
             for kind, rates in overrides.items()
         }
+        # A default that is set to "unlimited" is an answer, one that is not set is none; both are None here.
         self._defaults: dict[QuotaType, Quota] = {}
-        if "producer_default" in given:
+        if "producer_default" in settings.model_fields_set:
             self._defaults[QuotaType.PRODUCE] = Quota(settings.producer_default, Scope.CLIENT_ID)
-        if "consumer_default" in given:
+        if "consumer_default" in settings.model_fields_set:
             self._defaults[QuotaType.FETCH] = Quota(settings.consumer_default, Scope.CLIENT_ID)

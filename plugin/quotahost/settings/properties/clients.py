@@ -35,6 +35,6 @@ class ClientSettings(Frozen):
     """How many clients have a place in the table."""
     clients_idle: Duration = declare("clients.idle", default="1h", live=False)
     """How long a client must have been silent before its place may be given to another. Kafka keeps a client's
-    sensors for an hour: with less, one that is throttled could get rid of its quota."""
+    sensors for an hour: with less, a throttled client could get rid of its quota."""
     inbox_max: Count = declare("inbox.max", default="65536", live=False)
     """How many events can wait for the host; the broker asks again later for what does not fit."""

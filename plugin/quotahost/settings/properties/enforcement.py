@@ -16,16 +16,16 @@ def _fallback(fields: dict[str, Any]) -> str:
 
 
 class EnforcementSettings(Frozen):
-    """The fallback and the times until it holds, the bounds of a factor's effect, the fence, and the mode."""
+    """The fallback and the times until it applies, the bounds of a factor's effect, the fence, and the mode."""
 
     fallback_action: Action = declare(
         "fallback.action", default=_fallback, words="PAUSE with a factor.source, else OPEN"
     )
-    """What holds while the state is unknown or the host does not answer. Without a factor source nothing about disks
-    is unknown, so OPEN: the quotas that the broker remembers go on."""
+    """What applies while the state is unknown or the host does not answer. Without a factor source nothing about
+    disks is unknown, so OPEN: the quotas that the broker remembers stay in force."""
     validity: Duration = declare("validity", default="1m")
     """How old the host's last sign of life, and the newest state of the disks, may be before `fallback.action`
-    holds."""
+    applies."""
     startup_grace: Duration = declare("startup.grace", default="1m")
     """How long after its start a broker waits for the first state of the disks."""
     start_timeout: Duration = declare("start.timeout", default="30s", live=False)
@@ -34,8 +34,8 @@ class EnforcementSettings(Frozen):
     """Byte rate that no factor takes a quota below: there Kafka's throttle times grow to hours, which no later change
     takes back. A quota that is itself lower stays as it was set."""
     max_mute: Duration = declare("max.mute", default="30s")
-    """The longest throttle time that a step of the factor downwards may cause; a lower factor is reached in several
-    steps, one each quota window."""
+    """The longest throttle time that one step of the factor downwards may cause; quotahost reaches a lower factor in
+    several steps, one each quota window."""
     factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
     """Quota types that the factor multiplies."""
     fence_authorizer: Text = declare(
@@ -44,6 +44,6 @@ class EnforcementSettings(Frozen):
         live=False,
     )
     """The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: `none` for a cluster that had no
-    authorizer, or the class that it had. Read by the fence itself."""
+    authorizer, or the class that it had. The fence itself reads it."""
     mode: Mode = declare("mode", default="enforce")
-    """`enforce`, or `shadow`: everything is computed and shown, nothing enforced."""
+    """`enforce`, or `shadow`: quotahost computes and shows everything, and enforces nothing."""

@@ -43,7 +43,7 @@ class PluginSettings(Frozen):
     callback_class: str = declare("class", default="org.quotahost.PythonQuotaCallback", live=False)
     """Kafka's own: the class that it loads."""
     python_executable: Text = declare("python.executable", default="python3", live=False)
-    """Interpreter of the environment that holds `quotahost` and your plugins; give the full path."""
+    """Interpreter of the environment in which `quotahost` and your plugins are installed; give the full path."""
     supplier: SomeNames = declare("supplier", default="client-quotas,static")
     """Suppliers in the order in which they are asked; the first answer is the client's quota."""
     supplier_combine: Combination = declare("supplier.combine", default="first")
@@ -59,8 +59,8 @@ class PluginSettings(Frozen):
         default=_standby,
         words="snapshots where factor.source is cluster-volumes, else none",
     )
-    """The factor source that answers while no records reach `cluster-volumes`; with `none`, `fallback.action` holds
-    then."""
+    """The factor source that answers while no records reach `cluster-volumes`; with `none`, `fallback.action`
+    applies then."""
     factor_interval: Duration = declare("factor.interval", default="250ms")
     """How often the factor source is read."""
     policy: Name = declare("policy", default=_policy, words="limits with a factor.source, else none")

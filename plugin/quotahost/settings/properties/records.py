@@ -8,10 +8,10 @@ from quotahost.units import Count, Duration
 
 
 class RecordSettings(Frozen):
-    """Snapshots of volumes, usage of clients, shares of cluster-wide quotas, and the pipeline's cluster volumes."""
+    """Snapshots and cluster volumes, usage of clients, and shares of cluster-wide quotas."""
 
     volumes_period: Duration = declare("volumes.period", default="250ms")
-    """How often this broker's file stores are looked at."""
+    """How often this broker looks at its file stores."""
     snapshots_topic: Text = declare("snapshots.topic", default="__quotahost_snapshots", live=False)
     """Compacted topic of the brokers' volume snapshots; made if it is absent."""
     cluster_volumes_topic: Text = declare(

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, model_validator
 
 from quotahost.model import Limit
-from quotahost.model.volumes import contradict
+from quotahost.model.limits import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.volume_overrides import LEVELS, Override, limit_of, parse_overrides
 from quotahost.units import Share, Size
@@ -29,17 +29,17 @@ class StorageSettings(Frozen):
     """The limits of this broker's volumes; at most one soft and one hard, of any two types."""
 
     soft: Size = declare("static.storage.soft")
-    """Soft limit: bytes consumed of a volume above which producers are slowed."""
+    """Soft limit: bytes consumed of a volume above which quotahost slows producers."""
     soft_min_free_bytes: Size = declare("static.storage.soft.min-free-bytes")
-    """The same as bytes free below which they are."""
+    """The same limit as bytes free."""
     soft_min_free_percent: Share = declare("static.storage.soft.min-free-percent")
-    """The same as a share of the capacity, 0.0 to 1.0."""
+    """The same limit as a free share of the capacity, 0.0 to 1.0."""
     hard: Size = declare("static.storage.hard")
-    """Hard limit: bytes consumed of a volume at which producers are stopped."""
+    """Hard limit: bytes consumed of a volume at which quotahost stops producers."""
     hard_min_free_bytes: Size = declare("static.storage.hard.min-free-bytes")
-    """The same as bytes free below which they are."""
+    """The same limit as bytes free."""
     hard_min_free_percent: Share = declare("static.storage.hard.min-free-percent")
-    """The same as a share of the capacity, 0.0 to 1.0."""
+    """The same limit as a free share of the capacity, 0.0 to 1.0."""
     overrides: Overrides = declare("static.storage.overrides", default="")
     """Limits of single volumes in place of these: `/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2
     hard=5T`. A volume goes by its name or by a log directory that lies on it; the side that an entry leaves out stays
@@ -75,9 +75,8 @@ class StorageSettings(Frozen):
 
     def _limits(self, side: str) -> dict[str, Limit]:
         """The limits of this side by the property that sets each."""
-        set_here = {
-            key: (level, limit_type)
+        return {
+            f"static.storage.{key}": limit_of(limit_type, level)
             for key, (its_side, limit_type, _) in LEVELS.items()
             if its_side == side and (level := getattr(self, re.sub("[.-]", "_", key))) is not None
         }
-        return {f"static.storage.{key}": limit_of(type, level) for key, (level, type) in set_here.items()}

@@ -12,9 +12,9 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from quotahost.settings.declaration import Frozen, declare
-from quotahost.settings.types import ONE_OF, distinct, split
+from quotahost.settings.rate_lists import parse_list
+from quotahost.settings.types import ONE_OF
 from quotahost.units import BytesLimit
-from quotahost.units.parse import parse_quantity
 from quotahost.units.show import Unit, show_number
 
 _TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
@@ -26,24 +26,21 @@ RejectError = Annotated[
 
 
 def _thresholds(value: object) -> tuple[Threshold, ...]:
-    """Topics and their bytes/s from ``important:50M,other:5M``, none of them twice."""
-    pairs = [_threshold(part) for part in split(value, ",")]
-    distinct([topic for topic, _ in pairs])
-    return tuple(pairs)
+    rates = parse_list(value, _topic)
+    if None in rates.values():
+        raise ValueError("has a topic with the rate unlimited; write bytes/s, such as 50M")
+    return tuple((topic, rate) for topic, rate in rates.items() if rate is not None)
 
 
-def _threshold(text: str) -> Threshold:
-    topic, colon, rate = (part.strip() for part in text.partition(":"))
-    if not colon or not rate:
-        raise ValueError(f"has {text!r}; write TOPIC:RATE,TOPIC:RATE, such as important:50M,other:5M")
+def _topic(text: str, quoted: str) -> str:
+    topic = text.strip()
     if not _TOPIC.fullmatch(topic):
-        raise ValueError(f"has {topic!r}, which is no topic's name; write letters, digits, ., _ and -")
+        raise ValueError(
+            f"has the entry {quoted}, whose name is no topic's; write letters, digits, ., _ and -"
+        )
     if topic.startswith("__"):
         raise ValueError(f"has the internal topic {topic}, which is never turned back; remove it")
-    try:
-        return topic, parse_quantity(rate)
-    except ValueError as error:
-        raise ValueError(f"has {rate!r} for {topic}, which {error}") from None
+    return topic
 
 
 def _show(thresholds: tuple[Threshold, ...]) -> str:

@@ -1,8 +1,8 @@
-"""The properties of Strimzi's quotas plugin read as ours: a broker's file for it needs only another class.
+"""Translates the properties of Strimzi's quotas plugin into ours, so that its users change only the callback's class.
 
-As soon as a file has a name of Strimzi's own, whatever the file leaves out has Strimzi's default, unless ours for it is
-given. ``settings.broker.read_properties`` translates before anything is parsed; the notes say in the broker's log, and
-in ``doctor``, what each name means here.
+If a broker's file has at least one name of Strimzi's own, every property of Strimzi's that the file leaves out gets
+Strimzi's default, unless the file sets our property for it. ``settings.broker.read_properties`` translates before
+anything is parsed. The notes explain in the broker's log, and in ``doctor``, what each name means here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOG_DIRS: Final = "log-dirs"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a property of Strimzi's means here, in a sentence; ``warns`` if that is less than it meant there."""
+    """What a property of Strimzi's means here, in a sentence; ``warns`` if it does less than in Strimzi's plugin."""
 
     text: str
     warns: bool = False
@@ -48,7 +48,7 @@ class Translation:
         properties: full names and texts; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours.
         problems: what is wrong with Strimzi's own, by the name and value that the operator wrote.
         notes: what each of them means here; no secrets.
-        origins: from the full name of ours that was made of one of Strimzi's to the full name of that.
+        origins: for each property of ours that was made from one of Strimzi's, the full names of both: ours, Strimzi's.
     """
 
     properties: dict[str, str]
@@ -77,7 +77,7 @@ class _Translator:
 
     def __init__(self, given: Mapping[str, str], made: Translation) -> None:
         self._given, self._made = given, made
-        self._texts: dict[str, str] = {}  # Strimzi's in our form, by Strimzi's name; wrong ones are absent
+        self._texts: dict[str, str] = {}  # values in our form by Strimzi's names; wrong values are absent
 
     def run(self) -> None:
         for theirs in PROPERTIES:
@@ -86,6 +86,7 @@ class _Translator:
                     self._texts[theirs.name] = theirs.read(self._given[theirs.name].strip())
                 except ValueError as error:
                     self._problem(theirs, str(error))
+        # In this order: which defaults apply depends on the factor source, and that on the limit.
         self._note_shared()
         limit = self._limit()
         has_source = self._factor_source(limit)
@@ -113,6 +114,7 @@ class _Translator:
             excluded = f"{PREFIX}{limits[0].name}, as in Strimzi's plugin"
             self._problem(limits[1], f"excludes {excluded}; keep one of them")
         elif limits:
+            # Ours has three hard limits; whichever of the other two is set, only one of both can be meant.
             hard = {_HARD, AVAILABLE_BYTES.ours, AVAILABLE_RATIO.ours} - {limits[0].ours}
             others = [name for name in sorted(hard) if self._given.get(name, "none").strip() != "none"]
             for name in others:
@@ -122,9 +124,9 @@ class _Translator:
         return limits[0] if limits else None
 
     def _factor_source(self, limit: StrimziProperty | None) -> bool:
-        """Make the factor source Strimzi's where the file names none; whether there is one."""
+        """Set Strimzi's factor source where the file names none; return whether there is one."""
         own = self._given.get(_SOURCE)
-        if self._texts.get(CHECK_INTERVAL.name) == "":
+        if self._texts.get(CHECK_INTERVAL.name) == "":  # an interval of 0 or less: off
             if own is not None and own.strip():
                 other = f"{PREFIX}{_SOURCE}={printable(own)}"
                 self._problem(CHECK_INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
@@ -178,7 +180,7 @@ class _Translator:
     # ---- how ----
 
     def _put(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
-        """Hand on Strimzi's as ours; where ours is given too, both must mean the same."""
+        """Set our property to the value of Strimzi's; where the file sets ours too, both must mean the same."""
         text, own = self._texts.get(theirs.name), self._given.get(theirs.ours)
         if text is None:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,21 +16,12 @@ from quotahost.plugins.factor_sources import snapshots as module
 from quotahost.plugins.factor_sources.snapshots import Snapshots
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import Clock, context, monitor
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
 HARD = Limit(LimitType.CONSUMED_BYTES, 90)
-
-
-class Topic:
-    """Stands for the follower of the topic and for the registered brokers."""
-
-    def __init__(self, context: Any, *given: Any) -> None:
-        self.register: Callable[[Mapping[str, bool]], None] = given[0]
-        self.answered = False
-
-    def close(self) -> None: ...
 
 
 class World:
@@ -44,7 +35,7 @@ class World:
         """The topic is read, and the cluster consists of these."""
         self.source.caught_up()
         registered: Any = self.source._registered_brokers
-        registered.register(dict.fromkeys(brokers, False))
+        registered.argument(dict.fromkeys(brokers, False))
         registered.answered = True
 
     def passes(self, seconds: float) -> None:
@@ -68,8 +59,8 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     own = DiskState((OWN,))
-    monkeypatch.setattr(module, "Follower", Topic)
-    monkeypatch.setattr(module, "RegisteredBrokers", Topic)
+    monkeypatch.setattr(module, "Follower", FakeThread)
+    monkeypatch.setattr(module, "RegisteredBrokers", FakeThread)
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
     made = World(own)
     yield made

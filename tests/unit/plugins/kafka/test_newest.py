@@ -80,9 +80,9 @@ def test_a_record_that_is_read_again_is_not_refused(world: World) -> None:
     assert world.kept == (2, 5)
 
 
-def test_an_older_run_beside_a_fresh_newer_one_is_a_rival(world: World) -> None:
+def test_an_older_run_beside_a_fresh_newer_one_is_another_pipeline(world: World) -> None:
     world.arrives(2, 1)
-    assert world.arrives(1, 100) == "rival"
+    assert world.arrives(1, 100) == "other-pipeline"
     assert world.kept == (2, 1)
 
 
@@ -91,7 +91,7 @@ def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever
 ) -> None:
     world.arrives(2, 1)
     world.passes(VALIDITY)
-    assert world.arrives(1, 7) == "rival", "it is not too old yet"
+    assert world.arrives(1, 7) == "other-pipeline", "it is not too old yet"
     world.passes(1)
     assert world.arrives(1, 8) == ""
     assert (world.kept, world.age) == ((1, 8), 0)

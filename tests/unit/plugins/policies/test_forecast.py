@@ -224,7 +224,7 @@ def test_a_volume_not_seen_before_starts_with_the_ramp() -> None:
     assert forecast(Clock()).quota_factor(disk(870 * GB)) == 0.3
 
 
-def test_a_deletion_counts_at_once_as_space() -> None:
+def test_deleted_bytes_are_space_at_once() -> None:
     clock = Clock()
     policy, one = forecast(clock), Disk(lambda now: GB)
     run(policy, clock, one, minutes=5)
@@ -246,7 +246,7 @@ def test_a_volume_unseen_for_10_minutes_is_forgotten() -> None:
     assert policy.quota_factor(disk(870 * GB)) == 0.3
 
 
-def test_what_is_remembered_is_bounded_and_the_rest_gets_the_ramp(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_is_bounded_and_volumes_beyond_it_get_the_ramp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_VOLUMES", 2)
     clock = Clock()
     policy = forecast(clock)
@@ -258,7 +258,7 @@ def test_what_is_remembered_is_bounded_and_the_rest_gets_the_ramp(monkeypatch: p
     assert policy.quota_factor(disk(870 * GB, "/3")) == 0.3
 
 
-def test_a_new_horizon_holds_from_then_on() -> None:
+def test_a_new_horizon_is_used_from_then_on() -> None:
     clock = Clock()
     policy, one = forecast(clock), Disk(lambda now: GB)
     run(policy, clock, one, minutes=3)

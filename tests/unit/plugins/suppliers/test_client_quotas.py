@@ -160,7 +160,7 @@ def test_kafkas_default_client_quota_does_not_cover_a_client_without_client_id(b
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, 0.0, -1.0])
-def test_a_rate_by_which_kafka_does_not_throttle_is_unlimited_and_told(
+def test_a_rate_by_which_kafka_does_not_throttle_is_unlimited_and_logged(
     broker: Broker, caplog: pytest.LogCaptureFixture, rate: float
 ) -> None:
     broker.alter(("alice", None), 10.0)
@@ -194,7 +194,7 @@ def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
     assert broker.announced == [concerned] * 3
 
 
-def test_what_changes_nothing_is_not_announced(broker: Broker) -> None:
+def test_a_change_without_effect_is_not_announced(broker: Broker) -> None:
     broker.alter(("alice", None), None)
     assert broker.announced == []
 

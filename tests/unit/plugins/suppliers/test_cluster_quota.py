@@ -59,10 +59,10 @@ class World:
         return quota.rate
 
     def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
-        told = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
+        listed = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
         at = datetime.now(UTC)
         self.sequence += 1
-        value = encode(Shares(key.decode(), 1, self.sequence, at, told, cluster))
+        value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
         self.plugin.record(key, value, True)
 
 
@@ -112,7 +112,7 @@ def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> No
     assert world.broker.number("Shares", "Stale") == 0
 
 
-def test_shares_of_other_brokers_and_clusters_and_what_is_no_record_count_not(world: World) -> None:
+def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(world: World) -> None:
     world.host.cluster(1, 2, 3, cluster_id="mine")
     world.shares(3.5e6, key=b"2")
     world.shares(3.5e6, cluster="theirs")
@@ -134,7 +134,7 @@ def test_a_tombstone_takes_the_shares_back(world: World) -> None:
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
 
 
-def test_shares_that_stop_are_told_once_and_again_when_they_are_back(
+def test_shares_that_stop_and_come_back_are_logged_once_each(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.shares(3.5e6)
@@ -196,7 +196,7 @@ def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         ("alice:3M", "USER/CLIENT-ID:RATE"),
         ("/app:3M", "USER/CLIENT-ID:RATE"),
@@ -205,8 +205,8 @@ def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) ->
         ("a/b:x", "whose rate"),
     ],
 )
-def test_a_wrong_list_of_clients_is_refused_with_its_remedy(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_wrong_list_of_clients_is_refused_with_its_remedy(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
         ClusterQuotaSettings.model_validate({"produce.clients": text})
 
 

@@ -1,4 +1,4 @@
-"""What a client would use: all it can get where it is held back, nothing where it is silent, else a bit more."""
+"""The demand of a client: all it can get where it is held back, nothing where it is silent, else a bit more."""
 
 from __future__ import annotations
 
@@ -43,20 +43,22 @@ def world() -> World:
         (3e6, None, 3.75e6),
     ],
 )
-def test_who_is_near_its_limit_wants_all_and_who_is_not_a_quarter_more(
+def test_a_client_near_its_limit_wants_all_and_any_other_a_quarter_more(
     world: World, rate: float, limit: float | None, demand: float | None
 ) -> None:
     assert world.look(rate, limit) == (demand if demand is None else pytest.approx(demand))
 
 
-def test_who_has_asked_nothing_for_a_second_wants_nothing_however_slowly_the_rate_falls(world: World) -> None:
+def test_a_client_that_asked_nothing_for_a_second_wants_nothing_however_slowly_its_rate_falls(
+    world: World,
+) -> None:
     world.look(8e5)
     assert world.look(8e5, idle=0.5) == pytest.approx(1e6)
     assert world.look(8e5, idle=1.2, after=0.7) == 0
     assert world.demands.silent
 
 
-def test_who_waits_as_kafka_told_it_to_is_not_silent_until_that_and_a_second_have_passed(
+def test_a_client_that_waits_out_its_throttle_time_is_silent_only_a_second_later(
     world: World,
 ) -> None:
     world.look(0)
@@ -84,7 +86,7 @@ def test_a_client_first_seen_while_it_is_delayed_waits_as_long_as_its_delays_wer
     assert world.look(1e5, idle=6.1, delay=5.0, after=2.1) == 0
 
 
-def test_a_delay_that_moves_tells_that_kafka_holds_the_client_back(world: World) -> None:
+def test_a_new_delay_shows_that_kafka_holds_the_client_back(world: World) -> None:
     assert world.look(5e5, delay=0.2) == pytest.approx(6.25e5)
     assert world.look(5e5, delay=0.3) is None
     assert world.look(5e5, delay=0.3, after=1.0) is None
@@ -92,7 +94,7 @@ def test_a_delay_that_moves_tells_that_kafka_holds_the_client_back(world: World)
     assert world.look(5e5, delay=0.0) == pytest.approx(6.25e5), "Kafka has only forgotten the last delay"
 
 
-def test_who_is_seen_no_more_is_forgotten(world: World) -> None:
+def test_a_client_that_is_no_longer_seen_is_forgotten(world: World) -> None:
     world.look(2e6)
     world.demands.look([], world.now)
     assert world.look(1e5, idle=5) == 0

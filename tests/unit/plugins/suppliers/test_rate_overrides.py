@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from quotahost.api import Role
-from quotahost.discovery import build as discovery
+from quotahost.discovery.build import plugin_settings
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from quotahost.plugins.suppliers.controller_mutation import ControllerMutation
 from quotahost.plugins.suppliers.overrides import Overrides
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_supplier
+from tests.fakes.plugin_context import context
 
 PRODUCE, FETCH, MUTATION = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.CONTROLLER_MUTATION
-NODE = FakeBroker()
 ENTRIES = {"overrides": Overrides, "controller-mutation": ControllerMutation}
 KIP_13 = {
     "plugin.overrides.quota.producer.default": "2M",
@@ -39,9 +38,11 @@ def settings(given: dict[str, str], supplier: str) -> Settings:
 
 
 def built(given: dict[str, str], supplier: str) -> Any:
-    return discovery.construct(
-        Role.SUPPLIER, supplier, ENTRIES[supplier], settings(given, supplier), 1, NODE, NODE
-    ).plugin
+    entry = ENTRIES[supplier]
+    made = context(name=supplier)
+    made.settings = settings(given, supplier)
+    made.section = plugin_settings(Role.SUPPLIER, supplier, made.settings, entry)
+    return entry(made)
 
 
 def of(supplier: Any, client_id: str, user: str = "ANONYMOUS") -> dict[QuotaType, Quota]:
@@ -79,7 +80,7 @@ def test_an_unlimited_default_or_override_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "words"),
     [
         ("quota.producer.override", "clientA:4M,b:fast", "'b:fast', whose rate is not a number; write"),
         ("quota.consumer.override", "a:1,a:2", "'a' twice; remove one"),
@@ -92,8 +93,8 @@ def test_an_unlimited_default_or_override_is_an_answer() -> None:
         ("producer-override", "a:1", "unknown property"),
     ],
 )
-def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(told)) as refused:
+def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(words)) as refused:
         built({f"plugin.overrides.{name}": text}, "overrides")
     assert refused.value.problems[0].property == f"{PREFIX}plugin.overrides.{name}"
 
@@ -114,7 +115,7 @@ def test_a_users_rate_comes_before_a_client_ids_and_both_before_the_default() ->
     assert of(supplier, "app", "bob") == {MUTATION: Quota(5, Scope.USER)}
 
 
-def test_who_shares_the_default_can_be_chosen() -> None:
+def test_the_scope_of_the_default_can_be_chosen() -> None:
     given = {"plugin.controller-mutation.default": "5", "plugin.controller-mutation.scope": "client-id"}
     supplier = built(given, "controller-mutation")
     assert of(supplier, "app") == {MUTATION: Quota(5, Scope.CLIENT_ID)}

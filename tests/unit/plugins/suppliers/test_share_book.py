@@ -1,21 +1,23 @@
-"""What a client is given of its shares: the newest by (run, sequence), in steps, and an equal part without them."""
+"""The rate that a client is given: its newest share, in steps, and an equal part without shares."""
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
-from quotahost.plugins.cluster_quota.share_book import Bounds, ShareBook
+from quotahost.plugins.cluster_quota.share_book import Conditions, ShareBook
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
 from tests.fakes.plugin_context import Clock
 
 KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
 QUOTA = 3e6
-STEP = 11 / (11 + 30)
+WINDOW, MUTE = 12.0, 30.0
+STEP = WINDOW / (WINDOW + MUTE)
 WALL = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -24,7 +26,7 @@ class World:
         self.clock = Clock()
         self.rates = ClusterRates(ClusterQuotaSettings.model_validate({"produce.users": "alice:3M"}))
         self.wall = Clock(WALL.timestamp())
-        self.book = ShareBook(11.0, self.clock, self.wall)
+        self.book = ShareBook(WINDOW, self.clock, self.wall)
         self.book.brokers = 3
         self.sequence = 0
 
@@ -48,7 +50,7 @@ class World:
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after
         used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
-        return self.book.look(self.rates, used, Bounds(60, 35e3, STEP))
+        return self.book.look(self.rates, used, Conditions(60, 35e3, MUTE))
 
     def active(self, share: float, rate: float) -> None:
         """The client uses so much, and its share is there."""
@@ -108,14 +110,14 @@ def test_a_smaller_share_is_reached_in_steps_that_mute_for_no_longer_than_max_mu
     while world.given >= 55e3:
         world.look(rate)
         steps.append(world.given)
-        assert (rate - world.given) / world.given * 11 <= 30 + 1e-6
+        assert (rate - world.given) / world.given * WINDOW <= MUTE + 1e-6
         rate = max(world.given, rate * 0.9)
         assert len(steps) < 200
     assert steps == sorted(steps, reverse=True)
     assert world.given == pytest.approx(50e3, rel=0.1)
 
 
-def test_who_uses_little_is_taken_down_at_once(world: World) -> None:
+def test_a_client_that_uses_little_is_taken_down_at_once(world: World) -> None:
     world.active(2.9e6, 1e4)
     world.share(50e3)
     assert world.look(1e4) == [KEY]
@@ -154,7 +156,7 @@ def test_no_share_goes_below_the_floor_unless_the_equal_part_does(world: World) 
     assert world.given == 3e3
 
 
-def test_the_newest_by_run_and_sequence_counts(world: World) -> None:
+def test_the_record_with_the_largest_run_and_sequence_is_kept(world: World) -> None:
     assert world.take(2, 5)
     assert not world.take(2, 5)
     assert not world.take(2, 4)
@@ -163,7 +165,7 @@ def test_the_newest_by_run_and_sequence_counts(world: World) -> None:
     assert world.take(3, 1)
 
 
-def test_once_the_kept_one_is_stale_any_counts(world: World) -> None:
+def test_once_the_kept_record_is_stale_any_replaces_it(world: World) -> None:
     assert world.take(9, 9)
     world.clock.now += 60
     assert not world.take(1, 1)
@@ -181,7 +183,7 @@ def test_shares_that_are_stale_leave_an_equal_part_in_steps_and_are_announced(wo
     assert world.book.shared == 0
 
 
-def test_what_was_there_before_the_start_is_as_old_as_it_says(world: World) -> None:
+def test_a_record_from_before_the_start_is_aged_by_its_own_time(world: World) -> None:
     world.take(1, 1, 2.9e6, live=False, age=61)
     assert not world.book.fresh(60)
     assert world.look(1e6) == []
@@ -220,10 +222,10 @@ def test_a_record_that_is_removed_leaves_equal_parts(world: World) -> None:
     world.book.remove()
     assert world.look(1e5) == [KEY]
     assert world.given == 1e6
-    assert world.book.age() is None
+    assert world.book.age() == math.inf
 
 
-def test_a_share_of_another_quota_counts_in_proportion(world: World) -> None:
+def test_a_share_of_another_quota_is_scaled_to_the_quota(world: World) -> None:
     world.active(4e6, 1e5)
     assert world.given == 3e6, "never more than the quota"
     world.share(2e6, quota=6e6)

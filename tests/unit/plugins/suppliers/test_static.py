@@ -69,7 +69,7 @@ def test_a_type_without_a_rate_is_left_to_the_next_supplier() -> None:
         ("broker", Scope.BROKER),
     ],
 )
-def test_the_scope_is_who_shares_the_rate(name: str, scope: Scope) -> None:
+def test_the_scope_is_that_of_the_property(name: str, scope: Scope) -> None:
     supplier = static(produce=1e6, request=10, scope=name)
 
     assert supplier.quota(CLIENTS[0], QuotaType.PRODUCE) == Quota(1e6, scope)

@@ -1,4 +1,4 @@
-"""The task ``publish-usage``: of whom it tells, what, and when."""
+"""The task ``publish-usage``: which clients it publishes, with which numbers, and when."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def use(
     return ClientUsage(user, "app", QuotaType.PRODUCE, rate, limit, delay, idle)
 
 
-def test_it_tells_at_once_and_then_every_five_seconds(world: World) -> None:
+def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
     assert world.run(use()) == 1
     (usage,) = world.kafka.sent
     assert (usage.broker, usage.cluster) == ("1", "abc")
@@ -68,7 +68,9 @@ def test_it_tells_at_once_and_then_every_five_seconds(world: World) -> None:
     assert [each[0] for each in world.kafka.made] == ["__quotahost_usage"]
 
 
-def test_a_broker_without_such_clients_tells_so_for_it_counts_as_one_of_the_cluster(world: World) -> None:
+def test_a_broker_without_such_clients_publishes_an_empty_list_since_it_is_one_of_the_cluster(
+    world: World,
+) -> None:
     assert world.run() == 1
     assert world.kafka.sent[0].clients == ()
 
@@ -83,7 +85,7 @@ def test_a_broker_without_such_clients_tells_so_for_it_counts_as_one_of_the_clus
         (use("bob"), 1),
     ],
 )
-def test_a_tenth_is_news_and_so_is_who_comes_goes_or_is_held_back(
+def test_a_tenth_is_news_and_so_is_a_client_that_comes_goes_or_is_held_back(
     world: World, then: ClientUsage, sent: int
 ) -> None:
     world.run(use())
@@ -110,20 +112,20 @@ def test_clients_without_a_cluster_wide_quota_are_left_out(world: World) -> None
     assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
 
 
-def test_no_more_than_usage_clients_are_told_of_the_busiest(world: World) -> None:
+def test_only_the_busiest_usage_clients_are_published(world: World) -> None:
     world.context.settings = settings(usage__clients="1", **OWN)
     world.run(use("dave", 9e6), use("bob", 2e6), use("alice", 1e6))
     assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
 
 
-def test_quotas_changed_live_are_told_at_once(world: World) -> None:
+def test_quotas_changed_live_are_published_at_once(world: World) -> None:
     world.run(use())
     world.context.settings = settings(**OWN | {"plugin__cluster_quota__produce.users": "alice:4M"})
     assert world.run(use()) == 1
     assert world.kafka.sent[-1].clients[0].quota == 4e6
 
 
-def test_what_was_lost_is_told_again_a_second_later(world: World) -> None:
+def test_a_lost_record_is_published_again_a_second_later(world: World) -> None:
     world.kafka.delivers = LOST
     assert world.run(use()) == 1
     assert world.run(use(), seconds=1.0) == 0
@@ -131,7 +133,7 @@ def test_what_was_lost_is_told_again_a_second_later(world: World) -> None:
     assert world.run(use(), seconds=1.5) == 1
 
 
-def test_news_waits_for_the_record_that_is_under_way(world: World) -> None:
+def test_news_waits_for_the_record_that_is_on_its_way(world: World) -> None:
     world.kafka.delivers = ...
     world.run(use())
     assert world.run(use(rate=2e6), seconds=10) == 0

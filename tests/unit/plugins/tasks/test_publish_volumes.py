@@ -1,4 +1,4 @@
-"""The task ``publish-volumes``: what it publishes and when, and that nothing old is told as news."""
+"""The task ``publish-volumes``: what it publishes and when, and that it publishes nothing old as news."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_limit_of_its_own_goes_with_its_volume_at_once(world: World) -> None:
     assert world.kafka.sent[-1].hard is None
 
 
-def test_nothing_is_sent_while_a_record_is_under_way_and_what_is_news_follows(world: World) -> None:
+def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
     world.kafka.delivers = ...
     world.run()
     assert world.run(consumed=900_000, seconds=10) == 0
@@ -124,7 +124,7 @@ def test_offline_log_dirs_are_published_at_once(world: World) -> None:
     assert world.kafka.sent[-1].offline == ("/e: Input/output error",)
 
 
-def test_the_cluster_is_told_as_soon_as_a_log_directory_tells_it(world: World, tmp_path: Path) -> None:
+def test_the_clusters_id_is_published_as_soon_as_a_log_directory_has_it(world: World, tmp_path: Path) -> None:
     world.broker.node = {"log.dirs": f"{tmp_path / 'offline'},{tmp_path}"}
     monitor(world.context).close()
     world.start()
@@ -135,7 +135,7 @@ def test_the_cluster_is_told_as_soon_as_a_log_directory_tells_it(world: World, t
     assert world.kafka.sent[-1].cluster == "c-1"
 
 
-def test_of_disks_that_hang_nothing_is_published_so_that_the_broker_is_missed(
+def test_while_the_disks_hang_nothing_is_published_so_that_the_broker_is_missed(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.run()
@@ -169,7 +169,7 @@ def test_a_failure_is_counted_logged_once_and_tried_again_each_second(
     assert world.broker.number("Connection", "Connected", "publish-volumes") == 1
 
 
-def test_while_the_broker_starts_failures_are_no_news_for_startup_grace(
+def test_while_the_broker_starts_failures_are_not_logged_for_startup_grace(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.kafka.down = True
@@ -197,7 +197,7 @@ def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_t
     assert set(gathering) == {True, False}
 
 
-def test_it_is_patient_while_the_cluster_does_not_tell_its_brokers(world: World) -> None:
+def test_it_is_patient_while_the_registered_brokers_are_unknown(world: World) -> None:
     world.broker.brokers = TimeoutError("no answer")
     assert world.run(5) == 0
     world.broker.brokers = {1: False}
@@ -221,7 +221,7 @@ EMPTY = Volume("1", "/z", 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "news"),
     [
         (snapshot(SMALL), snapshot(SMALL), False),
         (snapshot(), snapshot(), False),
@@ -252,5 +252,5 @@ EMPTY = Volume("1", "/z", 0, 0)
         (snapshot(EMPTY), snapshot(EMPTY), False),
     ],
 )
-def test_news_is_what_others_decide_by(before: Snapshot, now: Snapshot, told: bool) -> None:
-    assert is_news(before, now) is told
+def test_news_is_a_difference_by_which_others_decide(before: Snapshot, now: Snapshot, news: bool) -> None:
+    assert is_news(before, now) is news

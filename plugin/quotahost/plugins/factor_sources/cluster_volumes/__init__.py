@@ -4,8 +4,8 @@ With ``snapshots`` each of N brokers reads N snapshots; here the pipeline reads 
 the cluster, whose size doesn't grow with N. So that the pipeline is never the only way to be safe, a second factor
 source stands by (property ``factor.source.second``, by default ``snapshots``) and answers while no record comes.
 
-The host calls ``ClusterVolumesSource.read`` (``source``) about once a second, on the host thread. It calls, in this
-order:
+The host calls ``ClusterVolumesSource.read`` (``source``) every ``factor.interval``, on the host thread. It calls,
+in this order:
 
 1. ``reader.RecordReader``: the newest record and its age. It follows the topic on a thread of its own.
 2. ``state.ClusterState``: what this broker makes of the record. It holds which brokers are registered and since when

@@ -13,7 +13,7 @@ from quotahost.api import Context
 
 
 class Answerer(Enum):
-    """Who answers now."""
+    """The one that answers now."""
 
     RECORD = "the record"
     RECORD_FOR_NOW = "the record, but it is late, so the standby source is built meanwhile"
@@ -38,7 +38,7 @@ class Failover:
         self._show()
 
     def decide(self, age: float, topic_read: bool, complete: bool, standby: str | None) -> Answerer:
-        """Who answers now.
+        """Decide who answers now.
 
         Args:
             age: of the newest record in seconds, infinite if there is none.

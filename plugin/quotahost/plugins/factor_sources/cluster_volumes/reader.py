@@ -50,7 +50,7 @@ class RecordReader:
         return self._newest.known()
 
     def waits_for(self) -> str:
-        """What the reader still waits for, "" for nothing."""
+        """A sentence about what is still missing before the reader knows a record, "" if nothing is."""
         if self._follower is None:
             return "the cluster's id is not read from the log directories yet"
         if not self.topic_read:
@@ -91,8 +91,7 @@ class RecordReader:
 
     @property
     def _topic(self) -> str:
-        topic: str = self._context.settings.cluster_volumes_topic
-        return topic
+        return self._context.settings.cluster_volumes_topic
 
     def _take(self, record: ClusterRecord, live: bool) -> str:
         """Keep the record if it is newer; "" or the reason why it is refused."""
@@ -102,7 +101,7 @@ class RecordReader:
             self._log_once("behind", text, validity)
             return "behind" if live else ""
         reason = self._newest.take(record, live, validity)
-        if reason == "rival":
+        if reason == "other-pipeline":
             text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
             self._log_once(f"run {record.run}", text, record.run)
         return reason

@@ -1,7 +1,7 @@
 """The factor source ``cluster-volumes`` as the host calls it; the package's docstring says how its parts play together.
 
 This module only puts the parts together: this broker's own disks, the view of the newest record, and the standby
-source. What it returns goes to the policy, which turns each volume into a factor.
+source. The answer goes to the policy, which turns each volume into a factor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quotahost.records.cluster_volumes import ClusterRecord
 
 
 class ClusterVolumesSource:
-    """Reports the volumes of the pipeline's record, and this broker's own disks as its host sees them.
+    """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them.
 
     It needs the pipeline, and the task ``publish-volumes`` on every broker.
     """
@@ -46,7 +46,7 @@ class ClusterVolumesSource:
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes | Factor:
-        """What is known now; the same object as long as nothing has changed."""
+        """The volumes and unknowns of the cluster; the same object as long as nothing has changed."""
         self._reader.follow(self._disks.cluster_id)  # the id may be unknown until the disks have answered
         answer = self._answer()
         if isinstance(answer, Factor):
@@ -106,7 +106,7 @@ class ClusterVolumesSource:
         return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
 
     def _show(self, record: ClusterRecord | None, age: float, view: ClusterView | None) -> None:
-        """Show the record once a second, and of the view, if it is what the brokers act on, the number of brokers."""
+        """Show the record once a second, and if it answers, the numbers of stale and missing brokers of its view."""
         if self._clock() < self._show_at:
             return
         self._show_at = self._clock() + 1

@@ -21,24 +21,16 @@ _CLOSE_WITHIN: Final = 2.0  # seconds
 
 
 class StandbyInstance:
-    """One standby source from its building to its close, both on a thread of its own.
-
-    Attributes:
-        name: its entry point name.
-        metrics: through which it shows its numbers.
-        loaded: the plugin and its context, None until it is built.
-        error: why it can't be built.
-        ready: whether it has answered at least once without waiting for anything.
-    """
+    """One standby source from its building to its close, both on a thread of its own."""
 
     def __init__(self, context: Context[object], name: str, counted: Counted) -> None:
         """Build it; ``context`` is that of ``cluster-volumes``."""
         self._context, self.name = context, name
         self._properties = context.settings.plugin.get(name, {})
         self.metrics = StandbyMetrics(context.metrics, counted)
-        self.loaded: LoadedPlugin | None = None
-        self.error: BaseException | None = None
-        self.ready = False
+        self.loaded: LoadedPlugin | None = None  # until it is built
+        self.error: BaseException | None = None  # why it can't be built
+        self.ready = False  # until it has answered once without waiting for anything
         self._end = threading.Event()
         self.thread = context.start_thread(f"{context.name}-standby", self._run)
 
@@ -52,7 +44,7 @@ class StandbyInstance:
         self._end.set()
 
     def read(self) -> ClusterVolumes | Factor:
-        """What the source answers. Raises what the source raises, or why it could not be built."""
+        """The answer of the source, or that it is being built; raises what stopped it from either."""
         if self.error:
             raise self.error
         if self.loaded is None:
@@ -92,8 +84,7 @@ class Standby:
     @property
     def name(self) -> str | None:
         """Its entry point name, None if there is to be none."""
-        name: str | None = self._context.settings.factor_source_second
-        return name
+        return self._context.settings.factor_source_second
 
     @property
     def ready(self) -> bool:
@@ -111,10 +102,9 @@ class Standby:
             self._instance = StandbyInstance(self._context, name, self._counted)
 
     def read(self, answers: bool) -> ClusterVolumes | Factor:
-        """What the source answers; an unknown state if it fails, a waiting one while it is being built.
+        """The answer of the source; an unknown state if it fails, a waiting one while it is being built.
 
-        Args:
-            answers: whether the answer decides now, and not the record.
+        ``answers`` if the standby answers now, and not the record.
         """
         instance = self._instance
         if instance is None:

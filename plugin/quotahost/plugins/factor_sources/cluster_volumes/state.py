@@ -1,4 +1,4 @@
-"""What one broker makes of its cluster's record: the volumes that matter to it, and what is unknown.
+"""Turns the cluster's record into one broker's view: the volumes that matter to it, and what is unknown.
 
 The record is the same for all brokers. This module adds what this broker knows better: which brokers are registered,
 which disks are its own, and for how long something has been unknown. ``ClusterVolumesSource`` asks at each read.
@@ -19,45 +19,26 @@ _Brokers = Mapping[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The cluster without this broker's own disks.
-
-    Attributes:
-        volumes: of the other brokers.
-        unknown: a sentence for each thing that is unknown.
-        complete: False while something is missing for which the broker still waits, and which isn't unknown yet.
-        stale: number of the other brokers whose newest snapshot is older than ``validity``.
-        missing: number of the other brokers of which there is no snapshot.
-    """
+    """The cluster without this broker's own disks."""
 
     volumes: tuple[Volume, ...] = ()
-    unknown: tuple[str, ...] = ()
-    complete: bool = True
-    stale: int = 0
-    missing: int = 0
+    unknown: tuple[str, ...] = ()  # a sentence for each thing that is unknown
+    complete: bool = (
+        True  # False while a broker is missing that is still waited for, and so isn't unknown yet
+    )
+    stale: int = 0  # other brokers whose newest snapshot is older than validity
+    missing: int = 0  # other brokers without a snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """Something that the record doesn't know.
+    """Something that the record doesn't know."""
 
-    Attributes:
-        text: says what, for an operator.
-        awaited: whether it is waited for, for ``startup.grace``, before it is unknown.
-        fenced: whether its broker is fenced; after ``snapshots.expiry`` such a gap is ignored.
-        key: identifies the gap from record to record if ``text``, which may contain a number, doesn't.
-        brokers: the number of brokers that it is about.
-    """
-
+    key: str  # identifies the gap from record to record, in which the text may change
     text: str
-    awaited: bool = False
-    fenced: bool = False
-    key: str = ""
-    brokers: int = 1
-
-    @property
-    def id(self) -> str:
-        """Identifies the gap from record to record."""
-        return self.key or self.text
+    awaited: bool = False  # waited for, for startup.grace, before it is unknown
+    fenced: bool = False  # the gap is about a fenced broker, and is ignored after snapshots.expiry
+    brokers: int = 1  # how many the gap is about
 
 
 class ClusterState:
@@ -78,7 +59,7 @@ class ClusterState:
         self._registered = dict(brokers)
 
     def view(self, record: ClusterRecord | None, grace: float, expiry: float) -> ClusterView:
-        """What the record says now; ``startup.grace`` and ``snapshots.expiry`` in seconds."""
+        """The view of the newest record, empty without one; ``startup.grace``, ``snapshots.expiry`` in seconds."""
         if record is None:
             return ClusterView()
         registered, now = self._registered, self._clock()
@@ -86,15 +67,15 @@ class ClusterState:
         others = {broker: fenced for broker, fenced in expected.items() if broker != self._own}
         stale, missing = list(_stale(record, others)), list(_missing(record, others))
         gaps = [*stale, *missing, *_offline(record, others), *_strangers(record, registered)]
-        self._since = {gap.id: self._since.get(gap.id, now) for gap in gaps}
-        expired = {gap.id for gap in gaps if gap.fenced and now - self._since[gap.id] > expiry}
-        awaited = {gap.id for gap in gaps if gap.awaited and now - self._since[gap.id] <= grace} - expired
+        self._since = {gap.key: self._since.get(gap.key, now) for gap in gaps}
+        expired = {gap.key for gap in gaps if gap.fenced and now - self._since[gap.key] > expiry}
+        awaited = {gap.key for gap in gaps if gap.awaited and now - self._since[gap.key] <= grace} - expired
         view = ClusterView(
             tuple(_volumes(record, others)),
-            tuple(gap.text for gap in gaps if gap.id not in expired | awaited),
+            tuple(gap.text for gap in gaps if gap.key not in expired | awaited),
             not awaited,
-            sum(gap.brokers for gap in stale if gap.id not in expired),
-            sum(gap.brokers for gap in missing if gap.id not in expired),
+            sum(gap.brokers for gap in stale if gap.key not in expired),
+            sum(gap.brokers for gap in missing if gap.key not in expired),
         )
         return self._completed(view)
 
@@ -128,25 +109,31 @@ def _volumes(record: ClusterRecord, others: _Brokers) -> Iterator[Volume]:
 def _stale(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for broker in record.stale_brokers:
         if broker in others:
-            yield _Gap(f"broker {printable(broker)}: its newest snapshot is stale", fenced=others[broker])
+            yield _Gap(
+                f"stale {broker}",
+                f"broker {printable(broker)}: its newest snapshot is stale",
+                fenced=others[broker],
+            )
     if (more := record.stale - len(record.stale_brokers)) > 0:
-        yield _Gap(f"{more} more brokers with stale snapshots", brokers=more)
+        yield _Gap("more stale", f"{more} more brokers with stale snapshots", brokers=more)
 
 
 def _missing(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for broker in record.missing_brokers:
         if broker in others:
-            yield _Gap(f"broker {printable(broker)}: no snapshot", awaited=True, fenced=others[broker])
+            text = f"broker {printable(broker)}: no snapshot"
+            yield _Gap(f"missing {broker}", text, awaited=True, fenced=others[broker])
     if (more := record.missing - len(record.missing_brokers)) > 0:
-        yield _Gap(f"{more} more brokers without a snapshot", awaited=True, key="missing", brokers=more)
+        yield _Gap("more missing", f"{more} more brokers without a snapshot", awaited=True, brokers=more)
 
 
 def _offline(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for each in record.offline_dirs:
         if each.broker in others:
-            yield _Gap(f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}")
+            text = f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}"
+            yield _Gap(text, text)
     if (more := record.offline - len(record.offline_dirs)) > 0:
-        yield _Gap(f"{more} more log dirs that are offline")
+        yield _Gap("more offline", f"{more} more log dirs that are offline")
 
 
 def _strangers(record: ClusterRecord, registered: _Brokers | None) -> Iterator[_Gap]:
@@ -155,4 +142,4 @@ def _strangers(record: ClusterRecord, registered: _Brokers | None) -> Iterator[_
     known = record.reporting + record.stale + record.missing
     if in_service > known:
         text = f"{in_service} brokers run, but the pipeline knows only {known}"
-        yield _Gap(text, awaited=True, key="strangers")
+        yield _Gap("strangers", text, awaited=True)

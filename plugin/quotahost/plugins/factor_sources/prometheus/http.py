@@ -1,6 +1,6 @@
 """HTTP requests whose whole duration and size are bounded, and which another thread can end.
 
-The timeout of a socket, and so that of every HTTP library, bounds each single wait: a server that sends a byte now
+The timeout of a socket, and so that of most HTTP libraries, bounds each single wait: a server that sends a byte now
 and then holds its client for ever. Here a timer bounds the whole, redirects included, by shutting the socket down.
 ``promql`` asks its queries through this module.
 """

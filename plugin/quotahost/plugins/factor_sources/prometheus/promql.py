@@ -74,13 +74,7 @@ class PromQL:
     def __init__(
         self, url: str, timeout: float, credentials: Credentials | None = None, ca: str | None = None
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            url: the server's base URL.
-            timeout: in seconds, for a query with all its redirects.
-            credentials: to send with each query.
-            ca: a PEM file with the certificates to trust instead of the system's.
+        """Bound each query, with all its redirects, to ``timeout`` seconds; ``ca`` is a PEM file to trust.
 
         Raises:
             OSError: the file can't be read, or contains no certificate.

@@ -85,10 +85,10 @@ class PrometheusSettings(BaseModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """What properties say together. Errors here show no values, so a URL with a password is refused here, too."""
+        """Check the properties together. Errors here show no values, so a URL that may contain a password ends here."""
         if "@" in self.url:
             raise ValueError(
-                "url must not contain a user name, a password or @; set username and password instead"
+                "url must not hold a user name, password or @; set username and password instead"
             )
         if (self.available is None) is (self.consumed is None):
             raise ValueError("set exactly one of available and consumed")

@@ -63,11 +63,12 @@ class Prometheus:
 
     def read(self) -> ClusterVolumes | None:
         """The last volumes, None before the first answer. Once they are older than ``validity`` they are unknown."""
+        last = self._last
         if self._loop is None:
             self._loop = Periodic("prometheus", self._work, lambda: self._pause)
-        if self._last is None:
+        if last is None:
             return None
-        asked_at, volumes = self._last
+        asked_at, volumes = last
         validity = self._context.settings.validity.total_seconds()
         if self._clock() - asked_at <= validity:
             return volumes

@@ -9,14 +9,15 @@ import pytest
 from quotahost.api import DiskState
 from quotahost.disks import monitor as disk_monitor
 from quotahost.plugins.factor_sources.cluster_volumes import reader, source
+from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import monitor
-from tests.unit.plugins.factor_sources.cluster_volumes.world import FULL, OWN, Topic, World
+from tests.unit.plugins.factor_sources.cluster_volumes.world import FULL, OWN, World
 
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
-    monkeypatch.setattr(reader, "Follower", Topic)
-    monkeypatch.setattr(source, "RegisteredBrokers", Topic)
+    monkeypatch.setattr(reader, "Follower", FakeThread)
+    monkeypatch.setattr(source, "RegisteredBrokers", FakeThread)
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made: list[World] = []

@@ -68,7 +68,7 @@ def test_records_of_a_second_pipeline_are_counted_each_and_logged_once(
     for _ in range(3):
         begun.publishes(EMPTY, run=1)
     assert FULL in begun.read().volumes
-    assert begun.broker.number("Refused", "Records", "rival") == 3
+    assert begun.broker.number("Refused", "Records", "other-pipeline") == 3
     assert caplog.text.count("two pipelines run for this cluster: records of run 1 are refused") == 1
 
 

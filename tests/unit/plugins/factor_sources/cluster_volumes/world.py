@@ -24,16 +24,6 @@ GIVEN = {
 }  # fmt: skip
 
 
-class Topic:
-    """Stands for the follower of the topic and for the registered brokers."""
-
-    def __init__(self, context: Any, *given: Any) -> None:
-        self.topic = self.register = given[0]
-        self.answered = False
-
-    def close(self) -> None: ...
-
-
 @dataclass
 class StandbySource:
     """A standby source that answers, or raises, what the test sets."""
@@ -87,8 +77,9 @@ class World:
         self.source._reader.caught_up()
 
     def knows(self, *brokers: str) -> None:
+        """These are the registered brokers."""
         registered: Any = self.source._registered_brokers
-        registered.register(dict.fromkeys(brokers, False))
+        registered.argument(dict.fromkeys(brokers, False))
         registered.answered = True
 
     def publishes(

@@ -34,7 +34,7 @@ public final class BrokerPrincipal {
         this.configs = configs;
     }
 
-    /** The principals' names, without their type and each once. */
+    /** The names of the principals, without the type ("User:"), each once. */
     public static List<String> names(Map<String, ?> configs) {
         BrokerPrincipal broker = new BrokerPrincipal(new BrokerConfigs(configs));
         Set<String> names = new LinkedHashSet<>();
@@ -93,8 +93,8 @@ public final class BrokerPrincipal {
     }
 
     /**
-     * The value of one option of a JAAS configuration. It reads from the left, so that it takes no value for an
-     * option.
+     * The value of one option of a JAAS configuration. It reads option by option from the left, so that it mistakes
+     * no text within a quoted value for an option.
      */
     static Optional<String> find(String name, String jaas) {
         Matcher option = OPTION.matcher(jaas);

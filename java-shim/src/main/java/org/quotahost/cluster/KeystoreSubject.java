@@ -21,7 +21,7 @@ final class KeystoreSubject {
     private KeystoreSubject() {}
 
     /**
-     * The name, empty if the keystore has no key.
+     * The name: ANONYMOUS if the listener asks for no certificates, empty if the keystore has no key.
      *
      * @param own the properties of the listener; this method changes them
      * @throws Exception whatever Kafka's SSL code throws for a keystore that cannot be read

@@ -24,12 +24,6 @@ public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
     private static final String ANONYMOUS = "ANONYMOUS";
-    /**
-     * Client-ids of Kafka's own clients inside a broker, of the plugins' and the pipeline's; exemptions.py has the
-     * same.
-     */
-    private static final Pattern INTERNAL_CLIENT_ID =
-            Pattern.compile("broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)");
 
     private static final LongAdder rejections = new LongAdder();
     private static final LongAdder shadowed = new LongAdder();
@@ -38,7 +32,7 @@ public final class Fence {
     /** The rules by which requests are turned back, or null. While it is null, a request costs one volatile read. */
     private static volatile Rules rules;
     private static volatile boolean shadow;
-    private static volatile Exempt exempt = new Exempt(Set.of(), Set.of(), false);
+    private static volatile Exempt exempt = new Exempt(Set.of(), Set.of(), null);
 
     private Fence() {}
 
@@ -54,13 +48,13 @@ public final class Fence {
         }
     }
 
-    /** The clients that are never turned back; replaced as a whole. */
-    private record Exempt(Set<String> principals, Set<String> anonymousClientIds, boolean brokersAnonymous) {
+    /** The clients that are never turned back; replaced as a whole. The pattern is null where brokers authenticate. */
+    private record Exempt(Set<String> principals, Set<String> anonymousClientIds, Pattern internalClientIds) {
         boolean contains(String principal, String clientId) {
             if (principals.contains(principal)) return true;
             if (clientId == null || !principal.equals(ANONYMOUS)) return false;
             return anonymousClientIds.contains(clientId)
-                    || brokersAnonymous && INTERNAL_CLIENT_ID.matcher(clientId).matches();
+                    || internalClientIds != null && internalClientIds.matcher(clientId).matches();
         }
     }
 
@@ -146,11 +140,12 @@ public final class Fence {
      *
      * @param principals names, without their type
      * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
-     * @param brokersAnonymous brokers do not authenticate to each other: Kafka's own clients inside them are exempt,
-     *     too
+     * @param internalClientIds a pattern of client-ids that are exempt where brokers do not authenticate to each other:
+     *     those of Kafka's own clients inside a broker and of quotahost's (exemptions.py); "" if brokers authenticate
      */
-    public static void exempt(String[] principals, String[] anonymousClientIds, boolean brokersAnonymous) {
-        exempt = new Exempt(Set.copyOf(List.of(principals)), Set.copyOf(List.of(anonymousClientIds)), brokersAnonymous);
+    public static void exempt(String[] principals, String[] anonymousClientIds, String internalClientIds) {
+        Pattern internal = internalClientIds.isEmpty() ? null : Pattern.compile(internalClientIds);
+        exempt = new Exempt(Set.copyOf(List.of(principals)), Set.copyOf(List.of(anonymousClientIds)), internal);
     }
 
     // ---- the authorizer --------------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ final class QuietLog {
     }
 
     /**
-     * Drops the fence's errors. It lies on the logger's configuration, so log4j2 asks it only for what it would
-     * write.
+     * Drops the fence's errors. It is part of the logger's configuration, so log4j2 asks it only about events that
+     * pass the logger's level.
      */
     private static final class FenceErrorFilter extends AbstractFilter {
         private static Configuration filtered;

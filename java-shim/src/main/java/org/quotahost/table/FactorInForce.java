@@ -8,7 +8,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 
 /**
- * The factor in force, which is the host's or the fallback's, and the way on which all limits follow it.
+ * The factor in force, which is the host's or the fallback's, and how all limits follow it.
  *
  * <p>Limits go down by a Ramp and up at once. If there is a fence, a PAUSE is the fence's: it turns produce requests
  * back, and the produce limits stay as they were, so that producers go on without a delay afterwards. Limits change
@@ -24,7 +24,7 @@ public final class FactorInForce {
     private volatile String cause = "";
     /** Null while the host's factor is in force. */
     private volatile Double fallbackFactor;
-    /** The factor is below 1, and the rates of clients without a quota were measured when it fell. */
+    /** Whether the factor is below 1; then the rates of clients without a quota were read when it fell. */
     private volatile boolean reduced;
 
     /** @param lock the table's */
@@ -44,8 +44,8 @@ public final class FactorInForce {
     }
 
     /**
-     * The number that produce limits are multiplied by: on its way to the factor in force, or as before a PAUSE of
-     * the fence.
+     * The number that produce limits are multiplied by now: the ramp takes it to the factor in force, or, while the
+     * fence holds a PAUSE, to the factor from before the PAUSE.
      */
     public double limitFactor() {
         synchronized (lock) {
@@ -96,7 +96,7 @@ public final class FactorInForce {
             ramp.aim(factor);
             rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
             long now = System.nanoTime();
-            if (produceRamp.step(now) | ramp.step(now)) {
+            if (produceRamp.step(now) | ramp.step(now)) { // not ||: both take their step
                 scopes.apply(scopes.rule().withFactors(ramp.value(), produceRamp.value()));
             }
         }

@@ -28,6 +28,11 @@ public record LimitRule(double factor, double produceFactor, double floorBytes, 
         return factored.contains(TYPES[type]);
     }
 
+    /** The factor that a type's limits are made with: a fence that holds a PAUSE leaves those of PRODUCE alone. */
+    private double factorOf(int type) {
+        return TYPES[type] == ClientQuotaType.PRODUCE ? produceFactor : factor;
+    }
+
     LimitRule withFactors(double other, double produce) {
         return new LimitRule(other, produce, floorBytes, factored, shadow);
     }
@@ -41,7 +46,7 @@ public record LimitRule(double factor, double produceFactor, double floorBytes, 
     Double limit(int type, double base, double standIn, boolean exempt) {
         if (shadow || exempt) return null;
         boolean unlimited = Double.isNaN(base);
-        double own = TYPES[type] == ClientQuotaType.PRODUCE ? produceFactor : factor;
+        double own = factorOf(type);
         if (own >= 1 || !factors(type)) return unlimited ? null : base;
         double whole = unlimited ? standIn : base;
         if (Double.isNaN(whole)) return own > 0 ? null : Double.valueOf(floor(type));
@@ -50,14 +55,15 @@ public record LimitRule(double factor, double produceFactor, double floorBytes, 
 
     /** Whether the factor multiplies the stand-in, since the client is unlimited. */
     boolean usesStandIn(int type, double base, boolean exempt) {
-        return !exempt && factor < 1 && factors(type) && Double.isNaN(base);
+        return !exempt && factorOf(type) < 1 && factors(type) && Double.isNaN(base);
     }
 
     /** Whether a limit is the floor, below which the factor would have taken it. */
     boolean floored(int type, double base, double standIn, boolean exempt) {
-        if (shadow || exempt || factor >= 1 || !factors(type)) return false;
+        double own = factorOf(type);
+        if (shadow || exempt || own >= 1 || !factors(type)) return false;
         double whole = Double.isNaN(base) ? standIn : base;
-        return Double.isNaN(whole) ? factor <= 0 : whole > floor(type) && whole * factor < floor(type);
+        return Double.isNaN(whole) ? own <= 0 : whole > floor(type) && whole * own < floor(type);
     }
 
     /** The lowest limit that a factor may make: bytes/s, percent of a thread, or mutations/s. */

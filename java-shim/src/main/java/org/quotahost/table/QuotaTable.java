@@ -133,8 +133,8 @@ public final class QuotaTable {
     }
 
     /** Sets the clients that the fence never turns back (Fence.exempt). */
-    public void exempt(String[] principals, String[] clientIds, boolean brokersAnonymous) {
-        Fence.exempt(principals, clientIds, brokersAnonymous);
+    public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
+        Fence.exempt(principals, clientIds, internalClientIds);
     }
 
     /**

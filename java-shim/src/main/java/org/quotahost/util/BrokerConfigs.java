@@ -11,11 +11,11 @@ import org.apache.kafka.common.config.types.Password;
  * A broker's properties, read as texts and by listener.
  *
  * <p>Kafka hands plugins a map whose values are partly parsed (Password, List, Integer) and partly not. This record
- * reads both forms in one way, for whoever derives something from the broker's own properties: the host's
+ * reads both forms in one way, for all classes that derive something from the broker's own properties: the host's
  * configuration, the brokers' principals, a client's configuration. Values may be secrets.
  */
 public record BrokerConfigs(Map<String, ?> values) {
-    /** Every property of quotahost begins with this; Kafka leaves the choice of the names behind it to the callback. */
+    /** Every property of quotahost begins with this; Kafka lets the callback choose the names that follow. */
     public static final String PREFIX = "client.quota.callback.";
 
     /** A value as an operator would write it in the broker's properties; "" for null. */
@@ -58,7 +58,10 @@ public record BrokerConfigs(Map<String, ?> values) {
         return "listener.name." + listener.toLowerCase(Locale.ROOT) + ".";
     }
 
-    /** All properties that are set; those with the prefix override, under their names without it, the others. */
+    /**
+     * All properties that are set. A property with the prefix stands under its name without the prefix, where it
+     * overrides the broker's own.
+     */
     public Map<String, Object> overridden(String prefix) {
         Map<String, Object> own = new HashMap<>();
         values.forEach((name, value) -> {

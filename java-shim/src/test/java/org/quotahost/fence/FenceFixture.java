@@ -76,6 +76,6 @@ public final class FenceFixture {
         Fence.open();
         Fence.turnBack(null);
         Fence.shadow(false);
-        Fence.exempt(new String[0], new String[0], false);
+        Fence.exempt(new String[0], new String[0], "");
     }
 }

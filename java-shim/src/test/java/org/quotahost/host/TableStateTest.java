@@ -46,7 +46,7 @@ class TableStateTest {
 
     @Test
     void theStateNamesTheFenceAndWhetherTheClientPassesIt() {
-        table.exempt(new String[] {"root"}, new String[0], false);
+        table.exempt(new String[] {"root"}, new String[0], "");
         Fence.install();
         try {
             table.factor(0, "");
@@ -57,7 +57,7 @@ class TableStateTest {
             assertEquals("fence-passes\ttrue", TableState.lines(table, lease, new TopicQuotas(), "root", "x")[9]);
         } finally {
             Fence.uninstall();
-            table.exempt(new String[0], new String[0], false);
+            table.exempt(new String[0], new String[0], "");
         }
     }
 }

@@ -1,6 +1,7 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -48,6 +49,26 @@ class LimitRuleTest {
         assertNull(rule(factor).limit(type, base, Double.NaN, true));
         assertNull(rule(factor).limit(type, Double.NaN, Double.NaN, true));
         assertNull(new LimitRule(factor, factor, 35_000, ALL, true).limit(type, base, Double.NaN, false));
+    }
+
+    /** At factor 0 a fence holds the PAUSE and leaves the limits of PRODUCE: explain must not name the floor for them. */
+    @Property
+    void onlyALimitThatIsTheFloorIsSaidToBeTheFloor(@ForAll("rates") double base,
+            @ForAll @DoubleRange(max = 1) double factor, @ForAll @DoubleRange(max = 1) double produceFactor,
+            @ForAll @IntRange(max = 3) int type) {
+        LimitRule rule = new LimitRule(factor, produceFactor, 35_000, ALL, false);
+
+        if (rule.floored(type, base, Double.NaN, false)) {
+            assertEquals(rule.floor(type), rule.limit(type, base, Double.NaN, false));
+        }
+    }
+
+    @Example
+    void aStandInIsUsedOnlyWhileTheTypesOwnFactorActs() {
+        LimitRule heldByFence = new LimitRule(0, 1, 35_000, ALL, false);
+
+        assertFalse(heldByFence.usesStandIn(0, Double.NaN, false));
+        assertTrue(heldByFence.usesStandIn(1, Double.NaN, false));
     }
 
     @Example

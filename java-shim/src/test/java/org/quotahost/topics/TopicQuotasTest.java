@@ -184,7 +184,7 @@ class TopicQuotasTest {
     void theExemptWriteOnAndOtherRequestsGoOn() {
         configure(TOTAL, Map.of());
         exceed("greedy");
-        Fence.exempt(new String[] {"root"}, new String[0], false);
+        Fence.exempt(new String[] {"root"}, new String[0], "");
 
         assertFalse(passes("greedy"));
         assertDoesNotThrow(() -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("greedy")));

@@ -1,4 +1,4 @@
-"""Runs each task on a thread of its own, so that a task which blocks holds up nobody else.
+"""Runs each task on a thread of its own, so that a task which blocks delays nobody else.
 
 Tasks such as ``publish-volumes`` wait for Kafka or for disks; the host thread must not. The loop hands over the tasks
 at the start and after each live change; a task that is no longer among them is stopped and closed.

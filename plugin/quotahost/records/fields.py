@@ -1,0 +1,129 @@
+"""What the records' fields have in common: names, sizes, times, limits and volumes, as types of JSON and value.
+
+The pipeline's SQL reads the same fields: it takes the bounds and the grammar of times from here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Final, NotRequired
+
+from pydantic import Field, PlainSerializer, PlainValidator
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.limits import exact
+from quotahost.records.codec import Refused
+from quotahost.records.declaration import As
+
+MAX_NAME: Final = 1024  # characters
+MAX_LONG: Final = 2**63 - 1  # "long" in the proposal's schema: Java's
+#: The date-time of RFC 3339 (section 5.6), as proposal 035's schema demands it: for Python and, in SQL, for Java. It
+#: leaves out what one of the two can't read: years before 1000, offsets from 18 hours, ten digits of a fraction. Its
+#: end is no ``$``, before which both allow a line break.
+DATE_TIME: Final = (
+    "^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?"
+    "(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])(?![^.]|[.])"
+)
+_DATE_TIME: Final = re.compile(DATE_TIME)
+
+
+# ---- names and numbers -----------------------------------------------------------------------------
+
+
+Name = Annotated[str, Field(max_length=MAX_NAME)]
+Long = Annotated[int, Field(ge=0, le=MAX_LONG)]
+
+
+# ---- times -----------------------------------------------------------------------------------------
+
+
+def date_time(value: object) -> datetime:
+    """The time of an RFC 3339 date-time, in UTC.
+
+    Raises:
+        ValueError: it is none, or there is no such day or time.
+    """
+    # Not pydantic's datetime: it takes "1649336400" for seconds since 1970.
+    if not isinstance(value, str) or _DATE_TIME.match(value) is None:
+        raise ValueError("must be an RFC 3339 date-time such as 2026-01-02T03:04:05Z")
+    return in_utc(datetime.fromisoformat(value))
+
+
+def in_utc(time: datetime) -> datetime:
+    """The same time in UTC.
+
+    Raises:
+        ValueError: it has no time zone, or lies before the year 1 or after 9999 in UTC.
+    """
+    if time.tzinfo is None:
+        raise ValueError(f"a record's time needs a time zone: {time}")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{time} is out of range") from None
+
+
+def time_json(time: datetime, precision: str = "milliseconds") -> str:
+    """As text in UTC; ``precision`` is ``timespec`` of ``datetime.isoformat``."""
+    return time.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+Time = Annotated[datetime, PlainValidator(date_time), PlainSerializer(lambda time: time_json(time, "auto"))]
+Millis = Annotated[datetime, PlainValidator(date_time), PlainSerializer(time_json)]
+
+
+# ---- limits and volumes ----------------------------------------------------------------------------
+
+
+class LimitJson(TypedDict):
+    """A limit; without fields it is none (proposal 035's schema requires the object itself)."""
+
+    type: NotRequired[LimitType]
+    level: NotRequired[Long]
+
+
+class SizesJson(TypedDict):
+    """A volume without its limits; sizes in bytes."""
+
+    volumeName: Name
+    capacity: Long
+    consumed: Long
+
+
+def limit(fields: LimitJson) -> Limit | None:
+    """The limit of its JSON; None for ``{}``.
+
+    Raises:
+        Refused: limit: it has a type without a level or the like, or a level that its type doesn't allow.
+    """
+    if not fields:
+        return None
+    if "type" not in fields or "level" not in fields:
+        raise Refused("limit", f"a limit needs a type and a level, but one has only its {next(iter(fields))}")
+    try:
+        return Limit(fields["type"], fields["level"])
+    except ValueError as error:
+        raise Refused("limit", str(error)) from None
+
+
+def limit_json(given: Limit | None) -> LimitJson:
+    """A limit as it is written; ``{}`` is none."""
+    return {} if given is None else {"type": given.type, "level": int(rounded(given).level)}
+
+
+def rounded(given: Limit) -> Limit:
+    """The limit as the schema can express it: a percentage in whole numbers, upwards, so that more is kept free."""
+    if given.type is LimitType.MIN_FREE_PERCENTAGE:
+        return Limit(given.type, math.ceil(exact(given.level)))
+    return given
+
+
+def sizes_json(volume: Volume) -> SizesJson:
+    """A volume's name and sizes."""
+    return {"volumeName": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
+
+
+OwnLimit = Annotated[Limit | None, As(LimitJson, lambda fields, _: limit(fields), limit_json)]

@@ -1,0 +1,183 @@
+"""Properties that are refused: each error names the property, the value and what would be right, and no secret."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.display import describe
+from quotahost.text import printable
+from tests.unit.settings.properties import NAMES, refused
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("Group:a", "write User:Group:a"),
+        ("user:a", "write User:user:a"),
+        ("User:", "write User:name"),
+        ("User:*", "list each principal"),
+    ],
+)
+def test_other_principals_are_refused(text: str, remedy: str) -> None:
+    assert remedy in refused({"static.excluded.principal.name.list": text})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("supplier", "", "name at least one supplier"),
+        ("supplier", "a,,b", "empty name"),
+        ("supplier", "a,b,a", "'a' twice; remove one"),
+        ("tasks", "a b", "write letters, digits"),
+        ("factor.source", "a,b", "is not one entry point name"),
+        ("policy", "a.b", "is not one entry point name"),
+        ("static.produce", "10MB", "unknown unit 'MB'"),
+        ("static.produce", "0", "above 0"),
+        ("static.produce", "", "or unlimited"),
+        ("static.scope", "clientid", "did you mean client-id?"),
+        ("newcomers.request", "lots", "is not a number"),
+        ("clients.max", "1.5", "whole number"),
+        ("clients.idle", "3600", "write 3600s for seconds"),
+        ("fallback.action", "CLOSE", "none of PAUSE, OPEN"),
+        ("factor.quota.types", "PRODUCE,PRODUCE", "twice"),
+        ("factor.quota.types", "", "name at least one quota type"),
+        ("factor.quota.types", "PRODUCER", "did you mean PRODUCE?"),
+        ("mode", "shadows", "did you mean shadow?"),
+        ("metrics.port", "70000", "from 1 to 65535"),
+        ("metrics.address", " ", "remove the line"),
+        ("python.executable", "", "remove the line"),
+    ],
+)
+def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
+    message = refused({name: text})
+    assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
+    assert words in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("static.produc", "static.produce"),
+        ("factor.sorce", "factor.source"),
+        ("suppliers", "supplier"),
+        ("newcomers.controller.mutation", "newcomers.controller-mutation"),
+        ("kafak.bootstrap.servers", "kafka.bootstrap.servers"),
+        ("plugins.static.x", "plugin.static.x"),
+    ],
+)
+def test_the_error_of_an_unknown_property_names_the_nearest_one(name: str, like: str) -> None:
+    assert refused({name: "1"}) == f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?"
+
+
+def test_the_error_of_a_property_that_is_like_no_other_names_where_all_are_listed() -> None:
+    assert "`quotahost properties` lists all" in refused({"xyzzy": "1"})
+
+
+@pytest.mark.parametrize("name", ["kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static."])
+def test_a_family_without_the_rest_of_its_name_is_refused(name: str) -> None:
+    assert f"{PREFIX}{name}: is incomplete; write {PREFIX}" in refused({name: "x"})
+
+
+def test_properties_of_a_plugin_that_is_not_configured_are_refused_with_the_nearest_name() -> None:
+    message = refused({"supplier": "mine", "plugin.mien.a": "1", "plugin.mien.b": "1"})
+    assert message == (
+        f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; did you mean {PREFIX}plugin.mine.*?"
+    )
+    assert "(now: mine)" in refused({"supplier": "mine", "plugin.zzz.a": "1"})
+
+
+def test_one_error_lists_all_problems_and_nothing_else() -> None:
+    message = refused(
+        {"static.produce": "x", "validity": "30", "nonsense": "1", "plugin.x": "1", "mode": "shadow"}
+    )
+    lines = message.splitlines()
+    assert lines[0] == "4 problems:"
+    for name in ("static.produce", "validity", "nonsense", "plugin.x"):
+        assert sum(f"- {PREFIX}{name}" in line for line in lines) == 1, name
+
+
+def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
+    message = refused({"mode": "x\nERROR forged line", "any\nname": "1"})
+    assert "x\\nERROR forged line" in message
+    assert "any\\nname" in message
+    assert "\nERROR" not in message
+
+
+TEXTS = st.sampled_from(
+    [
+        "",
+        "1",
+        "10M",
+        "30s",
+        "PT1M",
+        "unlimited",
+        "a,b",
+        "a,a",
+        "PAUSE",
+        "User:a;b",
+        "shadow",
+        "client",
+        "9404",
+        "nan",
+    ]
+) | st.text(max_size=20)
+
+
+TAILS = st.text(max_size=8) | st.sampled_from(["x.y", "static.rate", "sasl.password"])
+
+
+ANY_NAME = (
+    st.sampled_from(NAMES)
+    | st.builds(lambda name, tail: name + tail, st.sampled_from(NAMES), TAILS)
+    | st.builds(
+        lambda family, tail: family + tail, st.sampled_from(["kafka.", "plugin.", "kafka", "plugin"]), TAILS
+    )
+    | st.text(max_size=20)
+)
+
+
+@given(st.dictionaries(ANY_NAME, TEXTS, max_size=8))
+def test_any_properties_are_understood_or_refused_by_name(properties: dict[str, str]) -> None:
+    full = {PREFIX + name: text for name, text in properties.items()}
+    sections = {f"{PREFIX}plugin.{name.split('.')[1]}.*" for name in properties if name.startswith("plugin.")}
+    try:
+        understood = {row.property for row in describe(Settings.from_properties(full))}
+    except SettingsError as refusal:
+        error = refusal
+    else:
+        assert understood >= set(full)
+        return
+    for problem in error.problems:
+        assert problem.property in set(full) | sections
+        assert printable(problem.property) in str(error)
+
+
+SECRET = "S3CR3T-hunter2"
+
+
+SECRETS = {"kafka.sasl.password": SECRET, "kafka.bootstrap.servers": SECRET, "plugin.mine.password": SECRET}
+
+
+@given(
+    properties=st.dictionaries(ANY_NAME, TEXTS, max_size=5),
+    supplier=st.sampled_from(["mine", "static"]),
+    misspelt=st.sampled_from([{}, {"kafak.sasl.jaas.config": SECRET}]),
+)
+def test_no_error_or_description_shows_a_secret(
+    properties: dict[str, str], supplier: str, misspelt: dict[str, str]
+) -> None:
+    full = {**properties, **SECRETS, **misspelt, "supplier": supplier}
+    try:
+        settings = Settings.from_properties({PREFIX + name: text for name, text in full.items()})
+    except SettingsError:
+        shown = traceback.format_exc()
+    else:
+        shown = f"{settings!r} {settings} {describe(settings)}"
+    assert SECRET not in shown
