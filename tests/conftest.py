@@ -1,6 +1,6 @@
-"""What holds for all tests: Hypothesis fails by what was changed, not by chance and not as the machine was busy.
+"""Settings of Hypothesis for all tests: a test may fail because of a change, not by chance or on a busy machine.
 
-It tries the same examples each time; ``pytest --hypothesis-profile=searching`` looks for new ones.
+Hypothesis tries the same examples each time; ``pytest --hypothesis-profile=searching`` looks for new ones.
 """
 
 from hypothesis import HealthCheck, settings

@@ -21,10 +21,8 @@ from harness.system.waiting import eventually
 HEADROOM: Final = 100_000_000  # bytes
 OVER: Final = 20_000_000  # bytes by which the disk exceeds the limit
 CROSSINGS: Final = {Contender.WITH_FENCE: 40, Contender.STRIMZI: 10}
-PAUSES: Final = (
-    0.5,
-    1.8,
-)  # seconds, chosen at random, so that crossings don't keep step with the plugins' periods
+# Seconds between crossings, chosen at random, so that crossings don't keep step with the plugins' periods.
+PAUSES: Final = (0.5, 1.8)
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
 
 Delays = list[float]

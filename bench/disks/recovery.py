@@ -72,9 +72,8 @@ def runs(contender: Contender, count: int) -> list[Recovered]:
 def _one(cluster: Cluster, number: int) -> Recovered:
     node, load_topic, java_topic = cluster.brokers[0], f"load-{number}", f"java-{number}"
     create_topic(node, load_topic, partitions=3)
-    place_topics(
-        cluster, {java_topic: 3}
-    )  # broker 3 has no limit: it learns of the full disk from the snapshots
+    # Broker 3 has no limit: it learns of the full disk from the snapshots.
+    place_topics(cluster, {java_topic: 3})
     with ExitStack() as stack:
         load = stack.enter_context(PacedProducer(cluster.client_config("app", "load"), load_topic, RATE))
         java = stack.enter_context(_java_producer(cluster, java_topic))

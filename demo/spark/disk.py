@@ -18,9 +18,8 @@ from harness.plugin import PREFIX
 BROKER: Final = 3
 SOFT: Final = 60 * MEGA  # bytes above what is used when the disk begins to fill
 HARD: Final = 190 * MEGA
-SERVICE: Final = (
-    4 * MEGA
-)  # bytes/s of the exempt service that fills it; slow, because Spark needs some seconds a step
+# Bytes/s of the exempt service that fills it; slow, because Spark needs some seconds for each step.
+SERVICE: Final = 4 * MEGA
 
 
 class Disk(Protocol):

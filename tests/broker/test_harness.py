@@ -1,4 +1,4 @@
-"""The harness itself, on real brokers: what other tests take for granted."""
+"""The harness itself on real brokers: starts, clients, quotas, metrics and logs, which other tests rely on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-def test_a_producer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
+def test_a_producer_gets_its_quota_and_sees_throttle_times(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": RATE}, user="alice", client_id="p")
     with ProducerLoad(node.client_config("alice", "p"), "t") as load:
         assert settled_rate(load, QUICK_WINDOW, windows=3) == pytest.approx(RATE, rel=0.25)
@@ -56,7 +56,7 @@ def test_a_producer_gets_its_quota_and_hears_of_throttling(node: KafkaNode) -> N
     assert load.errors == []
 
 
-def test_a_consumer_gets_no_more_than_its_quota_and_hears_of_throttling(node: KafkaNode) -> None:
+def test_a_consumer_gets_no_more_than_its_quota_and_sees_throttle_times(node: KafkaNode) -> None:
     set_quota(node, {"consumer_byte_rate": RATE}, user="alice", client_id="c")
     with ConsumerLoad(node.client_config("alice", "c"), "t") as load:
         assert RATE * 0.4 < settled_rate(load, QUICK_WINDOW, windows=3) < RATE * 1.2
@@ -72,7 +72,7 @@ def test_an_unlimited_producer_is_not_throttled_and_drains(node: KafkaNode) -> N
     assert load.meter.bytes == load.meter.messages * 10_000
 
 
-def test_names_arrive_unharmed_from_client_and_operator(node: KafkaNode) -> None:
+def test_special_names_arrive_unchanged_from_client_and_operator(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 5e5}, user=SPECIAL_NAME, client_id=SPECIAL_NAME)
     set_quota(node, {"request_percentage": 90}, user=DEFAULT)
     assert (
@@ -88,7 +88,7 @@ def test_names_arrive_unharmed_from_client_and_operator(node: KafkaNode) -> None
     set_quota(node, {"request_percentage": None}, user=DEFAULT)
 
 
-def test_an_operators_commands(node: KafkaNode) -> None:
+def test_kafka_configs_sh_and_broker_configs_work(node: KafkaNode) -> None:
     users = ("--entity-type", "users", "--entity-name", "bob")
     kafka_configs(node, "--alter", "--add-config", "consumer_byte_rate=4711", *users)
     assert "consumer_byte_rate=4711" in kafka_configs(node, "--describe", *users)
@@ -108,7 +108,7 @@ def test_beans_can_be_read_and_called(node: KafkaNode) -> None:
         jmx.get("no:type=Such", "Bean")
 
 
-def test_a_crowd_of_clients(node: KafkaNode) -> None:
+def test_a_thousand_client_ids_are_measured_each_for_itself(node: KafkaNode) -> None:
     set_quota(node, {"request_percentage": 1000}, client_id=DEFAULT)
     client_ids = ["", *map(str, range(1000))]
 
@@ -139,7 +139,7 @@ def test_a_node_keeps_data_and_address_over_stop_kill_and_start(tmp_path: Path) 
         assert kafka_configs(node, "--describe", "--entity-type", "topics", "--entity-name", "kept")
 
 
-def test_a_wrong_configuration_is_told_with_the_brokers_words(tmp_path: Path) -> None:
+def test_a_wrong_configuration_raises_an_error_with_the_brokers_message(tmp_path: Path) -> None:
     node = KafkaNode(tmp_path, properties={"num.io.threads": "many"})
     with pytest.raises(StartFailed, match="Invalid value many") as failed:
         node.start()
@@ -149,7 +149,7 @@ def test_a_wrong_configuration_is_told_with_the_brokers_words(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("version", ["4.0.1", "3.9.1"])
-def test_older_brokers(version: str, tmp_path: Path) -> None:
+def test_older_brokers_can_be_started_and_measured(version: str, tmp_path: Path) -> None:
     with KafkaNode(tmp_path, version=version, users=PASSWORDS, probe=True) as node:
         create_topic(node, "t")
         set_quota(node, {"producer_byte_rate": 1e6}, user="alice")
@@ -159,7 +159,7 @@ def test_older_brokers(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("controllers", [0, 1])
-def test_a_cluster_of_two_brokers(controllers: int, tmp_path: Path) -> None:
+def test_a_cluster_of_two_brokers_replicates(controllers: int, tmp_path: Path) -> None:
     with Cluster(
         tmp_path, brokers=2, controllers=controllers, users=PASSWORDS, inter_broker_user="alice"
     ) as cluster:

@@ -1,7 +1,7 @@
 """The one-minute rate of yammer's ``Meter`` (metrics-core 2.2.0), which Kafka's BytesInPerSec and others show.
 
 The design note "Broker side quota (V1)" measures by it. Every 5 s the meter takes the mean of what was marked in
-them: ``rate += alpha x (mean - rate)``, alpha being ``1 - exp(-5 / 60)``; the first tick sets the rate.
+these 5 s: ``rate += alpha x (mean - rate)``, alpha being ``1 - exp(-5 / 60)``; the first tick sets the rate.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ ALPHA: Final = 1 - math.exp(-TICK_MS / 1000 / 60.0)
 
 
 class EwmaMeter:
-    """Marks, and their exponentially weighted moving average. A tick comes before a mark at the same time."""
+    """The exponentially weighted moving average of marks. A tick comes before a mark at the same time."""
 
     def __init__(self, start_ms: int = 0) -> None:
-        """``start_ms``: when the meter was made; its ticks count from there."""
+        """Makes a meter whose ticks are counted from ``start_ms``."""
         self._next_ms = start_ms + TICK_MS
         self._uncounted = 0
         self._rate: float | None = None
@@ -40,7 +40,7 @@ class EwmaMeter:
         for _ in range(due):
             before, idle = self._rate, not self._uncounted
             self._tick()
-            if idle and self._rate == before:  # it has faded out: more ticks change nothing
+            if idle and self._rate == before:  # the rate has faded out, so more ticks change nothing
                 break
 
     def _tick(self) -> None:

@@ -2,7 +2,7 @@
 
 Ramp.java and the share book limit their steps so.
 
-A muted client stays muted, even if the limit rises again: so it must not happen in the first place.
+Kafka doesn't unmute a client when its limit rises again, so a long mute must not happen in the first place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cluster-wide quota divided by demand: fair, floored, never more than the quota, the same every time."""
+"""A cluster-wide quota divided by demand: fair, with a floor, never more than the quota, and deterministic."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_it_depends_on_who_demands_what_and_not_on_the_order(
 
 
 @given(quotas, demanded, counts, st.integers(0, 11), st.floats(1, 3))
-def test_who_demands_more_never_gets_less(
+def test_a_broker_that_demands_more_never_gets_less(
     quota: float, wanted: list[float | None], others: int, at: int, times: float
 ) -> None:
     at %= len(wanted)
@@ -152,7 +152,7 @@ def usage(broker: str, *rates: tuple[str, float, float | None]) -> Usage:
     return Usage(broker, NOW, tuple(clients))
 
 
-def test_every_broker_hears_of_every_client_the_busiest_in_the_cluster_first() -> None:
+def test_every_broker_gets_every_client_the_busiest_in_the_cluster_first() -> None:
     found = shares(
         [usage("2", ("bob", 2e6, None)), usage("1", ("alice", 1e6, None), ("bob", 0, 0.0)), usage("3")]
     )
@@ -175,7 +175,7 @@ def test_the_usage_of_a_silent_broker_is_ignored_but_it_keeps_the_floor() -> Non
     assert shares(usages, silent=set("123")) == {"1": (), "2": (), "3": ()}
 
 
-def test_of_two_quotas_for_one_client_the_smaller_holds() -> None:
+def test_of_two_quotas_for_one_client_the_smaller_applies() -> None:
     key = ClientKey("alice", "app", QuotaType.FETCH)
     usages = [Usage(b, NOW, (Used(key, 1.0, None, quota),)) for b, quota in (("1", 3e6), ("2", 1e6))]
     found = shares(usages)
@@ -183,7 +183,7 @@ def test_of_two_quotas_for_one_client_the_smaller_holds() -> None:
     assert {row[0].quota for row in found.values()} == {1e6}
 
 
-def test_no_more_clients_than_a_record_holds_and_the_same_ones_on_every_broker() -> None:
+def test_every_broker_gets_the_same_clients_as_many_as_fit_into_a_record() -> None:
     many = [(f"u{n:03}", float(n), None) for n in range(MAX_CLIENTS + 50)]
     found = shares([usage("1", *many[:200]), usage("2", *many[200:])])
     assert [s.key for s in found["1"]] == [s.key for s in found["2"]]

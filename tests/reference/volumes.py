@@ -37,7 +37,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A snapshot, None for a tombstone, and where in its broker's history it stands."""
+    """A snapshot (None for a tombstone), and its time and offset in the history of its broker."""
 
     seen: datetime
     offset: int

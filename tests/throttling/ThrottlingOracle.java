@@ -17,7 +17,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 import org.apache.kafka.server.quota.QuotaUtils;
 
-/** Replays what standard input says through Kafka's and yammer's own classes; "." ends a batch. */
+/** Replays the commands of standard input with Kafka's and yammer's own classes; a line "." ends a batch. */
 public final class ThrottlingOracle {
     private static final MetricName NAME = new MetricName("oracle", "test", "", Map.of());
     private static final StringBuilder OUT = new StringBuilder();
@@ -47,12 +47,12 @@ public final class ThrottlingOracle {
             case "bucket" -> make(new TokenBucket(), words[1], words[2], words[3]);
             case "ewma" -> ewma = EWMA.oneMinuteEWMA();
             case "record" -> stat.record(config, Double.parseDouble(words[1]), Long.parseLong(words[2]));
-            case "measure" -> tell(stat.measure(config, Long.parseLong(words[1])));
+            case "measure" -> print(stat.measure(config, Long.parseLong(words[1])));
             case "throttle" -> throttle(Double.parseDouble(words[1]), Long.parseLong(words[2]));
             case "debt" -> debt(Long.parseLong(words[1]));
             case "mark" -> ewma.update(Long.parseLong(words[1]));
             case "tick" -> ewma.tick();
-            case "ewma-rate" -> tell(ewma.rate(TimeUnit.SECONDS));
+            case "ewma-rate" -> print(ewma.rate(TimeUnit.SECONDS));
             default -> throw new IllegalArgumentException(words[0]);
         }
     }
@@ -66,19 +66,19 @@ public final class ThrottlingOracle {
         }
     }
 
-    /** As ClientQuotaManager.recordAndGetThrottleTimeMs: the long, and the int that becomes of it. */
+    /** As ClientQuotaManager.recordAndGetThrottleTimeMs: prints the long, and the int to which it is cast. */
     private static void throttle(double bound, long timeMs) {
         double value = stat.measure(config, timeMs);
         long throttleMs = Quota.upperBound(bound).acceptable(value) ? 0
             : QuotaUtils.throttleTime(violation(value, bound), timeMs);
-        tell(throttleMs);
-        tell((int) throttleMs);
+        print(throttleMs);
+        print((int) throttleMs);
     }
 
     /** As ControllerMutationQuotaManager.recordAndGetThrottleTimeMs, after Sensor.checkQuotas. */
     private static void debt(long timeMs) {
         double tokens = stat.measure(config, timeMs);
-        tell(tokens >= 0 ? 0
+        print(tokens >= 0 ? 0
             : ControllerMutationQuotaManager.throttleTimeMs(violation(tokens, config.quota().bound())));
     }
 
@@ -87,7 +87,7 @@ public final class ThrottlingOracle {
         return new QuotaViolationException(metric, value, bound);
     }
 
-    private static void tell(Object number) {
+    private static void print(Object number) {
         OUT.append(number).append('\n');
     }
 }

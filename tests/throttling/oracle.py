@@ -1,4 +1,4 @@
-"""Kafka's own classes in a JVM, to which the models are compared."""
+"""Runs Kafka's own classes in a JVM, so that tests can compare the models with them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SOURCE: Final = Path(__file__).with_name("ThrottlingOracle.java")
 
 
 class Oracle:
-    """One JVM; lines go in, numbers come out. ``with`` ends it."""
+    """One JVM that reads lines and answers with numbers. A ``with`` block ends it."""
 
     def __init__(self, directory: Path) -> None:
-        """Compiles into the directory."""
+        """Compiles the oracle into the directory and starts it."""
         classes = directory / "classes"
         libraries = class_path([broker_jars()])
         compile_it = [program("javac"), "--release", "17", "-nowarn", "-cp", libraries, "-d", str(classes)]
@@ -29,7 +29,7 @@ class Oracle:
         )
 
     def replay(self, lines: Iterable[str]) -> list[float]:
-        """The answers to a batch. The oracle answers only after its last line, so neither waits for the other.
+        """Returns the answers to a batch. The oracle answers after the last line, so that neither waits for the other.
 
         Raises:
             AssertionError: the JVM has ended.

@@ -83,7 +83,7 @@ def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_blocks_it_fo
             held += step
         else:
             meter.mark(n := times * expected * step // SECOND, now)
-            late = now >= NOW + 600 * SECOND  # what came in at first is forgotten
+            late = now >= NOW + 600 * SECOND  # by then the first burst is forgotten
             appended, held = appended + n * late, 0
             continue
         longest = max(longest, held if now >= NOW + 600 * SECOND else 0)
@@ -93,11 +93,11 @@ def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_blocks_it_fo
 
 @pytest.mark.parametrize("make", [SampledRate, lambda s, w: BurstRate(5, s, w)])
 @pytest.mark.parametrize(("samples", "window_ms"), [(0, 1000), (10, 0), (-1, 1000)])
-def test_no_windows_are_refused(make: Any, samples: int, window_ms: int) -> None:
+def test_a_window_without_samples_or_length_raises_an_error(make: Any, samples: int, window_ms: int) -> None:
     with pytest.raises(ValueError, match="must be"):
         make(samples, window_ms)
 
 
-def test_a_quota_of_0_is_refused_for_the_rate_form() -> None:
+def test_a_quota_of_0_raises_an_error_in_the_rate_form() -> None:
     with pytest.raises(ValueError, match="above 0"):
         BurstRate(0, 10, 1000)

@@ -52,7 +52,7 @@ def test_the_rate_form_admits_q_by_time_its_burst_and_for_every_s_windows_a_burs
         assert total <= quota * (windows + samples) + rounds * (quota * samples + largest) + 1e-6
 
 
-def test_the_rate_form_lets_twice_the_quota_pass_where_the_token_bucket_holds_it() -> None:
+def test_the_rate_form_admits_twice_the_quota_where_the_token_bucket_keeps_to_it() -> None:
     """Why Kafka keeps the debt: 1000 at once, every 100 s, are 10 a second for a quota of 5."""
     hour = 3_600_000
     tries = [(1000, 1000)] * (hour // 1000)
@@ -80,7 +80,7 @@ def test_the_token_buckets_throttle_time_is_exactly_when_the_next_is_admitted(
 
 @hypothesis_settings(deadline=None)
 @given(MUTATIONS, QUOTAS, SAMPLES)
-def test_for_any_quota_it_is_so_within_a_millisecond(
+def test_for_any_quota_the_throttle_time_is_exact_to_a_millisecond(
     mutations: list[tuple[int, int]], quota: float, samples: int
 ) -> None:
     bucket = TokenBucket(quota, samples, 1000)

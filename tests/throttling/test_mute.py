@@ -53,7 +53,7 @@ def test_the_longest_window_is_that_of_the_brokers_samples_and_one_more() -> Non
     assert quota_window({"quota.window.num": "3", "quota.window.size.seconds": "2"}) == 8
 
 
-def test_no_mute_allowed_is_no_step() -> None:
+def test_without_any_mute_allowed_the_limit_stays() -> None:
     assert bound_after_step(1000, 11, 0) == 1000
 
 

@@ -1,4 +1,4 @@
-"""Three brokers that read one record for the cluster: it stops producers everywhere, and its end lets none through."""
+"""Three brokers that read one record about the cluster: it stops producers everywhere, also after the last record."""
 
 from __future__ import annotations
 
@@ -11,15 +11,22 @@ from typing import Final
 
 import pytest
 
-from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
-from harness.plugin import FENCE, JAR, PREFIX
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, wait_for_state
+from tests.broker.support.node import (
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    cluster_with_fence,
+    gauge,
+    restart_stopped,
+    wait_for_state,
+)
 from tests.broker.support.numbers import appended, attempt
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -40,11 +47,8 @@ RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """There is no topic of records at first: the second source answers."""
-    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
-    directory = tmp_path_factory.mktemp("cluster")
-    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
-        create_topic(made.brokers[0], "t", partitions=3)
+    """At first there is no topic of records, so the standby source answers."""
+    with cluster_with_fence(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
         wait_for_state(made, OPEN)
         wait_for_source(made, SNAPSHOT_SOURCE)
         create_topic(made.brokers[0], TOPIC, replicas=3, config={"cleanup.policy": "compact"})
@@ -54,9 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _open_and_empty(cluster: Cluster) -> Iterator[None]:
     yield
-    for node in cluster.brokers:
-        if not node.running:
-            node.start()
+    restart_stopped(cluster)
     alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None}, broker=1)
     wait_for_source(cluster, SNAPSHOT_SOURCE)
     wait_for_state(cluster, OPEN)
@@ -70,7 +72,7 @@ def pipeline(cluster: Cluster) -> Iterator[FakePipeline]:
 
 
 class HighestFactor(Background):
-    """The highest factor that any of the brokers has shown while this was entered."""
+    """The highest factor that any of the brokers has shown during a ``with`` block."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
@@ -93,22 +95,22 @@ def wait_for_source(cluster: Cluster, source: str, timeout: float = 40) -> None:
 
 
 def limits_of_broker_1(cluster: Cluster, hard: str | None, soft: str | None = None) -> None:
-    """To the others a limit set below what is used is a disk that has filled."""
+    """Sets limits of broker 1. For the others, a limit below what is used is a full disk."""
     alter_broker_config(cluster.brokers[0], {HARD: hard, SOFT: soft}, broker=1)
 
 
 def settled_ends(cluster: Cluster) -> list[int]:
-    """Where the partitions end once what was under way has been appended."""
+    """The end offsets once requests that were under way have been appended."""
     eventually(lambda: appended(cluster) == appended(cluster))
     return appended(cluster)
 
 
 def transitions(cluster: Cluster) -> list[float]:
-    """How often each broker has changed between OPEN, THROTTLE and PAUSE."""
+    """How often each broker has changed its state."""
     return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
 
 
-def test_a_record_that_tells_of_a_full_disk_stops_producers_on_all_brokers_and_lets_them_go(
+def test_a_record_about_a_full_disk_stops_producers_on_all_brokers_until_space_is_back(
     cluster: Cluster, pipeline: FakePipeline
 ) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
@@ -126,7 +128,9 @@ def test_a_record_that_tells_of_a_full_disk_stops_producers_on_all_brokers_and_l
     log = cluster.brokers[2].log_text()
     assert "broker 1, volume" in log.rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
     for node in cluster.brokers:
-        assert gauge(node, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1, "all of it by records"
+        assert gauge(node, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1, (
+            "the record was the source all the time"
+        )
         assert gauge(node, "ClusterRecord", "Age") < VALIDITY
 
 
@@ -141,7 +145,7 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(
         wait_for_factor(node, first, limits)
 
 
-def test_a_broker_that_the_record_calls_stale_is_missed(cluster: Cluster, pipeline: FakePipeline) -> None:
+def test_a_stale_broker_in_the_record_stops_producers(cluster: Cluster, pipeline: FakePipeline) -> None:
     third = cluster.brokers[2]
     third.stop()
     wait_for_state(cluster, PAUSE, but=third)
@@ -152,7 +156,7 @@ def test_a_broker_that_the_record_calls_stale_is_missed(cluster: Cluster, pipeli
     wait_for_state(cluster, OPEN)
 
 
-def test_when_records_stop_the_second_source_takes_over_and_back_and_nothing_is_let_through(
+def test_when_records_stop_the_standby_answers_until_they_return_and_no_producer_gets_through(
     cluster: Cluster,
 ) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6), ExitStack() as watching:
@@ -170,7 +174,9 @@ def test_when_records_stop_the_second_source_takes_over_and_back_and_nothing_is_
             watching.close()
         assert highest.factor == 0
         assert highest.samples > 20
-        assert transitions(cluster) == transitions_before, "not even between two looks"
+        assert transitions(cluster) == transitions_before, (
+            "the state did not change between two samples either"
+        )
         assert appended(cluster) == before
     for node in cluster.brokers:
         log = node.log_text()
@@ -182,13 +188,13 @@ def test_when_records_stop_the_second_source_takes_over_and_back_and_nothing_is_
 
 
 def keep_reading(cluster: Cluster, source: str) -> None:
-    """Several reads of that source have passed."""
+    """Waits until the source has been read several times."""
     end = time.monotonic() + 2
     eventually(lambda: time.monotonic() > end, timeout=10)
     wait_for_source(cluster, source)
 
 
-def test_without_records_the_second_source_protects_and_explain_names_it(cluster: Cluster) -> None:
+def test_without_records_the_standby_protects_and_explain_names_it(cluster: Cluster) -> None:
     limits_of_broker_1(cluster, hard="1")
     wait_for_state(cluster, PAUSE)
     node = cluster.brokers[1]

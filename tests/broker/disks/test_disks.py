@@ -1,4 +1,4 @@
-"""A cluster of three brokers: one broker's disk slows and stops producers on all, and nothing unknown is healthy."""
+"""Three brokers: one broker's disk slows and stops producers on all, and what is unknown never passes for healthy."""
 
 from __future__ import annotations
 
@@ -12,18 +12,26 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from jsonschema import Draft7Validator
 
-from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, unregister_broker
+from harness.kafka.admin import alter_broker_config, delete_topics, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, PREFIX
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as wire
 from tests.broker.support.disks import SNAPSHOTS as TOPIC
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, state, wait_for_state
+from tests.broker.support.node import (
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    cluster_with_fence,
+    gauge,
+    restart_stopped,
+    state,
+    wait_for_state,
+)
 from tests.broker.support.numbers import appended, attempt, records
 
 pytestmark = pytest.mark.broker
@@ -42,10 +50,7 @@ SETTINGS: Final = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
-    directory = tmp_path_factory.mktemp("cluster")
-    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
-        create_topic(made.brokers[0], "t", partitions=3)
+    with cluster_with_fence(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
         wait_for_state(made, OPEN)
         yield made
 
@@ -53,15 +58,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _whole_and_open(cluster: Cluster) -> Iterator[None]:
     yield
-    for node in cluster.brokers:
-        if not node.running:
-            node.start()
+    restart_stopped(cluster)
     alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None, OVERRIDES: None}, broker=1)
     wait_for_state(cluster, OPEN)
 
 
 def disk_of_broker_1_is_full(cluster: Cluster) -> None:
-    """Its hard limit is set below what is used: to the others that is a disk that has filled."""
+    """Sets the hard limit of broker 1 below what is used. For the others that is a full disk."""
     alter_broker_config(cluster.brokers[0], {HARD: "1"}, broker=1)
     wait_for_state(cluster, PAUSE)
 
@@ -70,7 +73,9 @@ def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
 
 
-def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_and_lets_them_go(cluster: Cluster) -> None:
+def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(
+    cluster: Cluster,
+) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)
         start = cluster.brokers[2].log.end()
@@ -124,7 +129,7 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
     assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
 
 
-def test_a_stopped_broker_is_missed_until_it_is_back(cluster: Cluster) -> None:
+def test_a_broker_that_is_down_stops_producers_until_it_is_back(cluster: Cluster) -> None:
     first, third = cluster.brokers[0], cluster.brokers[2]
     start = first.log.end()
     third.stop()
@@ -136,7 +141,7 @@ def test_a_stopped_broker_is_missed_until_it_is_back(cluster: Cluster) -> None:
     eventually(lambda: gauge(first, "Factor", "LackOfData") == 0)
 
 
-def test_a_broker_that_is_unregistered_is_missed_no_more(cluster: Cluster) -> None:
+def test_a_broker_that_is_unregistered_no_longer_stops_producers(cluster: Cluster) -> None:
     third = cluster.brokers[2]
     third.stop()
     wait_for_state(cluster, PAUSE, but=third)
@@ -148,7 +153,7 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
     second = cluster.brokers[1]
     disk_of_broker_1_is_full(cluster)
     before = appended(cluster)
-    # To each partition, as the queue soon is full; the one whose broker restarts is tried again soon.
+    # The producer spreads records over all partitions, because its queue is soon full, and reconnects quickly.
     own = {"sticky.partitioning.linger.ms": 0, "reconnect.backoff.max.ms": 500}
     with ProducerLoad(cluster.client_config(client_id="p") | own, "t") as load:
         second.stop()
@@ -169,7 +174,7 @@ def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) 
     disk_of_broker_1_is_full(cluster)
 
 
-def test_hostile_records_are_refused_and_counted_and_harm_nobody(cluster: Cluster) -> None:
+def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cluster) -> None:
     node = cluster.brokers[0]
     refused = {"json": b"{", "schema": b"{}", "key": b"", "version": b"", "size": b"x" * 300_000}
     good = newest_records(node)["1"][1]

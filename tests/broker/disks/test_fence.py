@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget these
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
     AclBinding,
     AclBindingFilter,
     AclOperation,
@@ -106,7 +106,7 @@ def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
         end_before, sent = end_offset(node, topic), numbers.sent
         wait_until_turned_back(node)
         assert end_offset(node, topic) == end_before
-        assert numbers.sent > sent, "it goes on producing meanwhile"
+        assert numbers.sent > sent, "the client goes on sending meanwhile"
         resume(node)
         eventually(lambda: numbers.delivered > sent)
     assert numbers.errors == []
@@ -132,7 +132,7 @@ def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, 
     assert values(node, topic) == [str(number) for number in range(count)]
 
 
-def test_a_transaction_that_a_pause_holds_up_commits_after_it(node: KafkaNode, topic: str) -> None:
+def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topic: str) -> None:
     producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
     producer.init_transactions(60)
     producer.begin_transaction()
@@ -175,7 +175,7 @@ def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_count
     assert attempt(config, topic) is None
 
 
-def test_a_producer_that_wants_no_answer_appends_nothing(node: KafkaNode, topic: str) -> None:
+def test_a_producer_with_acks_0_appends_nothing(node: KafkaNode, topic: str) -> None:
     pause(node)
     before = rejections(node)
     attempt(node.client_config("alice", "forget") | {"acks": "0"}, topic)
@@ -198,7 +198,7 @@ def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str)
     member.close()
 
 
-def test_an_excluded_principal_and_the_brokers_client_ids_write_on_and_strangers_do_not(
+def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other_clients_do_not(
     node: KafkaNode, topic: str
 ) -> None:
     pause(node)
@@ -213,7 +213,9 @@ def test_an_excluded_principal_and_the_brokers_client_ids_write_on_and_strangers
     alter_broker_config(node, {PREFIX + "static.excluded.principal.name.list": None})
 
 
-def test_the_limit_stays_where_it_was_so_that_a_producer_goes_on_at_once(node: KafkaNode, topic: str) -> None:
+def test_a_pause_leaves_the_limits_alone_so_that_a_producer_goes_on_at_once(
+    node: KafkaNode, topic: str
+) -> None:
     attempt(node.client_config("alice", "held"), topic)
     eventually(lambda: has_own_quota(node, "alice", "held"))
     set_factor(node, 0.5)
@@ -236,7 +238,7 @@ def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: st
     eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) == TURNED_BACK)
 
 
-def test_a_cluster_that_had_no_authorizer_still_says_so_about_acls(node: KafkaNode) -> None:
+def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNode) -> None:
     admin = AdminClient(node.client_config("alice", "acls"))
     (created,) = admin.create_acls([acl("alice", "t", AclOperation.WRITE)]).values()
     with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
@@ -276,7 +278,7 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
 
 def any_acl(principal: Any = None) -> AclBindingFilter:
     pattern = ResourcePatternType.ANY
-    anything: Any = None  # which its stubs forget
+    anything: Any = None  # the stubs don't allow None
     return AclBindingFilter(
         ResourceType.ANY, anything, pattern, principal, anything, AclOperation.ANY, AclPermissionType.ANY
     )

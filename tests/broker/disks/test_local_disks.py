@@ -1,4 +1,4 @@
-"""One broker and its own disk: it fills for real, and producers are slowed, stopped and let go."""
+"""One broker and its own disk: the disk really fills, and producers are slowed, stopped and let go."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none", "validi
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """On a disk that nobody else writes to, where one can be mounted, and with something on it."""
+    """A broker on a file system of its own, where one can be mounted, that is not empty."""
     properties = dict(QUICK_QUOTAS) | FENCE | {"log.segment.delete.delay.ms": "100"}
     directory = tmp_path_factory.mktemp("node")
     with own_file_system(directory):
@@ -66,7 +66,7 @@ def change(node: KafkaNode, **properties: str | None) -> None:
 
 
 def limits(node: KafkaNode, soft: int, hard: int) -> None:
-    """Limits in bytes consumed, set live."""
+    """Sets limits in bytes used while the broker runs."""
     change(node, **{"static.storage.soft": str(soft), "static.storage.hard": str(hard)})
 
 
@@ -75,7 +75,7 @@ def volume(node: KafkaNode) -> Volume:
 
 
 def set_limits_around_usage(node: KafkaNode) -> DiskLimits:
-    """What is used lies between the limits."""
+    """Sets limits around what is used, waits for THROTTLE, and returns the limits."""
     disk_limits = DiskLimits.around(volume(node))
     limits(node, disk_limits.soft, disk_limits.hard)
     eventually(lambda: state(node) == THROTTLE)
@@ -97,7 +97,7 @@ def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_s
             eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
             eventually(lambda: table_row(node, ANYONE, "filler")["limit"] != "null")
             end_before = float(table_row(node, ANYONE, "filler")["limit"])
-            assert end_before < 240e6, "what it did until then, less what the factor takes"
+            assert end_before < 240e6, "the limit is the client's rate so far, times the factor"
             limits(node, now + 140 * MEGA, now + 150 * MEGA)
             eventually(lambda: state(node) == PAUSE, what="hard limit crossed")
             ends = end_offset(node, "filler"), end_offset(node, topic)
@@ -112,20 +112,20 @@ def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_s
     assert going.errors == []
 
 
-def test_the_factor_acts_on_what_an_unlimited_client_did_before(node: KafkaNode, topic: str) -> None:
+def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: KafkaNode, topic: str) -> None:
     with ProducerLoad(node.client_config(client_id="free"), topic, rate=4e6) as load:
         eventually(lambda: has_own_quota(node, ANYONE, "free"))
-        eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="it has gone at its rate for a window")
+        eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="the client has kept its rate for a window")
         assert table_row(node, ANYONE, "free")["limit"] == "null"
         disk_limits = set_limits_around_usage(node)
         assert float(table_row(node, ANYONE, "free")["limit"]) == pytest.approx(
             4e6 * disk_limits.factor(volume(node).consumed), rel=0.4
         )
         since = time.monotonic()
-        eventually(lambda: load.max_throttle(since) > 0, what="it hears of throttling")
+        eventually(lambda: load.max_throttle(since) > 0, what="the client sees throttle times")
 
 
-def test_in_shadow_nobody_is_stopped_and_all_is_shown(node: KafkaNode, topic: str) -> None:
+def test_in_shadow_no_client_is_stopped_and_the_state_is_shown(node: KafkaNode, topic: str) -> None:
     change(node, mode="shadow", **{"static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
     with ProducerLoad(node.client_config(client_id="s"), topic) as load:
@@ -165,7 +165,7 @@ def test_limits_that_contradict_each_other_are_refused_and_the_old_ones_stay(
     assert state(node) == OPEN
 
 
-def test_a_log_directory_that_is_gone_is_never_healthy(tmp_path: Path) -> None:
+def test_a_log_directory_that_is_gone_leads_to_a_pause(tmp_path: Path) -> None:
     with callback_node(tmp_path, SETTINGS | {"static.storage.hard.min-free-bytes": "1"}, log_dirs=2) as node:
         eventually(lambda: gauge(node, "Factor", "LackOfData") == 0 and state(node) == OPEN)
         node.data_dirs[1].rename(tmp_path / "gone")

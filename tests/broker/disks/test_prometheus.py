@@ -32,7 +32,7 @@ scrape_configs:
 
 
 class Exporter:
-    """Shows volumes as node_exporter does."""
+    """An exporter that shows volumes with the metrics of node_exporter."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -123,7 +123,7 @@ def wait_for_volumes(source: FakeHost, *volumes: Volume) -> None:
 
 
 def wait_for_unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
-    """It comes to know these alone, and says that of what is unknown."""
+    """Waits until the source knows these volumes alone and names with that text what is unknown."""
 
     def plugin_reports_it() -> bool:
         read: ClusterVolumes | None = source.plugin.read()
@@ -158,7 +158,7 @@ def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(
     wait_for_unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", VOLUME_2)
 
 
-def test_a_server_that_dies_is_unknown_after_validity_and_known_once_it_is_back(
+def test_a_server_that_is_down_makes_the_state_unknown_after_validity_until_it_is_back(
     source: FakeHost, server: Server
 ) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
@@ -168,7 +168,7 @@ def test_a_server_that_dies_is_unknown_after_validity_and_known_once_it_is_back(
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
-def test_a_query_with_an_error_is_told_in_the_servers_words(
+def test_the_servers_message_about_a_wrong_query_is_logged(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = properties(server) | {"plugin.prometheus.capacity": "sum("}

@@ -1,4 +1,4 @@
-"""``quotahost explain`` on a running broker: who gave a client its quota, and what limits it."""
+"""``quotahost explain`` on a running broker: which supplier gave a client its quota, and what limits the client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.broker.support.node import ANYONE, callback_node, has_own_quota
 
 pytestmark = pytest.mark.broker
 
-NODE_ID = 7301  # of no other broker that may run on this machine
+NODE_ID = 7301  # no other broker that may run on this machine has this id
 USERS = {"alice": "a", "bob": "b", "carol": "c", "CN=d/e": "d"}
 
 
@@ -68,7 +68,7 @@ def field(text: str, label: str) -> str:
     return found[1] if found else ""
 
 
-def test_a_client_quota_and_a_static_rate_are_named_and_bind(node: KafkaNode) -> None:
+def test_the_supplier_of_the_quota_that_limits_a_client_is_named(node: KafkaNode) -> None:
     with load(node, "alice", "app"), load(node, "bob", "app"):
         eventually(
             lambda: (
@@ -87,7 +87,7 @@ def test_a_client_quota_and_a_static_rate_are_named_and_bind(node: KafkaNode) ->
     assert field(text, "factor") == "1, on PRODUCE"
 
 
-def test_without_an_answer_a_client_is_unlimited_and_nothing_binds(node: KafkaNode) -> None:
+def test_a_client_without_a_quota_is_unlimited(node: KafkaNode) -> None:
     with load(node, "bob", "app"):
         eventually(lambda: has_own_quota(node, "bob", "app"))
     code, text = explain_client(node, "bob", "app", "FETCH")
@@ -96,7 +96,7 @@ def test_without_an_answer_a_client_is_unlimited_and_nothing_binds(node: KafkaNo
     assert text.strip().endswith("Nothing limits this client, as it has no limit for FETCH.")
 
 
-def test_an_exempt_client_is_told_why(node: KafkaNode) -> None:
+def test_the_reason_why_a_client_is_exempt_is_shown(node: KafkaNode) -> None:
     with load(node, "carol", "app"):
         eventually(lambda: has_own_quota(node, "carol", "app"))
     code, text = explain_client(node, "carol", "app")
@@ -134,7 +134,7 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
     eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "OPEN")
 
 
-def test_in_shadow_nothing_binds(node: KafkaNode) -> None:
+def test_in_shadow_nothing_limits_a_client(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "mode": "shadow"})
     try:
         ended = "Nothing limits this client, as mode=shadow enforces nothing."
@@ -147,7 +147,7 @@ def test_in_shadow_nothing_binds(node: KafkaNode) -> None:
 @pytest.mark.parametrize(
     "client_id", ["", "a:b", "tab\there", "back\\slash\\u0041", "ümlaut ☃ 𝄞", "a/b", "\x1e"]
 )
-def test_odd_client_ids_are_found(node: KafkaNode, client_id: str) -> None:
+def test_client_ids_with_special_characters_are_found(node: KafkaNode, client_id: str) -> None:
     introduce_clients(node, [client_id])
     eventually(lambda: has_own_quota(node, ANYONE, client_id))
     code, text = explain_client(node, ANYONE, client_id)
@@ -155,7 +155,7 @@ def test_odd_client_ids_are_found(node: KafkaNode, client_id: str) -> None:
     assert field(text, "from") == "supplier static"
 
 
-def test_while_the_state_is_pause_the_fence_binds_all_but_the_exempt(node: KafkaNode) -> None:
+def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
     try:
         ended = "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0)."
@@ -185,7 +185,7 @@ def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by
     assert all(each in text for each in ("PRODUCE\n", "FETCH\n", "REQUEST\n", "CONTROLLER_MUTATION\n"))
 
 
-def test_a_process_that_is_no_broker_is_told_with_a_remedy_and_left_alone() -> None:
+def test_a_process_that_is_no_broker_gives_an_error_with_a_remedy_and_runs_on() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         code, text = explain("--pid", process.pid, "--client", "alice/app")
         assert process.poll() is None
@@ -195,7 +195,7 @@ def test_a_process_that_is_no_broker_is_told_with_a_remedy_and_left_alone() -> N
     assert "-> give --pid PID" in text
 
 
-def test_no_broker_of_that_id_is_told_with_a_remedy() -> None:
+def test_an_unknown_broker_id_gives_an_error_with_a_remedy() -> None:
     code, text = explain("--broker-id", NODE_ID + 1, "--client", "alice/app")
     assert code == 2
     assert f"no broker {NODE_ID + 1} with quotahost was found" in text

@@ -1,4 +1,4 @@
-"""A supplier fails in every way there is; produce and fetch go on and the stated fallback holds."""
+"""A supplier fails in every possible way; clients produce and fetch on, and the stated fallback applies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _heal(node: KafkaNode, fault: Path) -> Iterator[None]:
 
 
 def check_produce_and_fetch(node: KafkaNode, client_id: str) -> None:
-    """A client of this name produces, and consumes, at a rate that no mute would allow."""
+    """Checks that a client with this client-id produces and consumes, faster than a muted client could."""
     config = node.client_config(client_id=client_id)
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
         eventually(lambda: producer.meter.bytes > 2_000_000, timeout=30, what="produced")
@@ -73,7 +73,9 @@ def test_a_failing_supplier_leaves_its_client_among_the_newcomers(
     assert node.log_text().count("plugin faulty failed in quota()") >= 1
 
 
-def test_after_every_failure_it_is_asked_again_and_its_answer_holds(node: KafkaNode, fault: Path) -> None:
+def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(
+    node: KafkaNode, fault: Path
+) -> None:
     for mode in MODES:
         fault.write_text(mode)
         before = gauge(node, "Plugin,name=faulty", "Errors")
@@ -87,7 +89,7 @@ def test_after_every_failure_it_is_asked_again_and_its_answer_holds(node: KafkaN
         )
 
 
-def test_no_answer_is_no_failure(node: KafkaNode, fault: Path) -> None:
+def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Path) -> None:
     fault.write_text("none")
     before = gauge(node, "Plugin,name=faulty", "Errors")
     check_produce_and_fetch(node, "faulty-none")
@@ -96,7 +98,9 @@ def test_no_answer_is_no_failure(node: KafkaNode, fault: Path) -> None:
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
 
 
-def test_a_supplier_that_sleeps_for_ever_costs_the_lease_and_no_client(node: KafkaNode, fault: Path) -> None:
+def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(
+    node: KafkaNode, fault: Path
+) -> None:
     check_produce_and_fetch(node, "settled")
     fault.write_text("sleep")
     start = node.log.end()
@@ -192,6 +196,6 @@ def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")
 
 
-def test_nothing_of_it_ended_the_broker_or_the_host(node: KafkaNode) -> None:
+def test_none_of_these_faults_ended_the_broker_or_the_host(node: KafkaNode) -> None:
     assert node.running
     assert gauge(node, "Host", "Restarts") == 0

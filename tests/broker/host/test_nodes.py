@@ -1,4 +1,4 @@
-"""Kafka's versions, and nodes that are broker, controller or both."""
+"""quotahost on several versions of Kafka, and on nodes that are broker, controller or both."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MONITORED = "org.quotahost.MonitoredPythonQuotaCallback"
 
 
 @pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
-def test_older_brokers_throttle_by_it_and_stop_cleanly(tmp_path: Path, version: str) -> None:
+def test_older_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, version: str) -> None:
     properties = dict(QUICK_QUOTAS)
     with callback_node(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
         create_topic(node, "t")

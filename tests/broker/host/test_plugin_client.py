@@ -36,7 +36,7 @@ SETTINGS: Final = {
 def listener_properties(
     node: KafkaNode, name: str, protocol: str, port: int, advertised: int
 ) -> dict[str, str]:
-    """Broker properties for one more listener."""
+    """Broker properties that add a listener to those of the node."""
     placement = node.placement()
     own = f"{name}://127.0.0.1"
     clients = [each for each in placement["listeners"].split(",") if not each.startswith("CONTROLLER")]
@@ -49,7 +49,7 @@ def listener_properties(
 
 @pytest.fixture(scope="module")
 def parties(tmp_path_factory: pytest.TempPathFactory) -> tuple[Identity, Identity, Path]:
-    """The broker, the plugin, and the store that trusts both."""
+    """The identities of broker and plugin, and the truststore with both."""
     directory = tmp_path_factory.mktemp("tls")
     broker, plugin = identity(directory, "broker"), identity(directory, "plugin")
     return broker, plugin, truststore(directory, [broker, plugin])
@@ -130,7 +130,7 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
 ) -> None:
     cluster, proxies = behind_proxies
     one, two = cluster.brokers
-    # A broker that has not been heard of yet is waited for, for startup.grace: each must know the other first.
+    # For startup.grace a broker waits for others that it doesn't know yet; so each must know the other first.
     eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
     eventually(lambda: state(one) == state(two) == OPEN)
     for proxy in proxies:

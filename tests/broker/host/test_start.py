@@ -1,4 +1,4 @@
-"""A wrong configuration stops the broker at its start: one error with property, value and remedy."""
+"""A wrong configuration stops the broker at its start, with one error that names property, value and remedy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_a_wrong_property_is_named_with_its_remedy(
     ],
     ids=["no-libpython", "other-jpype", "no-quotahost", "old", "free-threaded"],
 )
-def test_an_unfit_interpreter_is_refused(tmp_path: Path, lines: str, expected_words: str) -> None:
+def test_a_broker_does_not_start_with_an_unfit_interpreter(
+    tmp_path: Path, lines: str, expected_words: str
+) -> None:
     from importlib.metadata import version
 
     python = tmp_path / "python3"
@@ -76,6 +78,6 @@ def test_an_unfit_interpreter_is_refused(tmp_path: Path, lines: str, expected_wo
     assert expected_words in start_error(tmp_path / "node", {"python.executable": str(python)})
 
 
-def test_a_secret_is_never_told(tmp_path: Path) -> None:
+def test_no_secret_is_logged(tmp_path: Path) -> None:
     log = start_error(tmp_path, {"kafka.sasl.password": "hunter2", "static.produce": "0"})
     assert "hunter2" not in log

@@ -35,7 +35,7 @@ SECRET = "S3CR3T-word"
 
 
 def strimzi_file(node: KafkaNode, **more: str) -> dict[str, str]:
-    """What an operator of Strimzi's plugin would have, class apart."""
+    """The properties of an operator of Strimzi's plugin, without the class."""
     settings = {
         "static.produce": str(int(RATE)),
         "static.fetch": "20000000",
@@ -51,7 +51,7 @@ def strimzi_file(node: KafkaNode, **more: str) -> dict[str, str]:
 
 
 def as_user(node: KafkaNode) -> dict[str, str]:
-    """Their Admin client as the first of the node's users."""
+    """Properties with which Strimzi's Admin client connects as the first of the node's users."""
     name, password = next(iter(node.users.items()), ("", ""))
     client = {
         "bootstrap.servers": f"127.0.0.1:{node.ports.get(CLIENTS)}",
@@ -66,13 +66,12 @@ def as_user(node: KafkaNode) -> dict[str, str]:
 def broker(
     directory: Path, callback: str, more: dict[str, str], users: dict[str, str] | None = None
 ) -> Iterator[KafkaNode]:
-    """A broker with one class or the other, both on its class path; the file differs by nothing else."""
+    """Runs a broker with one of the two classes; both are on its class path, and nothing else differs."""
     jars = [JAR, maven_jar("io.strimzi:kafka-quotas-plugin:0.3.1")]
     node = KafkaNode(directory, classpath=jars, properties=dict(QUICK_QUOTAS), users=users or {})
     node.properties |= strimzi_file(node, **as_user(node), **more) | {PREFIX + "class": callback}
-    node.env = {
-        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    }  # python.executable is python3, as there
+    # As with Strimzi's plugin no python.executable is set, so the broker starts the python3 of its PATH.
+    node.env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     with node:
         yield node
 
@@ -111,7 +110,7 @@ def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, 
             assert log.count(f"{INTERVAL}=2 read as") == 1
 
 
-def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
+def test_properties_with_strimzis_names_can_be_changed_live(tmp_path: Path) -> None:
     with broker(tmp_path, QUOTAHOST, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
         alter_broker_config(node, {PREFIX + LIMIT: "1"})
@@ -120,7 +119,7 @@ def test_their_names_can_be_changed_while_it_runs(tmp_path: Path) -> None:
             alter_broker_config(node, {PREFIX + LIMIT: "much"})
 
 
-def test_their_admin_client_is_the_one_that_plugins_connect_with(tmp_path: Path) -> None:
+def test_plugins_connect_with_the_properties_of_strimzis_admin_client(tmp_path: Path) -> None:
     with broker(tmp_path, QUOTAHOST, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
         eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
         eventually(lambda: has_own_quota(node, "plugin", "quotahost-1"))

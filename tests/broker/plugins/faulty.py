@@ -1,4 +1,4 @@
-"""A supplier that fails as a file tells it to, and others that can't even be built."""
+"""A supplier that fails in the way that a file names, and plugins that can't even be built."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ ANSWERS: dict[str, Any] = {
 
 
 class Faulty:
-    """Does what the file named by FAULT says for clients whose client-id starts with "faulty"."""
+    """Fails in the way that the file FAULT names, for clients whose client-id starts with "faulty"."""
 
     def __init__(self, context: Context) -> None:
         self._file = Path(os.environ["FAULT"])

@@ -1,6 +1,6 @@
 """Cluster-wide client quotas on three brokers: 3 MB/s for a client, wherever it writes.
 
-``Pipeline`` stands for the Spark pipeline: the same division in plain Python, each half second.
+``FakePipeline`` is a stand-in for the Spark pipeline: it divides the quotas in plain Python every half second.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ VALIDITY: Final = timedelta(seconds=8)
 
 
 class FakePipeline(Background):
-    """Reads usage, divides, writes shares, until it is left."""
+    """Reads usage and publishes shares for the time of a ``with`` block."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        """``config`` is librdkafka's."""
+        """Takes librdkafka's properties."""
         super().__init__()
         self._config = {**config, "log_level": 4}
         self._run_ms = int(time.time() * 1000)
@@ -81,7 +81,7 @@ class FakePipeline(Background):
 
 @contextmanager
 def three_brokers(directory: Path) -> Iterator[Cluster]:
-    """With a topic on each, t1 to t3, that divide the quotas equally so far."""
+    """Runs three brokers with a topic on each, t1 to t3; they divide the quotas equally so far."""
     properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS)
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
@@ -90,7 +90,7 @@ def three_brokers(directory: Path) -> Iterator[Cluster]:
         admin = AdminClient(config)
         for done in admin.create_topics(on_each).values():
             done.result(30)
-        del admin  # it would look for its brokers until the end
+        del admin  # it would go on connecting after the brokers have ended
         eventually(lambda: all(gauge(node, "Shares", "Brokers") == 3 for node in made.brokers), timeout=30)
         yield made
 
@@ -121,7 +121,7 @@ def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) ->
 
 
 def check_quota_on_every_broker(cluster: Cluster, timeout: float) -> None:
-    """On one broker, when it moves to another, and on all three; a pipeline must run."""
+    """Checks the client's rate on one broker, after it moves to another, and on all three; a pipeline must run."""
     first, second, _ = cluster.brokers
     with load(cluster, 1) as one:
         eventually(lambda: limit(first) > 0.9 * QUOTA, timeout=timeout, what="the share of one broker")
@@ -143,8 +143,10 @@ def check_quota_on_every_broker(cluster: Cluster, timeout: float) -> None:
 
 
 def wait_for_equal_parts(cluster: Cluster, timeout: float) -> None:
-    """Once the shares are stale."""
-    eventually(lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, timeout, "validity after its end")
+    """Waits until the shares are stale and each broker gives an equal part."""
+    eventually(
+        lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, timeout, "shares are stale after validity"
+    )
     eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
 
 

@@ -1,12 +1,12 @@
 """KIP-13 on a real broker: quotas per client-id by KIP-13's own properties, measured as ``SampledRate`` predicts.
 
-A raw client sends requests of known sizes at known times, each on a connection of its own, as a throttled connection
-is muted. Kafka charges a produce request without its header (``RequestChannel.Request.sizeInBytes``) and a fetch
-response from its correlation id on (``FetchResponse.sizeOf``); what it would have charged a throttled fetch it takes
-back. Of these bytes none is left to guess. Only the moments are: the broker reads its clock between the sending of a
-request and its response. The throttle time is ``total / bound - window``, and the window begins with the oldest sample.
-So the prediction may be wrong by the round trip of the oldest request and of this one, and by 2 ms of rounding: this is
-the tolerance. Sizes and times are such that no request is near the end of a sample.
+A raw client sends requests of known sizes at known times, each on a connection of its own, because Kafka mutes a
+throttled connection. Kafka charges a produce request without its header (``RequestChannel.Request.sizeInBytes``) and a
+fetch response from its correlation id on (``FetchResponse.sizeOf``); it takes back the charge of a throttled fetch. So
+all bytes are known. The moments are not: the broker reads its clock between the sending of a request and its response.
+The throttle time is ``total / bound - window``, and the window begins with the oldest sample. So the prediction may be
+wrong by the round trips of the oldest request and of this one, and by 2 ms of rounding: this is the tolerance. Sizes
+and times are chosen so that no request is near the end of a sample.
 """
 
 from __future__ import annotations
@@ -56,14 +56,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         create_topic(node, "filled")
         with RawClient(node, "filler") as client:
             client.produce("filled", record_batch(20_000))
-        Jmx(node).query(
-            "kafka.server:type=Produce"
-        )  # the first question starts the agent, which takes a while
+        # The first query starts the management agent, which takes a while.
+        Jmx(node).query("kafka.server:type=Produce")
         yield node
 
 
 def producing(size: int) -> Send:
-    """Produces one record of so many bytes."""
+    """A function that produces one record of so many bytes."""
     batch = record_batch(size)
 
     def send(client: RawClient) -> tuple[float, RoundTrip, int]:
@@ -74,7 +73,7 @@ def producing(size: int) -> Send:
 
 
 def fetching(charge: int) -> Send:
-    """Fetches the same record, which is charged with so many bytes."""
+    """A function that fetches the record, for which Kafka charges so many bytes."""
 
     def send(client: RawClient) -> tuple[float, RoundTrip, int]:
         round_trip = client.fetch("filled", 21_000)
@@ -86,7 +85,7 @@ def fetching(charge: int) -> Send:
 
 
 class Ledger:
-    """What a broker was sent and said, beside what the model says."""
+    """Compares the throttle times of a broker's responses with those that the model predicts."""
 
     def __init__(self, bound: float, *, takes_back: bool = False) -> None:
         self.model, self.bound, self.takes_back = SampledRate(SAMPLES, WINDOW_MS), bound, takes_back
@@ -120,7 +119,7 @@ class Ledger:
 
 
 def make_known(node: KafkaNode, client_id: str | None) -> None:
-    """The broker knows the client's quotas, and its sensors have no record yet."""
+    """Waits until the broker knows the client's quotas; its sensors have no record yet."""
     introduce_clients(node, [client_id])
     eventually(lambda: has_own_quota(node, ANYONE, client_id or ""))
 
@@ -133,7 +132,7 @@ def make_known(node: KafkaNode, client_id: str | None) -> None:
         ("ns:app,1", 60_000.0, 45_000),
         (None, DEFAULT, 15_000),
     ],
-    ids=["override", "default", "odd name", "without client-id"],
+    ids=["override", "default", "special characters", "without client-id"],
 )
 def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
     node: KafkaNode, client_id: str | None, bound: float, size: int
@@ -191,7 +190,7 @@ def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(n
     eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "50000.0")
 
 
-def test_the_most_constraining_supplier_binds_and_explain_tells_what_the_other_would_have_given(
+def test_the_most_constraining_supplier_wins_and_explain_shows_the_other_suppliers_rate(
     node: KafkaNode,
 ) -> None:
     make_known(node, "clientA")
@@ -211,7 +210,7 @@ def test_the_most_constraining_supplier_binds_and_explain_tells_what_the_other_w
 
 
 def bean_name(client_id: str | None) -> str:
-    """How JMX writes the tags: empty ones are left out, and odd ones are in quotation marks."""
+    """The tags as JMX writes them: without empty ones; names with special characters are in quotation marks."""
     if not client_id:
         return ""
     return f",client-id={client_id}" if client_id.isalnum() else f',client-id="{client_id}"'

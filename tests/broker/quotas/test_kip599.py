@@ -1,8 +1,8 @@
 """KIP-599 on a real controller, by the supplier ``controller-mutation``.
 
-Kafka measures mutations by a token bucket, the form of the current page, and not by the rate of its version 15: that
-is Kafka's choice, whichever supplier gives the quota. The model is ``throttling.TokenBucket``, asked for the earliest
-and the latest moments at which the controller can have read its clock.
+Kafka measures mutations by a token bucket, as the KIP's current page says, and not by the rate of its version 15. That
+is Kafka's choice, whichever supplier gives the quota. The model is ``throttling.TokenBucket``; the tests ask it for the
+earliest and the latest moment at which the controller can have read its clock.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def ask(
 
 
 def make_known(cluster: Cluster, client_id: str) -> None:
-    """Broker and controller know the client: its first mutation is charged to itself and not to the newcomers."""
+    """Waits until broker and controller know the client, so that its mutations are not charged to the newcomers."""
     for node, listener in ((cluster.brokers[0], INTERNAL), (controller(cluster), CONTROLLER)):
         with RawClient(node, client_id, listener) as client:
             client.ping()
@@ -79,7 +79,7 @@ def bean(node: KafkaNode, name: str) -> dict[str, Any]:
 
 
 def tokens(cluster: Cluster, client_id: str) -> float:
-    """What is left in the bucket; a client's first request fills it."""
+    """The tokens left in the client's bucket, which is full before the client's first request."""
     found = enforced_quotas(controller(cluster), "CONTROLLER_MUTATION", client_id=client_id)
     return found[0].value if found else SLOW * SAMPLES
 
@@ -87,7 +87,7 @@ def tokens(cluster: Cluster, client_id: str) -> float:
 def charged(
     cluster: Cluster, kind: Literal["create", "grow", "delete"], topics: dict[str, int], **more: Any
 ) -> tuple[float, float]:
-    """Between how many and how many tokens a request of ``ledger`` took: the bucket grows meanwhile."""
+    """The least and the most tokens that a request of ``ledger`` can have taken; the bucket refills meanwhile."""
     begin, before = now_ms(), tokens(cluster, "ledger")
     assert set(ask(cluster, "ledger", kind, topics, **more).values()) == {None}
     taken = before - tokens(cluster, "ledger")
@@ -113,7 +113,7 @@ def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster
     assert low <= 5 <= high
 
 
-def test_an_old_client_is_answered_and_its_connection_muted(cluster: Cluster) -> None:
+def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Cluster) -> None:
     make_known(cluster, "old")
     broker = cluster.brokers[0]
     with RawClient(broker, "old") as muted, RawClient(broker, "old") as other:
@@ -130,7 +130,7 @@ def test_an_old_client_is_answered_and_its_connection_muted(cluster: Cluster) ->
         assert now_ms() - before >= throttled - 2
 
 
-def test_with_a_request_quota_too_the_longer_throttle_time_counts(cluster: Cluster) -> None:
+def test_with_a_request_quota_too_the_longer_throttle_time_applies(cluster: Cluster) -> None:
     make_known(cluster, "both")
     broker = cluster.brokers[0]
     set_quota(broker, {"request_percentage": 0.01}, user=ANYONE, client_id="both")
@@ -144,7 +144,7 @@ def test_with_a_request_quota_too_the_longer_throttle_time_counts(cluster: Clust
 
 
 def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> None:
-    """A forwarded request is muted by its broker, among whose Request metrics it is then counted."""
+    """The broker that forwards a request mutes the client, and counts the throttle time among its Request metrics."""
     make_known(cluster, "direct")
     ours = "client-id=direct"
     with RawClient(controller(cluster), "direct", CONTROLLER) as client:
@@ -162,7 +162,7 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
 def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(
     cluster: Cluster,
 ) -> None:
-    # The last test: the broker's metadata thread, which client quotas pass too, makes 560 logs after this.
+    # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
     make_known(cluster, "strict")
     assert table_row(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)
     early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
@@ -183,9 +183,8 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     shown = bean(controller(cluster), "kafka.server:type=ControllerMutation,client-id=strict")
     assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)
     assert shown["tokens"] < 0
-    shown_rate = SampledRate(
-        2, 30_000
-    )  # Kafka's metrics.num.samples and .sample.window.ms: not the quota's windows
+    # The windows of Kafka's metrics (metrics.num.samples, metrics.sample.window.ms), not those of the quota.
+    shown_rate = SampledRate(2, 30_000)
     shown_rate.record(sum(KIP_599.values()), begin)
     assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
 

@@ -1,4 +1,4 @@
-"""Client quotas at all eight levels: the stock broker, without the plugin, is the oracle."""
+"""Client quotas at all eight levels: a broker without the plugin shows what is right."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaNode,
 
 
 def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
-    """The tags and the bound by which the client's next records are measured."""
+    """The tags and the bound by which Kafka measures the client's next records."""
     before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
     with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=500_000) as load:
         eventually(lambda: load.meter.total_at(float("inf")) > 50_000)
@@ -78,7 +78,7 @@ def _with_bound(node: KafkaNode, bound: float) -> dict[str, str]:
     return tags
 
 
-def test_kafka_configs_sh_sets_what_holds(nodes: tuple[KafkaNode, KafkaNode]) -> None:
+def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: tuple[KafkaNode, KafkaNode]) -> None:
     _, node = nodes
     entity = ("--entity-type", "users", "--entity-name", "other")
     kafka_configs(node, "--alter", *entity, "--add-config", "consumer_byte_rate=1234567")

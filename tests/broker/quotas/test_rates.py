@@ -1,4 +1,4 @@
-"""Real clients get the rates that Python decides: static, client quotas, stored, changed live, exempt."""
+"""Real clients get the rates that Python decides: static rates, client quotas, live changes, exemptions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-def test_a_producer_gets_the_static_rate_and_hears_of_throttling(node: KafkaNode) -> None:
+def test_a_producer_gets_the_static_rate_and_sees_throttle_times(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("bob", "p"), "t") as load:
         wait_for_rate(pytest.approx(STATIC, rel=0.1), load)
     assert load.max_throttle() > 0
@@ -48,9 +48,8 @@ def test_a_producer_gets_the_static_rate_and_hears_of_throttling(node: KafkaNode
 
 def test_a_consumer_is_held_to_the_static_rate(node: KafkaNode) -> None:
     with ConsumerLoad(node.client_config("bob", "c"), "t") as load:
-        wait_for_rate(
-            pytest.approx(0.8 * 3e6, rel=0.35), load
-        )  # in so short windows it gets less: see settled_rate
+        # With windows this short a consumer gets less than its quota; see settled_rate.
+        wait_for_rate(pytest.approx(0.8 * 3e6, rel=0.35), load)
     assert load.max_throttle() > 0
 
 
@@ -104,14 +103,14 @@ def test_only_what_changed_is_published_again(node: KafkaNode) -> None:
     assert gauge(node, "QuotaTable", "Changes") == before + 1
 
 
-def test_brokers_among_themselves_are_exempt_and_strangers_are_not(node: KafkaNode) -> None:
+def test_brokers_themselves_are_exempt_and_unknown_clients_are_not(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config(client_id="stranger"), "t"):
         eventually(lambda: has_own_quota(node, ANYONE, "stranger"))
     assert table_row(node, ANYONE, "stranger")["limit"] == str(STATIC)
     assert table_row(node, ANYONE, "1")["limit"] == "null"
 
 
-def test_stored_quotas_hold_from_the_first_request_after_a_restart_that_was_clean(node: KafkaNode) -> None:
+def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 6e6}, user="alice", client_id="stored")
     assert node.stop() == 143
     for directory in node.data_dirs:

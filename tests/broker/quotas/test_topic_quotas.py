@@ -1,7 +1,8 @@
-"""Topic quotas on a real broker ("Broker side quota (V1)"): who is held, who isn't, and that nothing is lost.
+"""Topic quotas on a real broker ("Broker side quota (V1)"): which topics are limited, and that no record is lost.
 
-An on-off control: a greedy topic is let in and turned back in turns of a few seconds. What counts is the mean, here
-over 30 s, some ten turns, by the broker's count of bytes appended. A busy machine may stall: the last 30 s count.
+The control is on-off: a greedy topic is let in and turned back every few seconds. So the tests compare means over 30 s,
+about ten such turns, by the broker's own count of appended bytes. Because a busy machine may stall, they look at the
+last 30 s again and again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.broker
 
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
 SETTINGS: Final = {"fence.authorizer": "none", TOTAL: "3M", OWN: "important:1500K"}
-SHARE: Final = 750_000  # of modest and greedy each
+SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
 KEPT: Final = {"important": 1_485_000, "modest": 740_000}
 OFFERS: Final = KEPT | {"greedy": 20_000_000}
@@ -61,7 +62,7 @@ def topics_over(node: KafkaNode) -> list[str]:
     return next(line.split("\t")[1] for line in lines if line.startswith("topics-over")).split(",")
 
 
-def test_a_greedy_topic_is_held_at_its_share_the_others_keep_their_rates_and_nothing_is_lost(
+def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(
     node: KafkaNode,
 ) -> None:
     # Small requests one after the other: some 20 MB/s when it is let in.
@@ -75,7 +76,8 @@ def test_a_greedy_topic_is_held_at_its_share_the_others_keep_their_rates_and_not
             running.enter_context(load)
         eventually(lambda: topics_over(node) == ["greedy"])
         assert topics(node, "Share") == SHARE
-        owing = bytes_appended(node, "greedy")  # for what came in at first, before a minute's mean could know
+        # At first greedy exceeded its share, before the mean of a minute could show it.
+        owing = bytes_appended(node, "greedy")
         eventually(lambda: bytes_appended(node, "greedy") > owing + SHARE, LONG, "it is let in again")
         wait_for_topic_rates(node, {"greedy": SHARE} | KEPT)
         assert topics(node, "Rejections") > 20
@@ -93,14 +95,14 @@ def test_a_greedy_topic_is_held_at_its_share_the_others_keep_their_rates_and_not
 
 
 def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
-    """Over a period from now on, each topic's mean bytes/s come to what is expected, and all to the total."""
+    """Waits until over the last period each topic's mean bytes/s is as expected, and their sum below the total."""
     begin = time.monotonic()
     samples: list[tuple[float, dict[str, int]]] = []
 
     def rates_are_met() -> bool:
         now = time.monotonic()
         samples.append((now, {topic: bytes_appended(node, topic) for topic in expected}))
-        assert now >= begin + PERIOD, "it is too early"
+        assert now >= begin + PERIOD, "a period has not passed yet"
         since, before = [sample for sample in samples if sample[0] <= now - PERIOD][-1]
         rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in expected}
         assert rates == pytest.approx(expected, rel=0.15)
@@ -113,7 +115,7 @@ def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
 def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it_with_a_greedy_one(
     node: KafkaNode,
 ) -> None:
-    # What waits in its buffer at the end has yet to come in, at the greedy one's share.
+    # The buffer is small, because its content is sent at the greedy topic's share at the end.
     own = {"acks": "all", "buffer.memory": "8000000"}
     config = {"bootstrap.servers": node.bootstrap, "client.id": "mixed", **own}
     offers, seconds = {"modest": 400_000, "greedy": 12_000_000}, 20
@@ -143,7 +145,7 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A topic that is over, in a broker that is."""
+    """A topic above its threshold, on a broker above its total."""
     name = topic_name(request)
     create_topic(tight, name)
     fill_topic(tight.client_config("root", "filler"), name, 1_000_000)
@@ -155,7 +157,9 @@ def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
 
 
-def test_the_exempt_write_on_and_others_do_not_and_are_counted(tight: KafkaNode, full: str) -> None:
+def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(
+    tight: KafkaNode, full: str
+) -> None:
     create_topic(tight, "quiet")
     end, before = end_offset(tight, full), topics(tight, "Rejections")
     assert attempt(tight.client_config("alice", "a"), full) == "NOT_ENOUGH_REPLICAS"
@@ -183,7 +187,7 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
 
 
 @pytest.mark.parametrize("error", ["POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"])
-def test_who_wants_records_dropped_names_the_error(tight: KafkaNode, full: str, error: str) -> None:
+def test_the_error_of_turned_back_requests_can_be_chosen(tight: KafkaNode, full: str, error: str) -> None:
     alter_broker_config(tight, {PREFIX + "topics.reject.error": error})
     alice = tight.client_config("alice", "a")
     eventually(lambda: attempt(alice, full) == error)
@@ -200,7 +204,7 @@ def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: st
     assert topics(tight, "Rejections") == before
 
 
-def test_thresholds_change_live_and_what_sums_above_the_total_is_refused_and_changes_nothing(
+def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_changes_nothing(
     tight: KafkaNode,
 ) -> None:
     for topic in ("one", "two"):

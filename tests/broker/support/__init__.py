@@ -1,1 +1,1 @@
-"""What tests on real brokers share."""
+"""What tests on real brokers share: nodes with quotahost, their metrics, producers, and a stand-in for the pipeline."""

@@ -1,4 +1,4 @@
-"""Work that goes on behind a test."""
+"""The base of what runs on a thread of its own beside a test."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Self
 
 
 class Background(ABC):
-    """Runs on a thread of its own while it is entered; ``_run`` ends once ``_stop`` is set."""
+    """Runs ``_run`` on a thread for the time of a ``with`` block; ``_run`` returns once ``_stop`` is set."""
 
     def __init__(self) -> None:
-        """Not begun."""
+        """Prepares the thread; starts nothing yet."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -25,4 +25,4 @@ class Background(ABC):
 
     @abstractmethod
     def _run(self) -> None:
-        """The work."""
+        """Does the work until ``_stop`` is set."""

@@ -1,6 +1,7 @@
-"""A broker's disk as it publishes it, and limits with what is used between them.
+"""A broker's disk as the broker publishes it, and limits around what is used.
 
-Others may write to the same disk: what a test awaits comes from what was published last, not from what was once.
+Other programs may write to the same disk. So a test works out what it expects from the newest snapshot, not from one
+that it read before.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ def published(node: KafkaNode) -> Volume:
 
 @dataclass(frozen=True)
 class DiskLimits:
-    """Limits in bytes used, far enough apart that a disk stays between them whoever writes to it."""
+    """Limits in bytes used, so far apart that the disk stays between them whatever else writes to it."""
 
     soft: int
     hard: int
 
     @classmethod
     def around(cls, volume: Volume) -> Self:
-        """Limits with what is used well between them; no limit lies above the capacity."""
+        """Limits far below and above what is used; none lies above the capacity."""
         return cls(volume.consumed // 4, min(volume.consumed * 2, volume.capacity))
 
     def factor(self, consumed: int) -> float:
-        """What is left to producers: 1 at soft, 0 at hard."""
+        """The factor at so many bytes used: 1 at soft, 0 at hard."""
         return (self.hard - consumed) / (self.hard - self.soft)
 
 
 def wait_for_factor(node: KafkaNode, full: KafkaNode, limits: DiskLimits) -> None:
-    """The factor on one broker becomes what the other's disk, as last published, leaves between its limits."""
+    """Waits until a broker's factor is the one that follows from the other broker's newest snapshot."""
 
-    def is_so() -> bool:
+    def has_factor() -> bool:
         left = limits.factor(published(full).consumed)
         return gauge(node, "QuotaTable", "Factor") == pytest.approx(left, abs=0.05)
 
-    eventually(is_so, what=f"the factor that the disk of broker {full.node_id} leaves")
+    eventually(has_factor, what=f"the factor that follows from the disk of broker {full.node_id}")

@@ -1,34 +1,53 @@
-"""A node with the callback, and what its table and counters say."""
+"""Nodes that run quotahost's callback, and readers of their quota table and metrics."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from harness.clients.load import QUICK_WINDOW, Load
+from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, Load
 from harness.java.jmx import Jmx
+from harness.kafka.admin import create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import CALLBACK, JAR, plugin_properties
+from harness.plugin import CALLBACK, FENCE, JAR, plugin_properties
 from harness.system.waiting import eventually
 
 PLUGINS: Final = Path(__file__).parents[1] / "plugins"
 ANYONE: Final = "ANONYMOUS"
-OPEN, THROTTLE, PAUSE = 0, 1, 2  # the gauge State
+OPEN, THROTTLE, PAUSE = 0, 1, 2  # values of the gauge State
 
 
 def callback_properties(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
-    """Broker properties with the callback; settings without the prefix."""
+    """Broker properties that load the callback; the settings have no prefix."""
     return plugin_properties({"static.scope": "client", **(settings or {})}, name)
 
 
 def callback_node(directory: Path, settings: dict[str, str] | None = None, **more: Any) -> KafkaNode:
-    """A node with the callback and the probe, not started."""
+    """A node with the callback and the quota probe; it is not started."""
     properties = callback_properties(settings) | more.pop("properties", {})
     return KafkaNode(directory, classpath=[JAR], properties=properties, probe=True, **more)
+
+
+@contextmanager
+def cluster_with_fence(directory: Path, settings: dict[str, str]) -> Iterator[Cluster]:
+    """Runs three brokers with callback, fence and quick quotas, and a topic t of three partitions."""
+    properties = callback_properties(settings) | dict(QUICK_QUOTAS) | FENCE
+    with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as cluster:
+        create_topic(cluster.brokers[0], "t", partitions=3)
+        yield cluster
+
+
+def restart_stopped(cluster: Cluster) -> None:
+    """Starts the brokers that a test has stopped."""
+    for node in cluster.brokers:
+        if not node.running:
+            node.start()
 
 
 def topic_name(request: pytest.FixtureRequest) -> str:
@@ -37,12 +56,12 @@ def topic_name(request: pytest.FixtureRequest) -> str:
 
 
 def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
-    """A number of the shim: bean as in ``QuotaTable`` or ``Plugin,name=static``."""
+    """One metric of quotahost; the bean is named as in ``QuotaTable`` or ``Plugin,name=static``."""
     return float(Jmx(node).get(f"quotahost:type={bean}", attribute))
 
 
 def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
-    """What the table holds for a client: user, client_id, base, limit, and known or newcomer."""
+    """A client's row in the quota table: user, client_id, base, limit, and the state known or newcomer."""
     lines = Jmx(node).call("quotahost:type=QuotaTable", "describe", principal, client_id)
     names = ("type", "user", "client_id", "base", "limit", "state")
     rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
@@ -52,19 +71,20 @@ def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str =
 def wait_for_rate(
     expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None
 ) -> None:
-    """The loads' mean bytes/s over three quota windows, from now or a monotonic moment on, comes to that ``approx``.
+    """Waits until the loads' mean bytes/s over the last three quota windows equals ``expected``, an ``approx``.
 
-    Kafka lets pass at once what a window allows, and a busy machine may stall: so the last three windows count.
+    The windows begin at ``since`` (monotonic) or now. Kafka lets a client use up a window's bytes at once, and a busy
+    machine may stall; so the mean is taken again and again until it fits.
     """
     begin, span = since or time.monotonic(), 3 * window
 
-    def means_it() -> bool:
+    def rate_is_met() -> bool:
         now = time.monotonic()
-        assert now >= begin + span, "it is too early"
+        assert now >= begin + span, "three windows have not passed yet"
         assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
         return True
 
-    eventually(means_it, 60 + 4 * window, poll=0.2)
+    eventually(rate_is_met, 60 + 4 * window, poll=0.2)
 
 
 def has_own_quota(node: KafkaNode, principal: str, client_id: str) -> bool:
@@ -73,11 +93,11 @@ def has_own_quota(node: KafkaNode, principal: str, client_id: str) -> bool:
 
 
 def state(node: KafkaNode) -> float:
-    """OPEN, THROTTLE or PAUSE."""
+    """The broker's state: OPEN, THROTTLE or PAUSE."""
     return gauge(node, "QuotaTable", "State")
 
 
 def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
-    """Every broker but that one comes to be OPEN, THROTTLE or PAUSE."""
+    """Waits until every broker, except ``but``, is in the wanted state: OPEN, THROTTLE or PAUSE."""
     nodes = [node for node in cluster.brokers if node is not but]
     eventually(lambda: all(state(node) == wanted for node in nodes), 40, f"state {wanted} on all")

@@ -1,4 +1,4 @@
-"""Producers of numbered records, and what a topic holds of them: to see that none is lost or out of order."""
+"""Producers of numbered records and readers of topics, to see that no record is lost or out of order."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class NumberedProducer(Background):
-    """Sends "0", "1", ... to partition 0 until it is left, and waits there until all are delivered."""
+    """Sends "0", "1", ... to partition 0 for the time of a ``with`` block; then waits until all are delivered."""
 
     def __init__(self, config: dict[str, Any], topic: str) -> None:
-        """``config`` is librdkafka's."""
+        """Takes librdkafka's properties."""
         super().__init__()
         self._producer = Producer({"linger.ms": 1, "log_level": 4, **config})
         self._topic = topic
@@ -45,7 +45,7 @@ class NumberedProducer(Background):
 
 
 def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
-    """One record on a connection of its own, without another try; the error's name, None if delivered."""
+    """Sends one record on a connection of its own, without retries; returns the error's name, or None if delivered."""
     outcome: list[KafkaError | None] = []
     own = {"message.send.max.retries": 0, "message.timeout.ms": 40_000, "log_level": 0}
     producer = Producer(own | config)
@@ -56,23 +56,23 @@ def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | Non
 
 
 def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
-    """Where a partition ends."""
+    """The end offset of a partition."""
     at = TopicPartition(topic, partition)
     return _ask(node, lambda consumer: int(consumer.get_watermark_offsets(at)[1]))
 
 
 def appended(cluster: Cluster) -> list[int]:
-    """Where the three partitions of topic t end."""
+    """The end offsets of the three partitions of topic t."""
     return [end_offset(cluster.brokers[1], "t", partition) for partition in range(3)]
 
 
 def values(node: KafkaNode, topic: str) -> list[str]:
-    """All that partition 0 holds, what transactions committed included, in its order."""
+    """The values in partition 0, also those that transactions committed, in order."""
     return [value.decode() for _, value in records(node, topic)]
 
 
 def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
-    """Keys and values of partition 0, in its order."""
+    """The keys and values in partition 0, in order."""
 
     def read(consumer: Consumer) -> list[tuple[bytes, bytes]]:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
@@ -83,16 +83,16 @@ def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
                 found.append((message.key() or b"", message.value() or b""))
             elif error.code() == KafkaError._PARTITION_EOF:
                 return found
-        raise TimeoutError(f"no end of {topic} after {len(found)} records")
+        raise TimeoutError(f"the end of {topic} was not reached after {len(found)} records")
 
     return _ask(node, read)
 
 
 def _ask(node: KafkaNode, question: Callable[[Consumer], T]) -> T:
-    own = {"group.id": "looker-on", "enable.partition.eof": True, "isolation.level": "read_committed"}
-    # The end is told by an empty answer: who waits longer for one than records are apart may never get it.
+    own = {"group.id": "harness-reader", "enable.partition.eof": True, "isolation.level": "read_committed"}
+    # An empty fetch shows the end. A consumer that waits for data longer than records are apart never gets one.
     own |= {"enable.auto.commit": False, "fetch.wait.max.ms": 10}
-    consumer = Consumer(node.client_config(client_id="looker-on") | own)
+    consumer = Consumer(node.client_config(client_id="harness-reader") | own)
     try:
         return question(consumer)
     finally:

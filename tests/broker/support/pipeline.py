@@ -1,4 +1,4 @@
-"""Stands for the pipeline: reads all brokers' snapshots and publishes the cluster's record, again and again."""
+"""A stand-in for the Spark pipeline: reads all brokers' snapshots and publishes the cluster record, again and again."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from tests.broker.support.background import Background
 from tests.broker.support.disks import SNAPSHOTS
 
 TOPIC: Final = "__quotahost_cluster_volumes"
-EVERY: Final = 0.25  # seconds
-AT_ONCE: Final = 20  # snapshots
-CLIENT_ID: Final = (
-    "quotahost-0"  # exempt where nobody authenticates: its records must pass the fence in a PAUSE
-)
+PERIOD: Final = 0.25  # seconds between two records
+BATCH: Final = 20  # snapshots that are read at once
+# Exempt where clients don't authenticate, so that its records pass the fence in a PAUSE.
+CLIENT_ID: Final = "quotahost-0"
 
 
 class FakePipeline(Background):
-    """Publishes while it is entered; a broker is stale that has been silent for ``validity`` seconds.
+    """Publishes for the time of a ``with`` block. A broker that was silent for ``validity`` seconds is stale.
 
-    It begins with the first snapshot there is, and publishes while it reads on, as if its checkpoint was lost.
+    It begins with the first snapshot of the topic and publishes while it reads on, like a pipeline without checkpoint.
     """
 
     def __init__(self, cluster: Cluster, validity: float) -> None:
-        """Nothing is connected yet."""
+        """Connects to nothing yet."""
         super().__init__()
         self._cluster, self._validity = cluster, validity
         self._run_id = int(time.time() * 1000)
@@ -42,7 +41,7 @@ class FakePipeline(Background):
         producer = Producer(self._cluster.client_config(client_id=CLIENT_ID))
         consumer.assign([TopicPartition(SNAPSHOTS, 0, OFFSET_BEGINNING)])
         while not self._stop.is_set():
-            for message in consumer.consume(AT_ONCE, 0.1):
+            for message in consumer.consume(BATCH, 0.1):
                 if message.error() is None:
                     snapshot = decode(message.key(), message.value() or b"")
                     self._newest[snapshot.broker] = time.monotonic(), snapshot
@@ -50,7 +49,7 @@ class FakePipeline(Background):
                 record = self._record()
                 producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
             producer.poll(0)
-            self._stop.wait(EVERY)
+            self._stop.wait(PERIOD)
         producer.flush(10)
         consumer.close()
 

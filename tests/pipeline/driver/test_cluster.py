@@ -8,11 +8,8 @@ from typing import Final
 
 import pytest
 
-from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import create_topic
 from harness.kafka.cluster import Cluster
-from harness.plugin import FENCE, JAR
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from tests.broker.disks.test_cluster_volumes import (
@@ -24,7 +21,12 @@ from tests.broker.disks.test_cluster_volumes import (
     settled_ends,
     wait_for_source,
 )
-from tests.broker.support.node import OPEN, PAUSE, callback_properties, wait_for_state
+from tests.broker.support.node import (
+    OPEN,
+    PAUSE,
+    cluster_with_fence,
+    wait_for_state,
+)
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 VALIDITY: Final = "8s"
@@ -33,9 +35,7 @@ PATIENCE: Final = 240.0  # seconds: a cold Spark on a busy machine
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    properties = callback_properties(SETTINGS | {"validity": VALIDITY}) | dict(QUICK_QUOTAS) | FENCE
-    with Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
-        create_topic(made.brokers[0], "t", partitions=3)
+    with cluster_with_fence(tmp_path, SETTINGS | {"validity": VALIDITY}) as made:
         yield made
 
 
