@@ -32,9 +32,7 @@ def main() -> None:
     parser.add_argument("which", nargs="*", choices=[*RUNS, []], default=list(RUNS))
     parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the bench broker")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
-    parser.add_argument(
-        "--runs", type=int, help="number of runs for each plugin of the benches recovery and latency"
-    )
+    parser.add_argument("--runs", type=int, help="number of runs for each plugin of the benches recovery and latency")
     args = parser.parse_args()
     for name in args.which:
         print(f"\n## {name}\n\n{RUNS[name](args)}", flush=True)

@@ -24,8 +24,8 @@ from harness.system.ports import free_port
 from harness.system.process import cpu_seconds
 from harness.system.waiting import eventually
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.records import cluster_volumes as wire_cluster
-from quotahost.records import snapshot as wire
+from quotahost.records import cluster_volumes as cluster_records
+from quotahost.records import snapshot as snapshot_records
 
 SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTERS: Final = "__quotahost_cluster_volumes"
@@ -59,17 +59,13 @@ def snapshot(broker: int, at: datetime, used: int = 0) -> bytes:
     """The snapshot of a broker that has two volumes of 1 TB, with limits."""
     name = str(broker)
     soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
-    disks = (
-        Volume(name, f"/dev/sd{n}", 10**12, 5 * 10**11 + broker * 10**6 + used + n) for n in range(VOLUMES)
-    )
-    return wire.encode(wire.Snapshot(name, at, tuple(disks), soft, hard))
+    disks = (Volume(name, f"/dev/sd{n}", 10**12, 5 * 10**11 + broker * 10**6 + used + n) for n in range(VOLUMES))
+    return snapshot_records.encode(snapshot_records.Snapshot(name, at, tuple(disks), soft, hard))
 
 
 def fill(bootstrap: str, brokers: int, each: int) -> None:
     """Publishes ``each`` snapshots of so many brokers, a second apart; the last one is of now."""
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
-    )
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 2_000_000})
     begin = datetime.now(UTC) - timedelta(seconds=each)
     for second in range(each):
         at = begin + timedelta(seconds=second)
@@ -154,9 +150,7 @@ def backlog(folder: Path, node: KafkaNode) -> str:
 def _settle(driver: Driver) -> None:
     """Waits for some batches, so that the other queries have begun and the work of every batch was done a few times."""
     batches = driver.metric("batches_total", query="volumes")
-    eventually(
-        lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED_BATCHES, 120, poll=0.2
-    )
+    eventually(lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED_BATCHES, 120, poll=0.2)
 
 
 def _time_backlog(driver: Driver, until: int) -> str:
@@ -200,7 +194,7 @@ def _wait_for_record(consumer: Consumer, at: datetime) -> float:
         message = consumer.poll(30)
         assert message is not None, "the pipeline publishes no record"
         if message.error() is None:
-            record = wire_cluster.decode(message.key(), message.value() or b"")
+            record = cluster_records.decode(message.key(), message.value() or b"")
             if record.newest_snapshot_at is not None and record.newest_snapshot_at >= at:
                 return time.time()
 
@@ -221,10 +215,7 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> str:
 
 def bytes_read() -> str:
     """A table: bytes that each broker reads in 5 s, for each way in which it can learn of the cluster's disks."""
-    lines = [
-        "| brokers x 20 volumes | cluster-volumes | snapshots | all log directories |",
-        "|---|---|---|---|",
-    ]
+    lines = ["| brokers x 20 volumes | cluster-volumes | snapshots | all log directories |", "|---|---|---|---|"]
     for brokers in (3, 100, 1000):
         lines.append(_bytes_row(brokers))
     return "\n".join(lines)
@@ -238,7 +229,7 @@ A_RECORD: Final = 70  # bytes of Kafka's batch header and of the record's own fi
 def _bytes_row(brokers: int) -> str:
     from bench.disks.publishing import snapshot as large
 
-    each = len(wire.encode(large(1))) + A_RECORD
+    each = len(snapshot_records.encode(large(1))) + A_RECORD
     record = _record_size(brokers)
     # DescribeLogDirsResponse v4 has for each replica index, size, offset lag, future and tags, and a name for a topic
     # of ten partitions.
@@ -254,10 +245,10 @@ def _record_size(brokers: int) -> int:
 
     now = datetime.now(UTC)
     records = [
-        model.Record("t", 0, n, now + timedelta(seconds=5), str(n).encode(), wire.encode(large(n, n)))
+        model.Record("t", 0, n, now + timedelta(seconds=5), str(n).encode(), snapshot_records.encode(large(n, n)))
         for n in range(brokers)
     ]
     found = model.rollup(
         model.state(records, timedelta(minutes=1)), Rules("a-cluster"), 1, 1, int(now.timestamp() * 1000)
     )
-    return len(wire_cluster.encode(found[0])) + A_RECORD
+    return len(cluster_records.encode(found[0])) + A_RECORD

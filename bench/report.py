@@ -54,13 +54,7 @@ def generate(directory: str, hours: int, brokers: int = BROKERS) -> int:
     each, span = brokers * VOLUMES, hours * 3600
     count = span // PERIOD * each
     text = _READINGS.format(
-        span=span,
-        each=each,
-        volumes=VOLUMES,
-        period=PERIOD,
-        start=START,
-        count=count,
-        files=max(2, hours * 6),
+        span=span, each=each, volumes=VOLUMES, period=PERIOD, start=START, count=count, files=max(2, hours * 6)
     )
     spark.sql(text).write.partitionBy("day").mode("overwrite").parquet(directory)
     return count
@@ -127,24 +121,10 @@ def main() -> str:
     with tempfile.TemporaryDirectory() as folder:
         costs = [measure(hours, Path(folder)) for hours in HOURS]
     rows = [
-        [
-            str(c.hours),
-            f"{c.rows:,}",
-            f"{c.stored:,.0f}",
-            f"{c.seconds:.0f}",
-            f"{c.jvm:,.0f}",
-            f"{c.python:,.0f}",
-        ]
+        [str(c.hours), f"{c.rows:,}", f"{c.stored:,.0f}", f"{c.seconds:.0f}", f"{c.jvm:,.0f}", f"{c.python:,.0f}"]
         for c in costs
     ]
-    heads = [
-        "hours",
-        "readings",
-        "Parquet, MB",
-        "seconds",
-        "largest size of Spark's JVM, MB",
-        "of Python, MB",
-    ]
+    heads = ["hours", "readings", "Parquet, MB", "seconds", "largest size of Spark's JVM, MB", "of Python, MB"]
     return table(heads, rows) + "\n\n" + machine_line()
 
 

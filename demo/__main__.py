@@ -47,9 +47,7 @@ def main() -> int:
     args = parser.parse_args()
     parts = (args.only,) if args.only else ("broker", "spark") if _spark_wanted() else ("broker",)
     _check(parts)
-    console.print(
-        "[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends the demo at any time."
-    )
+    console.print("[bold]quotahost[/]: Python quotas inside a Kafka broker. Ctrl-C ends the demo at any time.")
     if "spark" not in parts:
         console.print(spark.WITHOUT, style="dim")
     parts_by_name = {"broker": lambda: _broker(args.windows), "spark": lambda: spark.show(console)}
@@ -70,9 +68,7 @@ def _broker(windows: int) -> bool:
         own_file_system(Path(folder) / "disk") as mounted,
     ):
         console.print(f"the broker's data is on {'a small file system of its own' if mounted else folder}")
-        console.print(
-            "a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ..."
-        )
+        console.print("a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ...")
         started = time.monotonic()
         with scenario.broker(Path(folder) / "disk/node") as node:
             console.print(
@@ -88,9 +84,7 @@ def _disk(node: KafkaNode) -> Recording:
         printed: list[str] = []
         return disk.play(node, lambda recording, caption: _print_sample(recording, caption, printed))
     with Live(console=console, refresh_per_second=4) as live_view:
-        return disk.play(
-            node, lambda recording, caption: live_view.update(disk_picture.live(recording, caption))
-        )
+        return disk.play(node, lambda recording, caption: live_view.update(disk_picture.live(recording, caption)))
 
 
 def _print_sample(recording: Recording, caption: str, printed: list[str]) -> None:
@@ -156,9 +150,7 @@ def _report(results: list[Result], all_clients: list[Client], end: float, record
     for line, passed in lines:
         console.print(f"  [{'green' if passed else 'red'}]{line}")
     console.print(f"Pictures: the rates over time in {PICTURE}, the disk in {DISK}")
-    console.print(
-        "[bold green]All rates met their quotas." if not missed else "[bold red]A rate missed its quota."
-    )
+    console.print("[bold green]All rates met their quotas." if not missed else "[bold red]A rate missed its quota.")
     return not missed and all(passed for _, passed in lines)
 
 

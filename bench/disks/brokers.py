@@ -97,18 +97,12 @@ def brokers(
         cluster = Cluster(Path(folder), count, classpath=classpath, users=USERS, jvm_options=())
         hard = free_bytes(Path(folder)) - headroom
         if hard <= 0:
-            raise ValueError(
-                f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store"
-            )
+            raise ValueError(f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store")
         soft = None if soft_at is None else hard + headroom - int(headroom * soft_at)
         given = {name.replace("_", "."): value for name, value in more.items()}
         for node in cluster.brokers:
             limits = (hard, soft) if node.node_id == 1 else (None, None)
-            plugin = (
-                _strimzi_properties(hard)
-                if contender is Contender.STRIMZI
-                else _quotahost_properties(*limits)
-            )
+            plugin = _strimzi_properties(hard) if contender is Contender.STRIMZI else _quotahost_properties(*limits)
             _set_properties(node, contender, plugin | given)
         with cluster:
             # The nodes start with different limits, so some apply the fallback at first: wait until none does.
@@ -145,9 +139,7 @@ def check_alive(*nodes: KafkaNode) -> None:
     """Raises RuntimeError if one of the nodes has ended, since a figure from a dead broker is worthless."""
     for node in nodes:
         if not node.running:
-            raise RuntimeError(
-                f"broker {node.node_id} has ended with exit code {node.exit_code}: the run is void"
-            )
+            raise RuntimeError(f"broker {node.node_id} has ended with exit code {node.exit_code}: the run is void")
 
 
 def wait_until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:

@@ -94,9 +94,7 @@ def main(crossings: int | None = None) -> str:
     rows = []
     for contender, usual in CROSSINGS.items():
         stops, openings = run(contender, crossings or usual)
-        name = (
-            f"{contender}, looks every {CHECK_INTERVAL} s" if contender is Contender.STRIMZI else "quotahost"
-        )
+        name = f"{contender}, looks every {CHECK_INTERVAL} s" if contender is Contender.STRIMZI else "quotahost"
         rows += [
             _row(f"{name}: limit to stop, the broker itself", [each[0] for each in stops]),
             _row(f"{name}: limit to stop, all three", [max(each) for each in stops]),

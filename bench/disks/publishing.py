@@ -22,7 +22,7 @@ from quotahost.api import Context
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.plugins.factor_sources.snapshots import Snapshots
 from quotahost.plugins.policies.limits import Limits
-from quotahost.records import snapshot as wire
+from quotahost.records import snapshot as snapshot_records
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -35,12 +35,12 @@ WATCHED: Final = 60.0  # seconds
 ROOM: Final = 10**9  # bytes of headroom, so that no broker stops producers here
 
 
-def snapshot(broker: int, used: int = 0) -> wire.Snapshot:
+def snapshot(broker: int, used: int = 0) -> snapshot_records.Snapshot:
     """The snapshot of a large broker: 20 volumes of 4 TB, with limits."""
     name = str(broker)
     disks = (Volume(name, f"/dev/nvme{n}n1", 4 * 10**12, 10**12 + n * 10**9 + used) for n in range(VOLUMES))
     soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
-    return wire.Snapshot(name, datetime.now(UTC), tuple(disks), soft, hard)
+    return snapshot_records.Snapshot(name, datetime.now(UTC), tuple(disks), soft, hard)
 
 
 def _timed(work: Callable[[], object], times: int) -> float:
@@ -90,8 +90,8 @@ def cpu_costs() -> CpuCosts:
 
 def _measure_costs(source: Snapshots, policy: Limits) -> CpuCosts:
     first = snapshot(1)
-    value = wire.encode(first)
-    everyone = [(str(n).encode(), wire.encode(snapshot(n))) for n in range(MANY)]
+    value = snapshot_records.encode(first)
+    everyone = [(str(n).encode(), snapshot_records.encode(snapshot(n))) for n in range(MANY)]
 
     def take_all() -> None:
         for key, record in everyone:
@@ -102,7 +102,7 @@ def _measure_costs(source: Snapshots, policy: Limits) -> CpuCosts:
     assert len(volumes.volumes) > (MANY - 2) * VOLUMES, volumes.unknown
 
     def new_record() -> None:
-        source.record(b"7", wire.encode(snapshot(7, used=time.monotonic_ns() % 10**9)), True)
+        source.record(b"7", snapshot_records.encode(snapshot(7, used=time.monotonic_ns() % 10**9)), True)
 
     def read_after_new_record() -> float:
         new_record()
@@ -110,7 +110,7 @@ def _measure_costs(source: Snapshots, policy: Limits) -> CpuCosts:
 
     return CpuCosts(
         len(value),
-        _timed(lambda: wire.encode(first), 200),
+        _timed(lambda: snapshot_records.encode(first), 200),
         take,
         _timed(source.read, 40),
         statistics.median(read_after_new_record() for _ in range(40)),
@@ -188,7 +188,7 @@ def _everyone_publishes(node: KafkaNode) -> Iterator[None]:
         while not stopping.wait(PERIOD / MANY):
             number = number % MANY + 1
             record = snapshot(1000 + number)
-            producer.produce(TOPIC, key=record.broker, value=wire.encode(record))
+            producer.produce(TOPIC, key=record.broker, value=snapshot_records.encode(record))
             producer.poll(0)
 
     thread = threading.Thread(target=publish, daemon=True)
@@ -214,10 +214,7 @@ def main() -> str:
     rows = [
         ["three brokers, idle: records a minute, of each", f"{count / 3 * 60 / WATCHED:.1f}"],
         ["a record of one volume, key and value", f"{size:.0f} bytes, {stored:.0f} on a disk"],
-        [
-            "a broker's CPU, idle, without and with snapshots (3 brokers)",
-            f"{bare:.1%}, {three:.1%} of a core",
-        ],
+        ["a broker's CPU, idle, without and with snapshots (3 brokers)", f"{bare:.1%}, {three:.1%} of a core"],
         [f"a record of {VOLUMES} volumes", f"{costs.size:,} bytes"],
         [f"{MANY:,} brokers, a period of {PERIOD:.0f} s", f"{costs.size * MANY / PERIOD / 1e3:,.0f} kB/s"],
         ["to make one such record", _ms(costs.encode)],

@@ -11,16 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.disks.brokers import (
-    Contender,
-    brokers,
-    check_alive,
-    free_bytes,
-    is_stopped,
-    min_free,
-    on_disk,
-    wait_until,
-)
+from bench.disks.brokers import Contender, brokers, check_alive, free_bytes, is_stopped, min_free, on_disk, wait_until
 from bench.disks.paced_producer import PacedProducer
 from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
@@ -118,9 +109,7 @@ def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
     create_topic(node, topic, partitions=3)
     config = cluster.client_config("filler", "filler") | {"queue.buffering.max.kbytes": 32_768}
     with ProducerLoad(config | {"batch.size": 1_000_000}, topic, record_size=100_000):
-        assert wait_until(lambda: free_bytes(node.directory) <= limit - OVER, 60) is not None, (
-            "the disk didn't fill"
-        )
+        assert wait_until(lambda: free_bytes(node.directory) <= limit - OVER, 60) is not None, "the disk didn't fill"
 
     def empty_disk() -> float:
         delete_topics(node, topic)

@@ -64,10 +64,7 @@ def run(contender: Contender, after: float = AFTER) -> Stopped:
         # The broker still serves exempt clients, so the stop is no crash.
         fill_topic(node.client_config("filler", "filler"), "exempt", 10_000)
         return Stopped(
-            seconds,
-            everything - at_limit,
-            on_disk(cluster, "again") - again,
-            on_disk(cluster, "steady") - steady,
+            seconds, everything - at_limit, on_disk(cluster, "again") - again, on_disk(cluster, "steady") - steady
         )
 
 

@@ -85,11 +85,7 @@ def factors() -> str:
                 alter_broker_config(node, {PREFIX + "plugin.fixed.factor": str(factor)})
                 eventually(lambda f=factor: _bound(node) == f * BASE, 120, "the factor in force")  # type: ignore[misc]
                 rows.append(_row(f"quotahost, factor {factor}", factor * BASE, _watch(node, load)))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        _node(folder, STRIMZI_PROPERTIES) as node,
-        _eager(node) as load,
-    ):
+    with tempfile.TemporaryDirectory() as folder, _node(folder, STRIMZI_PROPERTIES) as node, _eager(node) as load:
         rows.append(_row("Strimzi's plugin, its quota set to half", BASE / 2, _watch(node, load)))
     return table(heads, rows)
 
@@ -138,13 +134,7 @@ def between(policy: str) -> tuple[Rates, float, float, float]:
 
 def volumes() -> str:
     """A table: a real volume that retention keeps between its limits, under either policy."""
-    heads = [
-        "policy",
-        "got, MB/s",
-        "deviation between windows",
-        "factor, least to most",
-        "its way up and down",
-    ]
+    heads = ["policy", "got, MB/s", "deviation between windows", "factor, least to most", "its way up and down"]
     rows = []
     for policy in ("limits", "forecast"):
         achieved, least, most, path_length = between(policy)

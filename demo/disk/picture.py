@@ -52,14 +52,10 @@ def findings(recording: Recording) -> list[tuple[str, bool]]:
     findings = [("above the soft limit, producers were slowed", recording.throttled)]
     findings.append(("at the hard limit, they were stopped", paused is not None))
     appended = recording.appended_while_paused()
-    findings.append(
-        (f"while they were stopped, {max(0, appended):,} of their bytes were appended", appended == 0)
-    )
+    findings.append((f"while they were stopped, {max(0, appended):,} of their bytes were appended", appended == 0))
     if freed is not None and opened is not None:
         back = next((s.at for s in recording.samples if s.at >= opened and sum(_limited_rates(s)) > 0), None)
-        findings.append(
-            (f"{opened - freed:.1f} s after the topic was deleted, the state was OPEN again", True)
-        )
+        findings.append((f"{opened - freed:.1f} s after the topic was deleted, the state was OPEN again", True))
         findings.append((f"{(back or 0) - opened:.1f} s later, they produced again", back is not None))
     return findings
 
@@ -72,18 +68,11 @@ def draw(recording: Recording, file: Path) -> None:
     """Draws the picture into a PNG file."""
     figure, (above, below) = pyplot.subplots(2, figsize=(10, 6), sharex=True, layout="constrained")
     times = [sample.at for sample in recording.samples]
-    above.plot(
-        times, [sample.consumed / 1e6 for sample in recording.samples], color="#333333", label="consumed"
-    )
-    for level, name, colour in (
-        (recording.soft, "soft limit", "#e6a700"),
-        (recording.hard, "hard limit", "#c0392b"),
-    ):
+    above.plot(times, [sample.consumed / 1e6 for sample in recording.samples], color="#333333", label="consumed")
+    for level, name, colour in ((recording.soft, "soft limit", "#e6a700"), (recording.hard, "hard limit", "#c0392b")):
         above.axhline(level / 1e6, color=colour, linestyle="dashed", linewidth=1, label=name)
     for user, colour in COLOURS.items():
-        below.plot(
-            times, [sample.rates.get(user, 0) / 1e6 for sample in recording.samples], color=colour, label=user
-        )
+        below.plot(times, [sample.rates.get(user, 0) / 1e6 for sample in recording.samples], color=colour, label=user)
     for axes in (above, below):
         _states(axes, recording)
     tidy((above, below))

@@ -29,9 +29,7 @@ def draw(all_clients: list[Client], end: float, file: Path) -> None:
         moments = [zero + second for second in range(1, int(end - zero))]
         rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
         colour = COLOURS[client.user]
-        axes.plot(
-            [m - zero for m in moments], rates, color=colour, label=f"{client.user} ({client.quota_type})"
-        )
+        axes.plot([m - zero for m in moments], rates, color=colour, label=f"{client.user} ({client.quota_type})")
         steps = [*((moment - zero, quota / 1e6) for moment, quota, _ in client.quotas), (end - zero, 0.0)]
         for (start, quota), (stop, _) in pairwise(steps):
             axes.hlines(quota, start, stop, colors=colour, linestyles="dashed", linewidth=1)

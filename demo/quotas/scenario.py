@@ -86,11 +86,7 @@ def _raise_bronze(node: KafkaNode) -> None:
 
 
 def _use_example_plugin(node: KafkaNode) -> None:
-    plugin = {
-        "plugin.off-peak.produce": "2500K",
-        "plugin.off-peak.from": "00:00",
-        "plugin.off-peak.to": "23:59",
-    }
+    plugin = {"plugin.off-peak.produce": "2500K", "plugin.off-peak.from": "00:00", "plugin.off-peak.to": "23:59"}
     alter_broker_config(node, prefixed(plugin | {"supplier": "off-peak,client-quotas,static"}))
 
 
@@ -98,20 +94,12 @@ PHASES: Final = (
     Phase(
         "client quotas are set by the Admin API; the consumer has the static rate",
         _client_quotas,
-        {
-            "gold": (4 * MEGA, "client-quotas"),
-            "bronze": (1 * MEGA, "client-quotas"),
-            "reader": (3 * MEGA, "static"),
-        },
+        {"gold": (4 * MEGA, "client-quotas"), "bronze": (1 * MEGA, "client-quotas"), "reader": (3 * MEGA, "static")},
     ),
     Phase(
         "the quota of bronze is raised from 1 to 3 MB/s while it runs, by the Admin API",
         _raise_bronze,
-        {
-            "gold": (4 * MEGA, "client-quotas"),
-            "bronze": (3 * MEGA, "client-quotas"),
-            "reader": (3 * MEGA, "static"),
-        },
+        {"gold": (4 * MEGA, "client-quotas"), "bronze": (3 * MEGA, "client-quotas"), "reader": (3 * MEGA, "static")},
     ),
     Phase(
         "the example plugin is swapped in while the broker runs: its off-peak hours double 2.5 MB/s",

@@ -32,17 +32,9 @@ def live(title: str, left: float, node: KafkaNode, all_clients: list[Client]) ->
         since = max(client.load.meter.started, time.monotonic() - KAFKA_WINDOW)
         rate = client.load.meter.rate(since, time.monotonic())
         throttle = client.load.max_throttle(time.monotonic() - KAFKA_WINDOW)
-        bar = Text(
-            "█" * min(BAR, round(BAR * rate / 6e6)), style="green" if rate <= 1.1 * quota else "yellow"
-        )
+        bar = Text("█" * min(BAR, round(BAR * rate / 6e6)), style="green" if rate <= 1.1 * quota else "yellow")
         table.add_row(
-            client.user,
-            client.quota_type,
-            mega(quota),
-            client.supplier,
-            mega(rate),
-            bar,
-            f"{throttle * 1000:.0f} ms",
+            client.user, client.quota_type, mega(quota), client.supplier, mega(rate), bar, f"{throttle * 1000:.0f} ms"
         )
     return Group(table, Text(_status_line(node), style="dim"))
 

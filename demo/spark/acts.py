@@ -83,8 +83,7 @@ class _Runner:
         if seconds is None:
             return False, self._why_not(SPARK_TIMEOUT)
         self._watch_for(
-            WATCH_TIME,
-            "Spark publishes one small record about the whole cluster, and all three brokers read it",
+            WATCH_TIME, "Spark publishes one small record about the whole cluster, and all three brokers read it"
         )
         return True, f"{seconds:.0f} s after its start; since then every record came in time"
 
@@ -101,9 +100,7 @@ class _Runner:
 
     def _fill_to_hard(self) -> tuple[bool, str]:
         caption = "the disk comes close to its hard limit: producers become slower and slower"
-        seconds = self._watch_until(
-            caption, lambda sample: sample.all_are("PAUSE"), self._setup.disk.on_throttle
-        )
+        seconds = self._watch_until(caption, lambda sample: sample.all_are("PAUSE"), self._setup.disk.on_throttle)
         if seconds is None:
             return False, self._why_not(ACT_TIMEOUT)
         by_record = self._newest.all_use(RECORD_SOURCE)
@@ -125,8 +122,7 @@ class _Runner:
         if seconds is None:
             return False, self._why_not(ACT_TIMEOUT)
         self._watch_for(
-            WATCH_TIME,
-            "without Spark: each broker reads the snapshots of all brokers and comes to the same factor",
+            WATCH_TIME, "without Spark: each broker reads the snapshots of all brokers and comes to the same factor"
         )
         return self._nobody_passed(), f"all did so {seconds:.1f} s later; {self._appended()}"
 
@@ -148,15 +144,10 @@ class _Runner:
 
     def _free_space(self) -> tuple[bool, str]:
         caption = "the disk's space is freed"
-        opened = self._watch_until(
-            caption, lambda sample: sample.all_are("OPEN"), self._setup.disk.free, mark="freed"
-        )
+        opened = self._watch_until(caption, lambda sample: sample.all_are("OPEN"), self._setup.disk.free, mark="freed")
         if opened is None:
             return False, self._why_not(ACT_TIMEOUT)
-        freed, sent = (
-            self.recording.marks["freed"],
-            {n: load.meter.bytes for n, load in self._setup.loads.items()},
-        )
+        freed, sent = (self.recording.marks["freed"], {n: load.meter.bytes for n, load in self._setup.loads.items()})
         on = self._watch_until(
             "all producers are let go",
             lambda _: all(load.meter.bytes > sent[n] for n, load in self._setup.loads.items()),
@@ -207,11 +198,7 @@ class _Runner:
         samples = self.recording.samples[-STEADY_SAMPLES:]
         ages = [broker_sample.age for sample in samples for broker_sample in sample.brokers.values()]
         quick = all(age is not None and age < FRESH_AGE for age in ages)
-        return (
-            len(samples) == STEADY_SAMPLES
-            and quick
-            and all(sample.all_use(RECORD_SOURCE) for sample in samples)
-        )
+        return len(samples) == STEADY_SAMPLES and quick and all(sample.all_use(RECORD_SOURCE) for sample in samples)
 
     def _watch_for(self, seconds: float, caption: str) -> None:
         end = time.monotonic() + seconds
@@ -228,9 +215,7 @@ class _Runner:
     def _nobody_passed(self) -> bool:
         """Whether no producer got through since the stop, neither in a sample nor between two samples."""
         samples = self.recording.samples[self._samples_before_pause :]
-        shut = all(
-            broker_sample.factor == 0.0 for sample in samples for broker_sample in sample.brokers.values()
-        )
+        shut = all(broker_sample.factor == 0.0 for sample in samples for broker_sample in sample.brokers.values())
         changes = [
             {n: broker_sample.transitions for n, broker_sample in sample.brokers.items()}
             for sample in (samples[0], samples[-1])

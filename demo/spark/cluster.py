@@ -106,10 +106,7 @@ class Setup:
             beans |= Jmx(node).query(f"quotahost:type={kind}")
         beans = {name.removeprefix("quotahost:"): bean for name, bean in beans.items()}
         table = beans["type=QuotaTable"]
-        answers = {
-            source: beans.get(_bean("FactorSource", source), {})
-            for source in (RECORD_SOURCE, SNAPSHOT_SOURCE)
-        }
+        answers = {source: beans.get(_bean("FactorSource", source), {}) for source in (RECORD_SOURCE, SNAPSHOT_SOURCE)}
         source = next((name for name, bean in answers.items() if bean.get("Answers") == 1), "")
         age = beans.get("type=ClusterRecord", {}).get("Age")
         return BrokerSample(

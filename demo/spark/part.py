@@ -45,15 +45,11 @@ def show(console: Console) -> bool:
         own_file_system(Path(folder) / "node-3", size="1g") as mounted,
     ):
         if not mounted:
-            console.print(
-                "no small disk can be mounted here: limits below what is used stand for a full disk"
-            )
+            console.print("no small disk can be mounted here: limits below what is used stand for a full disk")
         began = time.monotonic()
         console.print("three brokers start, each with Python inside it ...")
         with running_setup(Path(folder), mounted) as setup:
-            console.print(
-                f"they run after {time.monotonic() - began:.1f} s; a producer writes to each of them"
-            )
+            console.print(f"they run after {time.monotonic() - began:.1f} s; a producer writes to each of them")
             with Live(console=console, auto_refresh=False) as shown:
                 recording = spark_acts.play(setup, output_for(console, shown))
             if not all(act.passed for act in recording.acts):

@@ -96,10 +96,6 @@ def summary(acts: list[Act]) -> Table:
     for column in ("", "what should happen", "what happened"):
         table.add_column(column)
     for act in acts:
-        mark = (
-            Text("✓", style="green")
-            if act.passed
-            else Text("✗", style="red" if act.passed is False else "dim")
-        )
+        mark = Text("✓", style="green") if act.passed else Text("✗", style="red" if act.passed is False else "dim")
         table.add_row(mark, act.title, act.outcome)
     return table

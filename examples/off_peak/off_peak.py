@@ -37,9 +37,7 @@ class OffPeak:
 
     Section = OffPeakSection  # without a method reconfigure() the host builds a new OffPeak when these change
 
-    def __init__(
-        self, context: Context[OffPeakSection], clock: Callable[[], datetime] = datetime.now
-    ) -> None:
+    def __init__(self, context: Context[OffPeakSection], clock: Callable[[], datetime] = datetime.now) -> None:
         """Work out the present quota; ``clock`` is for tests."""
         self.context, self.clock = context, clock
         self.current = self.quota_now()

@@ -13,11 +13,7 @@ from quotahost.api import Role
 from quotahost.model import QuotaType
 from quotahost.testing import FakeHost, SettingsError, check_supplier
 
-PROPERTIES = {
-    "plugin.off-peak.produce": "1M",
-    "plugin.off-peak.from": "22:00",
-    "plugin.off-peak.to": "06:00",
-}
+PROPERTIES = {"plugin.off-peak.produce": "1M", "plugin.off-peak.from": "22:00", "plugin.off-peak.to": "06:00"}
 
 
 def rate_at(host: FakeHost[OffPeak], hour: int, minute: int = 0) -> float | None:

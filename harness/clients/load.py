@@ -93,9 +93,7 @@ class Load(ABC):
         self.throttles.append(Throttled(time.monotonic(), event.broker_id, event.throttle_time))
 
 
-def settled_rate(
-    load: Load, window: float = KAFKA_WINDOW, windows: int = 4, since: float | None = None
-) -> float:
+def settled_rate(load: Load, window: float = KAFKA_WINDOW, windows: int = 4, since: float | None = None) -> float:
     """Waits for some quota windows, and returns the mean bytes/s over all of them but the first.
 
     Kafka lets a client use up a whole window's bytes at once, and then almost nothing until the window has passed.

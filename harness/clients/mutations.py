@@ -45,6 +45,5 @@ def mutate(
     """
     errors = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), validate_only)
     return {
-        name: each and TopicError(each["error"], each["message"], each["throttle"])
-        for name, each in errors.items()
+        name: each and TopicError(each["error"], each["message"], each["throttle"]) for name, each in errors.items()
     }

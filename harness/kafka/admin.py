@@ -33,11 +33,7 @@ class ToolFailed(Exception):
 
 
 def create_topic(
-    node: KafkaNode,
-    topic: str,
-    partitions: int = 1,
-    replicas: int = 1,
-    config: Mapping[str, str] | None = None,
+    node: KafkaNode, topic: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
     """Creates a topic and waits until every partition has a leader."""
     admin = AdminClient(node.client_config(client_id="harness"))

@@ -41,8 +41,7 @@ class Cluster:
             for n in range(1001, 1001 + controllers)
         ]
         self.brokers: Final = [
-            KafkaNode(directory / f"node-{n}", node_id=n, roles=roles, **shared)
-            for n in range(1, brokers + 1)
+            KafkaNode(directory / f"node-{n}", node_id=n, roles=roles, **shared) for n in range(1, brokers + 1)
         ]
         voters = ",".join(node.voter for node in self.controllers or self.brokers)
         for node in self.nodes:

@@ -140,13 +140,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
         command += [f"-Dlog4j2.configurationFile={_LOG_CONFIG}", *self.jvm_options]
         if self.class_archive and self.version == DEFAULT_VERSION:
             command += [f"-XX:SharedArchiveFile={kafka_archive(self.version, self._run_once)}"]
-        return [
-            *command,
-            "-cp",
-            class_path(entries),
-            "kafka.Kafka",
-            str(self.directory / "server.properties"),
-        ]
+        return [*command, "-cp", class_path(entries), "kafka.Kafka", str(self.directory / "server.properties")]
 
     def _run_once(self, directory: Path, jvm_option: str) -> None:
         node = KafkaNode(directory, version=self.version, jvm_options=[jvm_option], class_archive=False)

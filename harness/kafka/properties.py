@@ -19,9 +19,7 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
     Only its owner can read it, because it may contain passwords.
     """
     path.touch(mode=0o600)
-    lines = (
-        f"{_escaped(key, _IN_KEYS)}={_escaped(value, _IN_VALUES)}\n" for key, value in properties.items()
-    )
+    lines = (f"{_escaped(key, _IN_KEYS)}={_escaped(value, _IN_VALUES)}\n" for key, value in properties.items())
     path.write_text("".join(lines), encoding="ascii")
 
 

@@ -43,11 +43,7 @@ def enforced_quotas(node: KafkaNode, quota_type: str | None = None, **tags: str)
     lines = Jmx(node).call("harness:type=QuotaProbe", "quotas")
     wanted = {name.replace("_", "-"): value for name, value in tags.items()}
     found = [_parsed(line) for line in lines]
-    return [
-        quota
-        for quota in found
-        if quota_type in (None, quota.quota_type) and wanted.items() <= quota.tags.items()
-    ]
+    return [quota for quota in found if quota_type in (None, quota.quota_type) and wanted.items() <= quota.tags.items()]
 
 
 def _parsed(line: str) -> EnforcedQuota:

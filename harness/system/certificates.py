@@ -37,16 +37,7 @@ def identity(directory: Path, common_name: str) -> Identity:
         "-genkeypair", "-alias", "own", "-keyalg", "EC", "-dname", made.name, "-keystore", str(made.keystore),
         "-storetype", "PKCS12", "-ext", "san=ip:127.0.0.1,dns:localhost", "-validity", "2",
     )  # fmt: skip
-    _keytool(
-        "-exportcert",
-        "-rfc",
-        "-alias",
-        "own",
-        "-keystore",
-        str(made.keystore),
-        "-file",
-        str(made.certificate),
-    )
+    _keytool("-exportcert", "-rfc", "-alias", "own", "-keystore", str(made.keystore), "-file", str(made.certificate))
     return made
 
 
@@ -63,8 +54,6 @@ def truststore(directory: Path, trusted: list[Identity]) -> Path:
 
 def _keytool(*args: str) -> None:
     command = [program("keytool"), *args, "-storepass", PASSWORD]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise OSError(f"keytool {args[0]} failed: {done.stdout} {done.stderr}")

@@ -27,8 +27,7 @@ def own_file_system(folder: Path, size: str = "2g") -> Iterator[bool]:
     folder.mkdir(parents=True, exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "quotahost", str(folder)]
     mounted = (
-        shutil.which("mount") is not None
-        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+        shutil.which("mount") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
     )
     try:
         yield mounted

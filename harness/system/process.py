@@ -68,9 +68,7 @@ class LoggedProcess:
         except subprocess.TimeoutExpired:
             self.dump_threads()
             self.kill()
-            raise TimeoutError(
-                f"not stopped within {timeout} s; its threads are in {self.log.path}"
-            ) from None
+            raise TimeoutError(f"not stopped within {timeout} s; its threads are in {self.log.path}") from None
         self.kill()  # also ends processes that it started
         return code
 

@@ -15,9 +15,7 @@ from collections.abc import Callable
 StartThread = Callable[[str, Callable[[], None]], threading.Thread]
 
 
-def start_daemon(
-    name: str, run: Callable[[], None], at_end: Callable[[], None] = lambda: None
-) -> threading.Thread:
+def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] = lambda: None) -> threading.Thread:
     """Start ``run`` on a daemon thread that is named ``quotahost-NAME``; its last act is ``at_end``."""
 
     def body() -> None:
@@ -35,11 +33,7 @@ class Periodic:
     """Calls ``work`` at once, then after every ``period``, on one daemon thread, until ``close``."""
 
     def __init__(
-        self,
-        name: str,
-        work: Callable[[], None],
-        period: Callable[[], float],
-        start_thread: StartThread = start_daemon,
+        self, name: str, work: Callable[[], None], period: Callable[[], float], start_thread: StartThread = start_daemon
     ) -> None:
         """Start the thread.
 

@@ -75,10 +75,7 @@ def test_an_unlimited_producer_is_not_throttled_and_drains(node: KafkaNode) -> N
 def test_special_names_arrive_unchanged_from_client_and_operator(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 5e5}, user=SPECIAL_NAME, client_id=SPECIAL_NAME)
     set_quota(node, {"request_percentage": 90}, user=DEFAULT)
-    assert (
-        {"user": SPECIAL_NAME, "client-id": SPECIAL_NAME},
-        {"producer_byte_rate": 5e5},
-    ) in describe_quotas(node)
+    assert ({"user": SPECIAL_NAME, "client-id": SPECIAL_NAME}, {"producer_byte_rate": 5e5}) in describe_quotas(node)
     assert ({"user": DEFAULT}, {"request_percentage": 90}) in describe_quotas(node)
     with ProducerLoad(node.client_config(SPECIAL_NAME, SPECIAL_NAME), "t", rate=1e5):
         quota = eventually(lambda: enforced_quotas(node, "PRODUCE", client_id=SPECIAL_NAME))[0]
@@ -160,9 +157,7 @@ def test_older_brokers_can_be_started_and_measured(version: str, tmp_path: Path)
 
 @pytest.mark.parametrize("controllers", [0, 1])
 def test_a_cluster_of_two_brokers_replicates(controllers: int, tmp_path: Path) -> None:
-    with Cluster(
-        tmp_path, brokers=2, controllers=controllers, users=PASSWORDS, inter_broker_user="alice"
-    ) as cluster:
+    with Cluster(tmp_path, brokers=2, controllers=controllers, users=PASSWORDS, inter_broker_user="alice") as cluster:
         create_topic(cluster.brokers[0], "t", partitions=2, replicas=2)
         load = ProducerLoad(cluster.client_config(SPECIAL_NAME), "t", rate=1e5).start()
         eventually(lambda: load.meter.messages >= 20)
@@ -181,9 +176,7 @@ with KafkaNode(pathlib.Path(sys.argv[1])) as node:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_broker_outlives_the_process_that_started_it(how: signal.Signals, tmp_path: Path) -> None:
     broker_jars()
-    starter = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
+    starter = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert starter.stdout is not None
     pid = int(starter.stdout.readline())
     assert _is_alive(pid)

@@ -33,11 +33,7 @@ def settings(**given: str) -> Settings:
 
 
 def context(
-    broker: FakeBroker | None = None,
-    name: str = "mine",
-    own: Any = None,
-    clock: Any = time.monotonic,
-    **given: str,
+    broker: FakeBroker | None = None, name: str = "mine", own: Any = None, clock: Any = time.monotonic, **given: str
 ) -> Context[Any]:
     """The context of a plugin on broker 1, whose disks are monitored on this clock."""
     log = logging.getLogger(f"quotahost.plugin.{name}")

@@ -99,9 +99,7 @@ class FakeShim:
         return Batch([])
 
     def known(self, principal: str | None, client_id: str | None) -> Batch:
-        match = [
-            c for c in self.table if principal in (None, c.principal) and client_id in (None, c.client_id)
-        ]
+        match = [c for c in self.table if principal in (None, c.principal) and client_id in (None, c.client_id)]
         return Batch(match)
 
     def unresolved(self) -> Batch:

@@ -50,9 +50,7 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def running(
-    spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
+def running(spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running = Running(spark, node, tmp_path_factory.mktemp("pipeline"))
     yield running
     running.end()
@@ -64,9 +62,7 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
 
     # Again and again, as brokers do: a cold Spark takes longer than validity.
     def report() -> ClusterRecord | None:
-        brokers.publish(
-            "1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard
-        )
+        brokers.publish("1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard)
         brokers.publish("2", [volume("/a", 1000, 100)], offlineLogDirs=["/b"])
         brokers.flush()
         return _with(running, reporting=2)
@@ -87,9 +83,7 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
     brokers.remove("1")
     brokers.flush()
     eventually(lambda: _with(running, stale=0), PATIENCE)
-    last = eventually(
-        lambda: _with(running, reporting=0, stale=1), PATIENCE
-    )  # nothing comes any more: the tick
+    last = eventually(lambda: _with(running, reporting=0, stale=1), PATIENCE)  # nothing comes any more: the tick
     assert last.stale_brokers == ("2",)
     assert last.missing_brokers == ("1",)
 
@@ -127,9 +121,7 @@ def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running)
     orders = [each.order for each in published(running.bootstrap)]
     assert orders == sorted(orders)
     assert len(set(orders)) == len(orders)
-    eventually(
-        lambda: _batches_before_the_last(running) < (running.metric("batches_total", query="volumes") or 0)
-    )
+    eventually(lambda: _batches_before_the_last(running) < (running.metric("batches_total", query="volumes") or 0))
     assert (running.metric("state_rows", query="volumes") or 0) > 0
 
 

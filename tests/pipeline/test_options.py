@@ -80,27 +80,18 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
         check=True,
     ).stdout.splitlines()
     given = dict(zip(words[-8::2], words[-7::2], strict=True))
-    assert given == {
-        "--bootstrap": "a:1,b:2",
-        "--checkpoint": "/my dir",
-        "--snapshots-topic": "x,y",
-        "--tick": "10s",
-    }
+    assert given == {"--bootstrap": "a:1,b:2", "--checkpoint": "/my dir", "--snapshots-topic": "x,y", "--tick": "10s"}
     assert words[:2] == ["--master", "spark://h:7077"]
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
 
 
 def test_the_defaults_in_conf_are_those_that_are_used() -> None:
     conf = Path(__file__).parents[2] / "conf/spark/spark-defaults.conf"
-    found = dict(
-        line.split(None, 1) for line in conf.read_text().splitlines() if line and not line.startswith("#")
-    )
+    found = dict(line.split(None, 1) for line in conf.read_text().splitlines() if line and not line.startswith("#"))
     assert found == defaults()
 
 
-def test_a_package_without_the_connector_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connector, "path", lambda name: tmp_path / name)
     with pytest.raises(connector.ConnectorError, match="make build"):
         connector.jars()

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares as pipeline
-from quotahost.records import shares as wire_shares
-from quotahost.records import usage as wire_usage
+from quotahost.records import shares as share_records
+from quotahost.records import usage as usage_records
 from quotahost.records.clients import MAX_CLIENTS, MAX_NAMES, ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage, Used
-from tests.reference import max_min as plain
+from tests.reference import max_min
 from tests.unit.records import test_times as times
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
@@ -49,11 +49,11 @@ def all_computed(
     spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str] = ()
 ) -> dict[tuple[str, str], Shares]:
     """By cluster and broker; by way of the records themselves, in both directions."""
-    records: list[Record] = [(u.broker.encode(), wire_usage.encode(u)) for u in usages]
+    records: list[Record] = [(u.broker.encode(), usage_records.encode(u)) for u in usages]
     parsed = pipeline.parse(raw(spark, [*records, *((broker.encode(), None) for broker in removed)]))
     assert [row.error for row in parsed.where("error IS NOT NULL").collect()] == []
     found = pipeline.shares(parsed, MS, timedelta(milliseconds=VALIDITY), 7, 42).collect()
-    decoded = [wire_shares.decode(row.key.encode(), row.value.encode()) for row in found]
+    decoded = [share_records.decode(row.key.encode(), row.value.encode()) for row in found]
     by_broker = {(each.cluster, each.broker): each for each in decoded}
     assert len(by_broker) == len(decoded)
     return by_broker
@@ -85,7 +85,7 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
     found = all_computed(spark, [usage for usages in named for usage in usages])
     for usages in named:
         silent = {u.broker for u in usages if u.captured_at < NOW - timedelta(milliseconds=VALIDITY)}
-        for broker, expected in plain.shares(usages, silent).items():
+        for broker, expected in max_min.shares(usages, silent).items():
             got = found.pop((usages[0].cluster, broker)).clients
             assert [(s.key, s.quota) for s in got] == [(s.key, s.quota) for s in expected]
             assert [s.share for s in got] == pytest.approx([s.share for s in expected], rel=1e-12, abs=0)
@@ -93,9 +93,7 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
 
 
 def usage(broker: str, *clients_used: tuple[str, float, float | None], cluster: str = "c") -> Usage:
-    uses = (
-        Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in clients_used
-    )
+    uses = (Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in clients_used)
     return Usage(broker, NOW, tuple(uses), cluster)
 
 
@@ -112,11 +110,7 @@ def test_a_broker_that_is_removed_neither_counts_nor_has_a_record(spark: SparkSe
 
 
 def test_each_cluster_is_divided_by_itself_and_so_is_one_without_a_name(spark: SparkSession) -> None:
-    usages = [
-        usage("1", ("alice", 1, None)),
-        usage("2", ("alice", 1, None), cluster="d"),
-        usage("3", cluster=""),
-    ]
+    usages = [usage("1", ("alice", 1, None)), usage("2", ("alice", 1, None), cluster="d"), usage("3", cluster="")]
     found = computed(spark, usages)
     assert [found[b].cluster for b in "123"] == ["c", "d", ""]
     assert [[s.share for s in found[b].clients] for b in "12"] == [[pytest.approx(3e6)]] * 2
@@ -129,12 +123,12 @@ def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSes
     long = [usage(str(n), (f"{n}" * (MAX_NAMES // 3), float(n), None)) for n in range(5)]
     found = computed(spark, long)
     assert [each.key.principal[0] for each in found["0"].clients] == ["4", "3"]
-    assert {b: [s.key for s in plain.shares(long)[b]] for b in found} == {
+    assert {b: [s.key for s in max_min.shares(long)[b]] for b in found} == {
         b: [s.key for s in each.clients] for b, each in found.items()
     }
 
 
-GOOD: dict[str, Any] = json.loads(wire_usage.encode(usage("1", ("alice", 1e6, None))))
+GOOD: dict[str, Any] = json.loads(usage_records.encode(usage("1", ("alice", 1e6, None))))
 CLIENT: dict[str, Any] = GOOD["clients"][0]
 BAD: list[tuple[Record, str]] = [
     ((None, b"{}"), "key"),
@@ -186,7 +180,7 @@ def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkS
     ]
     for (key, value), _ in BAD:
         with pytest.raises(Refused):
-            wire_usage.decode(key, value or b"")
+            usage_records.decode(key, value or b"")
 
 
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:

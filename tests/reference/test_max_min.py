@@ -66,9 +66,7 @@ def test_it_holds_for_ten_thousand_brokers(brokers: int, quota: float) -> None:
 
 
 @given(quotas, demanded, counts, counts)
-def test_every_broker_keeps_the_floor(
-    quota: float, wanted: list[float | None], others: int, silent: int
-) -> None:
+def test_every_broker_keeps_the_floor(quota: float, wanted: list[float | None], others: int, silent: int) -> None:
     given = all_of(divide(quota, of(quota, wanted), others, silent), others, silent)
     floor = FLOOR * quota / len(given)
     assert min(given) >= floor * (1 - CLOSE)
@@ -153,22 +151,14 @@ def usage(broker: str, *rates: tuple[str, float, float | None]) -> Usage:
 
 
 def test_every_broker_gets_every_client_the_busiest_in_the_cluster_first() -> None:
-    found = shares(
-        [usage("2", ("bob", 2e6, None)), usage("1", ("alice", 1e6, None), ("bob", 0, 0.0)), usage("3")]
-    )
-    assert {b: [s.key.principal for s in row] for b, row in found.items()} == {
-        b: ["bob", "alice"] for b in "123"
-    }
+    found = shares([usage("2", ("bob", 2e6, None)), usage("1", ("alice", 1e6, None), ("bob", 0, 0.0)), usage("3")])
+    assert {b: [s.key.principal for s in row] for b, row in found.items()} == {b: ["bob", "alice"] for b in "123"}
     assert [found[b][1].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
     assert [found[b][0].share for b in "123"] == pytest.approx([50e3, 2.9e6, 50e3])
 
 
 def test_the_usage_of_a_silent_broker_is_ignored_but_it_keeps_the_floor() -> None:
-    usages = [
-        usage("1", ("alice", 1e6, None)),
-        usage("2", ("alice", 1e6, None), ("bob", 1, None)),
-        usage("3"),
-    ]
+    usages = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None), ("bob", 1, None)), usage("3")]
     found = shares(usages, silent={"2"})
     assert [s.key.principal for s in found["2"]] == ["alice"], "no broker reports bob any more"
     assert [found[b][0].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])

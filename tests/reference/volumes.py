@@ -203,7 +203,6 @@ def _fullest(fillings: list[Filling]) -> list[Filling]:
     for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
         kinds.setdefault((each.volume.capacity, each.volume.soft, each.volume.hard), each)
     least_share = sorted(
-        kinds.values(),
-        key=lambda e: (_free_share(e.volume), -e.volume.consumed, e.volume.broker, e.volume.name),
+        kinds.values(), key=lambda e: (_free_share(e.volume), -e.volume.consumed, e.volume.broker, e.volume.name)
     )
     return least_share[:MAX_LISTED]

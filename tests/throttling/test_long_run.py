@@ -13,9 +13,7 @@ from quotahost.throttling.burst_rate import BurstRate
 from quotahost.throttling.token_bucket import TokenBucket
 
 NOW = 1_700_000_000_000
-MUTATIONS = st.lists(
-    st.tuples(st.integers(1, 400) | st.sampled_from([1, 5000]), st.integers(0, 30_000)), max_size=80
-)
+MUTATIONS = st.lists(st.tuples(st.integers(1, 400) | st.sampled_from([1, 5000]), st.integers(0, 30_000)), max_size=80)
 QUOTAS = st.floats(0.1, 50) | st.integers(1, 20).map(float)
 SAMPLES = st.integers(1, 30)
 
@@ -94,9 +92,7 @@ def test_for_any_quota_the_throttle_time_is_exact_to_a_millisecond(
 
 @hypothesis_settings(deadline=None)
 @given(MUTATIONS, QUOTAS, SAMPLES)
-def test_spreading_a_burst_keeps_its_sum(
-    mutations: list[tuple[int, int]], quota: float, samples: int
-) -> None:
+def test_spreading_a_burst_keeps_its_sum(mutations: list[tuple[int, int]], quota: float, samples: int) -> None:
     rate, t = BurstRate(quota, samples, 1000), NOW
     for n, step in mutations:
         t += step

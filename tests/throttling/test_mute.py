@@ -16,9 +16,7 @@ RECORDS = st.lists(st.tuples(st.floats(0, 1e9), st.integers(0, 4000)), min_size=
 
 
 @hypothesis_settings(deadline=None, max_examples=500)
-@given(
-    RECORDS, st.integers(0, 5000), st.integers(1, 20), st.sampled_from([100, 1000, 5000]), st.floats(0, 3600)
-)
+@given(RECORDS, st.integers(0, 5000), st.integers(1, 20), st.sampled_from([100, 1000, 5000]), st.floats(0, 3600))
 def test_after_one_step_no_client_that_kept_to_the_limit_is_muted_for_longer(
     records: list[tuple[float, int]], pause: int, samples: int, window_ms: int, max_mute_s: float
 ) -> None:
@@ -57,9 +55,7 @@ def test_without_any_mute_allowed_the_limit_stays() -> None:
     assert bound_after_step(1000, 11, 0) == 1000
 
 
-@pytest.mark.parametrize(
-    ("q", "window_s", "mute"), [(0, 11, 30), (1, 0, 30), (1, 11, -1), (float("nan"), 1, 1)]
-)
+@pytest.mark.parametrize(("q", "window_s", "mute"), [(0, 11, 30), (1, 0, 30), (1, 11, -1), (float("nan"), 1, 1)])
 def test_arguments_out_of_range_are_refused(q: float, window_s: float, mute: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         bound_after_step(q, window_s, mute)

@@ -107,8 +107,7 @@ def test_a_token_bucket_and_its_throttle_time_are_kafkas(
 @hypothesis_settings(deadline=None, max_examples=300)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["mark", "mark", "rate"]), st.integers(0, 10**9), st.integers(0, 20_000)),
-        max_size=60,
+        st.tuples(st.sampled_from(["mark", "mark", "rate"]), st.integers(0, 10**9), st.integers(0, 20_000)), max_size=60
     )
 )
 def test_a_one_minute_rate_is_yammers(oracle: Oracle, events: list[tuple[str, int, int]]) -> None:
@@ -131,15 +130,7 @@ def test_a_rate_that_has_faded_out_stays_yammers_for_days(oracle: Oracle) -> Non
     model, day = EwmaMeter(NOW), 86_400_000
     model.mark(10**9, NOW)
     model.rate(NOW + TICK_MS)
-    lines = [
-        "ewma",
-        f"mark {10**9}",
-        *["tick"] * (2 * day // TICK_MS),
-        "ewma-rate",
-        "mark 60",
-        "tick",
-        "ewma-rate",
-    ]
+    lines = ["ewma", f"mark {10**9}", *["tick"] * (2 * day // TICK_MS), "ewma-rate", "mark 60", "tick", "ewma-rate"]
     numbers = [model.rate(NOW + 2 * day)]
     model.mark(60, NOW + 2 * day)
     numbers.append(model.rate(NOW + 2 * day + TICK_MS))

@@ -11,16 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from quotahost.model import (
-    Client,
-    ClientQuotaChange,
-    Cluster,
-    ClusterVolumes,
-    Factor,
-    Quota,
-    QuotaType,
-    Volume,
-)
+from quotahost.model import Client, ClientQuotaChange, Cluster, ClusterVolumes, Factor, Quota, QuotaType, Volume
 
 
 @runtime_checkable

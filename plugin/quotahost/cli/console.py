@@ -71,9 +71,7 @@ class Finding:
 
 good: Final = partial(Finding, Level.GOOD)  # something is as it should be
 note: Final = partial(Finding, Level.NOTE)  # an operator should know it, or it could not be checked
-weak: Final = partial(
-    Finding, Level.WEAK
-)  # a broker starts with it, and is protected less than it seems to be
+weak: Final = partial(Finding, Level.WEAK)  # a broker starts with it, and is protected less than it seems to be
 wrong: Final = partial(Finding, Level.WRONG)  # a broker would not start with it, or not do what is configured
 
 

@@ -50,15 +50,12 @@ class Outcome(NamedTuple):
 
 def simulate(
     requests: Annotated[
-        list[str],
-        typer.Argument(metavar="AMOUNT@SECONDS...", help="560@0, or many: 15K@0..3/0.5 (from, to, step)."),
+        list[str], typer.Argument(metavar="AMOUNT@SECONDS...", help="560@0, or many: 15K@0..3/0.5 (from, to, step).")
     ],
     rate: Annotated[str, typer.Option(help="The quota a second: 5, or 2M.")],
     samples: Annotated[str, typer.Option(help="quota.window.num, or controller.quota.window.num.")] = "11",
     window: Annotated[str, typer.Option(help="quota.window.size.seconds, as a duration.")] = "1s",
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw it too; needs matplotlib.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show how each request fares under each form; times are those of arrival, whatever was throttled before.
 

@@ -75,9 +75,7 @@ class JavaShim:
         window, max_mute = quota_window(self.broker()), settings.max_mute.total_seconds()
         self._table.configureRamp(int(window * _MILLIS), int(max_mute * _MILLIS))
         self._host.configureInbox(settings.inbox_max)
-        self._host.configureLease(
-            int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)
-        )
+        self._host.configureLease(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
         self._configure_topics(settings)
 
     def _configure_topics(self, settings: Settings) -> None:
@@ -106,9 +104,7 @@ class JavaShim:
         return int(self._table.publish(batch.handle, codes, rates, groups, sources, suppliers))
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self._table.exempt(
-            self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids
-        )
+        self._table.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
 
     def fence(self) -> bool:
         return bool(self._table.fenceInstalled())
@@ -126,9 +122,7 @@ class JavaShim:
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         rows = (str(row).split("\t") for row in _lines(self._admin.logDirs(self._ints(list(brokers)))))
-        return [
-            LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows
-        ]
+        return [LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._host.offlineLogDirs())

@@ -43,9 +43,7 @@ class _Collect(Collector):
 class Exporter:
     """The HTTP server, and the thread that reads the numbers."""
 
-    def __init__(
-        self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]
-    ) -> None:
+    def __init__(self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]) -> None:
         """Serve what ``gauges`` returns; the thread that calls it calls ``detach`` as its last act.
 
         Raises:
@@ -55,9 +53,7 @@ class Exporter:
         registry = CollectorRegistry()
         registry.register(self._collect)
         self._server, self._serving = start_http_server(port, address, registry)
-        self._reading = Periodic(
-            "metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach)
-        )
+        self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach))
 
     def close(self) -> None:
         """Give the port back and end both threads."""
@@ -70,9 +66,7 @@ class Exporter:
         self._collect.latest = self._gauges()
 
 
-def exporter(
-    settings: Settings, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]
-) -> Exporter | None:
+def exporter(settings: Settings, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]) -> Exporter | None:
     """The endpoint of ``metrics.port``, None if none is set.
 
     Raises:

@@ -77,15 +77,9 @@ class Host:
             self._shim.starting(settings.start_timeout.total_seconds())
             self._broker = HostBroker(self._shim, settings)
             self._disks = DiskMonitor(
-                self._broker,
-                self._shim,
-                node_id(self._broker.properties()),
-                lambda: self._broker.settings,
-                self._clock,
+                self._broker, self._shim, node_id(self._broker.properties()), lambda: self._broker.settings, self._clock
             )
-            self._builder = Builder(
-                self._broker, self._shim, self._changed.add, self._disks.started, self._guard
-            )
+            self._builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started, self._guard)
             sections = self._builder.validate(settings)
             plugins = self._builder.build(settings, sections, self._plugins)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)

@@ -16,16 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
 from typing import Any, Final
 
-from quotahost.model import (
-    DEFAULT,
-    Client,
-    ClientQuotaChange,
-    Cluster,
-    Default,
-    QuotaEntity,
-    QuotaType,
-    ScopeKind,
-)
+from quotahost.model import DEFAULT, Client, ClientQuotaChange, Cluster, Default, QuotaEntity, QuotaType, ScopeKind
 
 # Codes of a scope (org.quotahost.table.Scopes). Smaller codes are ScopeKind's values; GROUP + n is the group at n.
 NEWCOMER: Final = 4

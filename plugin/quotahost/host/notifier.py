@@ -49,6 +49,4 @@ class Notifier:
     def _hand(self, plugin: LoadedPlugin, listener: str, news: object) -> None:
         listen = getattr(plugin.plugin, listener, None)
         if callable(listen):
-            self._guard.call(
-                plugin.context.name, f"{listener}()", "it misses a change", partial(listen, news)
-            )
+            self._guard.call(plugin.context.name, f"{listener}()", "it misses a change", partial(listen, news))

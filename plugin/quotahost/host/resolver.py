@@ -42,9 +42,7 @@ class Resolver:
         self._asks_all = combine == "most-constraining"
         self._suppliers = tuple((at, name, ask) for at, (name, ask) in enumerate(suppliers.items()))
         self._names = (*suppliers, *Reason)
-        self._exempt_sources = {
-            reason: [at] * len(QUOTA_TYPES) for at, reason in enumerate(Reason, len(suppliers))
-        }
+        self._exempt_sources = {reason: [at] * len(QUOTA_TYPES) for at, reason in enumerate(Reason, len(suppliers))}
         self._exemptions = exemptions
         self._guard = guard
 

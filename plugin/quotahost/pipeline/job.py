@@ -89,12 +89,8 @@ class Job:
         leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress)
-        rules = Rules(
-            cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ()
-        )
-        output = Output(
-            self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor
-        )
+        rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ())
+        output = Output(self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor)
         self._publisher = Publisher(rules, leadership, output)
         shares = SharesPublisher(options.shares_topic, client, options.validity, leadership)
         self._add_queries(Queries(spark, options, cluster, client), shares, options.history)

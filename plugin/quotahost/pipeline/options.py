@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 import javaproperties
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    Json,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json, SecretStr, ValidationError, model_validator
 
 from quotahost.errors import QuotahostError
 from quotahost.units import Duration
@@ -31,12 +22,7 @@ from quotahost.units import Duration
 #: principal must be excluded from the fence.
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
-_UNITS: Final = {
-    "d": timedelta(days=1),
-    "h": timedelta(hours=1),
-    "m": timedelta(minutes=1),
-    "s": timedelta(seconds=1),
-}
+_UNITS: Final = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 
 
 class OptionsError(QuotahostError, ValueError):
@@ -67,8 +53,7 @@ class Options(BaseModel):
         None, description="Properties file of Kafka's Java client: security.protocol, ssl.*, sasl.*."
     )
     kafka: Json[dict[str, SecretStr]] = Field(
-        default_factory=dict,
-        description="The same as a JSON object, for the environment; it wins over the file.",
+        default_factory=dict, description="The same as a JSON object, for the environment; it wins over the file."
     )
     cluster: str | None = Field(
         None, description="Cluster of snapshots that don't name theirs; default: the cluster's id."
@@ -78,9 +63,7 @@ class Options(BaseModel):
     )
     cluster_volumes_topic: str = Field("__quotahost_cluster_volumes", description="Topic to publish to.")
     refused_topic: str = Field("__quotahost_refused", description="Topic of dead letters.")
-    tick_topic: str = Field(
-        "__quotahost_ticks", description="Topic by which time passes when no snapshot comes."
-    )
+    tick_topic: str = Field("__quotahost_ticks", description="Topic by which time passes when no snapshot comes.")
     usage_topic: str = Field("__quotahost_usage", description="Topic of the brokers' usage by client.")
     shares_topic: str = Field("__quotahost_shares", description="Topic of the shares of cluster quotas.")
     interval: Duration = Field(timedelta(milliseconds=50), description="Least time between two batches.")
@@ -88,16 +71,13 @@ class Options(BaseModel):
         timedelta(seconds=5), description="How often to publish when no snapshot comes; each costs a batch."
     )
     validity: Duration = Field(
-        timedelta(minutes=1),
-        description="How old a broker's newest snapshot may be; then the broker is stale.",
+        timedelta(minutes=1), description="How old a broker's newest snapshot may be; then the broker is stale."
     )
     expiry: Duration = Field(timedelta(days=1), description="How long a stale broker is listed.")
     fill_window: Duration = Field(
         timedelta(minutes=1), description="How far a fill rate looks back at least; at most twice as far."
     )
-    batch: int = Field(
-        500_000, ge=1, description="Most records in one batch; a backlog is read in such parts."
-    )
+    batch: int = Field(500_000, ge=1, description="Most records in one batch; a backlog is read in such parts.")
     history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
     metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
@@ -131,9 +111,7 @@ def options(**given: Any) -> Options:
             values, as some of them are secrets.
     """
     variables = {name: f"{_ENV}{name.upper()}" for name in Options.model_fields}
-    environment = {
-        name: os.environ[variable] for name, variable in variables.items() if variable in os.environ
-    }
+    environment = {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}
     try:
         made = Options(**environment | {name: value for name, value in given.items() if value is not None})
         made.client()
@@ -155,8 +133,7 @@ def as_text(value: object) -> str:
         return ",".join(value)
     if isinstance(value, timedelta):
         unit, size = next(
-            ((unit, size) for unit, size in _UNITS.items() if not value % size),
-            ("ms", timedelta(milliseconds=1)),
+            ((unit, size) for unit, size in _UNITS.items() if not value % size), ("ms", timedelta(milliseconds=1))
         )
         return f"{value / size:g}{unit}"
     return str(value)

@@ -63,18 +63,14 @@ def _with_short_error(work: Batch) -> Batch:
 class Queries:
     """Starts the queries, each in a pool of the scheduler and with a checkpoint of its own."""
 
-    def __init__(
-        self, spark: SparkSession, options: Options, cluster: str, client: Mapping[str, str]
-    ) -> None:
+    def __init__(self, spark: SparkSession, options: Options, cluster: str, client: Mapping[str, str]) -> None:
         """``cluster`` is that of records that don't name theirs; ``client`` is Kafka's, in Java's names."""
         self._spark, self._options, self._cluster, self._client = spark, options, cluster, client
 
     def volumes(self, publish: Batch) -> StreamingQuery:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
         topics = (*self._options.snapshots_topic, self._options.tick_topic)
-        good = parse.parse(self._read(topics)).where(
-            f"error IS NULL AND topic <> '{self._options.tick_topic}'"
-        )
+        good = parse.parse(self._read(topics)).where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
         volumes = aggregate.state(good, self._options.fill_window)
         return self._start_complete("volumes", volumes, publish)
 
@@ -88,9 +84,7 @@ class Queries:
         """From snapshots and usage records to the dead letters of those that are refused."""
         snapshots = parse.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
         usage = shares.parse(self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT))
-        writer = kafka_sink(
-            dead_letters(snapshots, usage).writeStream, self._options.refused_topic, self._client
-        )
+        writer = kafka_sink(dead_letters(snapshots, usage).writeStream, self._options.refused_topic, self._client)
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def history(self, directory: str) -> StreamingQuery:
@@ -100,9 +94,7 @@ class Queries:
         return start_history(parse.resolved(parsed, self._cluster), directory)
 
     def _read(self, topics: tuple[str, ...], task: int = _TASK) -> DataFrame:
-        source = (
-            self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
-        )
+        source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
         # loss.

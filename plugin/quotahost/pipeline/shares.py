@@ -28,12 +28,9 @@ FLOOR: Final = 0.05
 SHAVED: Final = 1 - 2**-32
 
 _CLIENTS: Final = (
-    "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, "
-    "rate: DOUBLE, demand: DOUBLE, quota: DOUBLE>>"
+    "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE>>"
 )
-_USAGE: Final = (
-    f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
-)
+_USAGE: Final = f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
 _SKEW_SECONDS: Final = 60  # by which a broker's clock may be ahead of the record's own time
 _MS: Final = timedelta(milliseconds=1)
 
@@ -92,9 +89,7 @@ class SharesPublisher:
     It publishes nothing while another pipeline leads: two would give away each quota twice.
     """
 
-    def __init__(
-        self, topic: str, client: Mapping[str, str], validity: timedelta, leadership: Leadership
-    ) -> None:
+    def __init__(self, topic: str, client: Mapping[str, str], validity: timedelta, leadership: Leadership) -> None:
         """``client`` is Kafka's configuration, in Java's names; usage older than ``validity`` is ignored."""
         self._topic, self._client = topic, client
         self._validity, self._leadership = validity, leadership

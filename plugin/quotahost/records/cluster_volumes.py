@@ -19,16 +19,7 @@ from quotahost.records.declaration import IS_KEY, RECORD, Needed, NullIs, Versio
 from quotahost.records.fields import Long, Name, Time, in_utc
 from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, WORST, Filling, Worst
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_LISTED",
-    "MAX_WORST",
-    "ClusterRecord",
-    "Filling",
-    "OfflineDir",
-    "decode",
-    "encode",
-]
+__all__ = ["MAX_BYTES", "MAX_LISTED", "MAX_WORST", "ClusterRecord", "Filling", "OfflineDir", "decode", "encode"]
 
 MAX_BYTES: Final = 1024 * 1024
 

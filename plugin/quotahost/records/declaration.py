@@ -60,8 +60,7 @@ class NullIs:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Called by pydantic when it makes an adapter."""
         return core_schema.no_info_after_validator_function(
-            lambda value: self.value if value is None else value,
-            core_schema.nullable_schema(handler(source)),
+            lambda value: self.value if value is None else value, core_schema.nullable_schema(handler(source))
         )
 
 
@@ -100,6 +99,4 @@ class Record:
 class Versioned(Record):
     """Base of the records whose JSON must name its version, which is no part of their value."""
 
-    version: Needed[Annotated[int, Field(ge=VERSION, le=VERSION)]] = field(
-        default=VERSION, compare=False, repr=False
-    )
+    version: Needed[Annotated[int, Field(ge=VERSION, le=VERSION)]] = field(default=VERSION, compare=False, repr=False)

@@ -19,17 +19,7 @@ from pydantic import Field, ValidationInfo, with_config
 from quotahost.model import Volume
 from quotahost.records.codec import Codec, Refused
 from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, Record
-from quotahost.records.fields import (
-    LimitJson,
-    Name,
-    OwnLimit,
-    SizesJson,
-    Time,
-    in_utc,
-    limit,
-    limit_json,
-    sizes_json,
-)
+from quotahost.records.fields import LimitJson, Name, OwnLimit, SizesJson, Time, in_utc, limit, limit_json, sizes_json
 
 MAX_BYTES: Final = 256 * 1024
 MAX_VOLUMES: Final = 1024

@@ -27,9 +27,7 @@ class Frozen(BaseModel):
     The docstring below a field is the field's description.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,13 @@ _M = TypeVar("_M", bound=PluginSettings)
 # Families of properties whose names others define: the attribute, how many parts the rest of a name has, and its form.
 _FAMILIES: Final = {
     "kafka.": ("kafka", 1, "NAME, with librdkafka's name of a setting"),
-    "static.kafka.admin.": (
-        "kafka_admin",
-        1,
-        "NAME, with the name that Java's Admin client has for a setting",
-    ),
+    "static.kafka.admin.": ("kafka_admin", 1, "NAME, with the name that Java's Admin client has for a setting"),
     "plugin.": ("plugin", 2, "NAME.SETTING"),
 }
 
 
 def read(
-    model: type[_M],
-    properties: Mapping[str, str],
-    problems: Iterable[Problem] = (),
-    synonyms: Iterable[str] = (),
+    model: type[_M], properties: Mapping[str, str], problems: Iterable[Problem] = (), synonyms: Iterable[str] = ()
 ) -> _M:
     """Read the properties under the common prefix into the model; all others are ignored.
 

@@ -52,9 +52,7 @@ def _listed(separator: str) -> Callable[[Any], str]:
 def _name(value: object) -> str | None:
     text = str(value or "").strip()
     if text and not _NAME.fullmatch(text):  # a dot, for one, would end NAME in plugin.NAME.*
-        raise ValueError(
-            "is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows"
-        )
+        raise ValueError("is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows")
     return text or None
 
 
@@ -83,9 +81,7 @@ def _or_none(value: object) -> str:
 
 
 Name = Annotated[str | None, BeforeValidator(_name), Unit("name", _or_none)]
-StandbyName = Annotated[
-    str | None, BeforeValidator(_name), AfterValidator(_standby), Unit("name, or `none`", _or_none)
-]
+StandbyName = Annotated[str | None, BeforeValidator(_name), AfterValidator(_standby), Unit("name, or `none`", _or_none)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Unit("names, comma-separated", _listed(", "))]
 SomeNames = Annotated[Names, AfterValidator(_some)]
 
@@ -108,9 +104,7 @@ def _principal(text: str) -> str:
     return name
 
 
-Principals = Annotated[
-    tuple[str, ...], BeforeValidator(_principals), Unit("principals, `;`-separated", _listed("; "))
-]
+Principals = Annotated[tuple[str, ...], BeforeValidator(_principals), Unit("principals, `;`-separated", _listed("; "))]
 
 
 def choose(value: object, options: Iterable[_S]) -> _S:

@@ -90,9 +90,7 @@ def _parse(entry: str) -> Override:
             raise ValueError(f"has two {side} limits in the entry {entry!r}; keep one")
         limits[side] = limit
     if problem := contradict(limits.get("soft"), limits.get("hard")):
-        raise ValueError(
-            f"has the entry {entry!r}: {problem}; let the hard limit be reached after the soft one"
-        )
+        raise ValueError(f"has the entry {entry!r}: {problem}; let the hard limit be reached after the soft one")
     return Override(name, **limits)
 
 
@@ -146,9 +144,7 @@ def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping
         soft, hard = limits.get(volume, (None, None))
         for side, later, first in (("soft", each.soft, soft), ("hard", each.hard, hard)):
             if later and first:
-                conflicts.append(
-                    f"{each.volume} is the volume {volume}, whose {side} limit is set before: {first}"
-                )
+                conflicts.append(f"{each.volume} is the volume {volume}, whose {side} limit is set before: {first}")
         limits[volume] = (soft or each.soft, hard or each.hard)
     unmatched = tuple(each.volume for each in overrides if _place(each.volume) not in names)
     return Matched(limits, unmatched, tuple(conflicts))

@@ -51,9 +51,7 @@ class Answers:
         self._announced_before, self._known = len(self._host.announced), answers
 
     def _ask(self) -> dict[tuple[Client, QuotaType], Quota | None]:
-        return {
-            (client, each): self._answer(client, each) for client in self._clients for each in QUOTA_TYPES
-        }
+        return {(client, each): self._answer(client, each) for client in self._clients for each in QUOTA_TYPES}
 
     def _answer(self, client: Client, quota_type: QuotaType) -> Quota | None:
         what = f"quota() for {_named(client)}, {quota_type},"

@@ -186,9 +186,7 @@ class FakeHost(Generic[PluginT]):
 
     def _build(self, settings: Settings) -> LoadedPlugin[PluginT]:
         made = partial(self._construct, settings)
-        return self._host_thread.call(
-            "building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED
-        )
+        return self._host_thread.call("building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED)
 
     def _close_plugin(self) -> None:
         close = getattr(self.plugin, "close", None)

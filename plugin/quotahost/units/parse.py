@@ -29,9 +29,7 @@ _DURATION: Final = re.compile(rf"({_NUMBER})\s*(.*)", re.DOTALL)
 _ISO: Final = re.compile(
     rf"P(?=[0-9T])(?:([0-9]+)D)?(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:({_NUMBER})S)?)?", re.IGNORECASE
 )
-_SIZE_REMEDY: Final = (
-    "write a plain number, or one with K, M, G, T (decimal) or Ki, Mi, Gi, Ti (binary), such as 10M"
-)
+_SIZE_REMEDY: Final = "write a plain number, or one with K, M, G, T (decimal) or Ki, Mi, Gi, Ti (binary), such as 10M"
 _DURATION_REMEDY: Final = "write ISO 8601 such as PT5M, or a number with ms, s, m, h or d, such as 30s"
 
 

@@ -18,15 +18,7 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import (
-    OPEN,
-    PAUSE,
-    THROTTLE,
-    cluster_with_fence,
-    gauge,
-    restart_stopped,
-    wait_for_state,
-)
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, cluster_with_fence, gauge, restart_stopped, wait_for_state
 from tests.broker.support.numbers import appended, attempt
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -134,9 +126,7 @@ def test_a_record_about_a_full_disk_stops_producers_on_all_brokers_until_space_i
         assert gauge(node, "ClusterRecord", "Age") < VALIDITY
 
 
-def test_a_disk_between_its_limits_slows_producers_everywhere(
-    cluster: Cluster, pipeline: FakePipeline
-) -> None:
+def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, pipeline: FakePipeline) -> None:
     first = cluster.brokers[0]
     limits = DiskLimits.around(published(first))
     limits_of_broker_1(cluster, soft=str(limits.soft), hard=str(limits.hard))
@@ -156,9 +146,7 @@ def test_a_stale_broker_in_the_record_stops_producers(cluster: Cluster, pipeline
     wait_for_state(cluster, OPEN)
 
 
-def test_when_records_stop_the_standby_answers_until_they_return_and_no_producer_gets_through(
-    cluster: Cluster,
-) -> None:
+def test_when_records_stop_the_standby_answers_until_they_return_and_no_producer_gets_through(cluster: Cluster) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6), ExitStack() as watching:
         with FakePipeline(cluster, VALIDITY):
             wait_for_source(cluster, RECORD_SOURCE)
@@ -174,9 +162,7 @@ def test_when_records_stop_the_standby_answers_until_they_return_and_no_producer
             watching.close()
         assert highest.factor == 0
         assert highest.samples > 20
-        assert transitions(cluster) == transitions_before, (
-            "the state did not change between two samples either"
-        )
+        assert transitions(cluster) == transitions_before, "the state did not change between two samples either"
         assert appended(cluster) == before
     for node in cluster.brokers:
         log = node.log_text()
@@ -198,17 +184,8 @@ def test_without_records_the_standby_protects_and_explain_names_it(cluster: Clus
     limits_of_broker_1(cluster, hard="1")
     wait_for_state(cluster, PAUSE)
     node = cluster.brokers[1]
-    command = [
-        sys.executable,
-        "-m",
-        "quotahost.cli",
-        "explain",
-        "--pid",
-        str(node.pid),
-        "--client",
-        "ANONYMOUS/p",
-    ]
+    command = [sys.executable, "-m", "quotahost.cli", "explain", "--pid", str(node.pid), "--client", "ANONYMOUS/p"]
     output = subprocess.run(command, capture_output=True, timeout=90, text=True).stdout
-    assert f"{SNAPSHOT_SOURCE} answers, the second one, since no record reaches {RECORD_SOURCE}" in output
+    assert f"{SNAPSHOT_SOURCE} answers as the standby, since no record reaches {RECORD_SOURCE}" in output
     limits_of_broker_1(cluster, hard=None)
     wait_for_state(cluster, OPEN)

@@ -19,7 +19,7 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from quotahost.records import snapshot as wire
+from quotahost.records import snapshot as snapshot_records
 from tests.broker.support.disks import SNAPSHOTS as TOPIC
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
 from tests.broker.support.node import (
@@ -73,9 +73,7 @@ def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
 
 
-def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(
-    cluster: Cluster,
-) -> None:
+def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(cluster: Cluster) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)
         start = cluster.brokers[2].log.end()
@@ -115,11 +113,9 @@ def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
     return {key.decode(errors="replace"): (key, value) for key, value in records(node, TOPIC)}
 
 
-def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_three_replicas(
-    cluster: Cluster,
-) -> None:
+def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_three_replicas(cluster: Cluster) -> None:
     node = cluster.brokers[0]
-    schema = json.loads((Path(wire.__file__).parent / "schemas/snapshot.json").read_text())
+    schema = json.loads((Path(snapshot_records.__file__).parent / "schemas/snapshot.json").read_text())
     eventually(lambda: set(newest_records(node)) == {"1", "2", "3"})
     for broker, (key, value) in newest_records(node).items():
         snapshot = json.loads(value)
@@ -185,9 +181,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
         for reason in ("json", "schema", "key"):
             producer.produce(TOPIC, key=f"hostile-{number}", value=refused[reason])
         producer.produce(TOPIC, key="1", value=refused["version"])
-        producer.produce(
-            TOPIC, key=f"ghost-{number}", value=good.replace(b'"1"', f'"ghost-{number}"'.encode())
-        )
+        producer.produce(TOPIC, key=f"ghost-{number}", value=good.replace(b'"1"', f'"ghost-{number}"'.encode()))
         producer.poll(0)
     producer.produce(TOPIC, key="1", value=refused["size"])
     assert producer.flush(120) == 0

@@ -91,9 +91,7 @@ def wait_until_turned_back(node: KafkaNode, more: int = 5) -> None:
 
 
 @pytest.mark.parametrize(
-    ("acks", "idempotent"),
-    [("1", False), ("all", False), ("all", True)],
-    ids=["acks-1", "acks-all", "idempotent"],
+    ("acks", "idempotent"), [("1", False), ("all", False), ("all", True)], ids=["acks-1", "acks-all", "idempotent"]
 )
 def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
     node: KafkaNode, topic: str, acks: str, idempotent: bool
@@ -161,9 +159,7 @@ def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) ->
     assert values(node, topic) == []
 
 
-def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_counted(
-    node: KafkaNode, topic: str
-) -> None:
+def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_counted(node: KafkaNode, topic: str) -> None:
     config = node.client_config("alice", "again") | {"acks": "1"}
     assert attempt(config, topic) is None
     pause(node)
@@ -213,9 +209,7 @@ def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other
     alter_broker_config(node, {PREFIX + "static.excluded.principal.name.list": None})
 
 
-def test_a_pause_leaves_the_limits_alone_so_that_a_producer_goes_on_at_once(
-    node: KafkaNode, topic: str
-) -> None:
+def test_a_pause_leaves_the_limits_alone_so_that_a_producer_goes_on_at_once(node: KafkaNode, topic: str) -> None:
     attempt(node.client_config("alice", "held"), topic)
     eventually(lambda: has_own_quota(node, "alice", "held"))
     set_factor(node, 0.5)
@@ -284,9 +278,7 @@ def any_acl(principal: Any = None) -> AclBindingFilter:
     )
 
 
-@pytest.mark.parametrize(
-    "controllers_have", [None, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
-)
+@pytest.mark.parametrize("controllers_have", [None, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"])
 def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_controllers_have(
     tmp_path: Path, controllers_have: str | None
 ) -> None:

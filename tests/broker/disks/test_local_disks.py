@@ -155,9 +155,7 @@ def test_the_policy_forecast_can_be_swapped_in_and_does_not_slow_a_disk_that_doe
     eventually(lambda: state(node) == PAUSE)
 
 
-def test_limits_that_contradict_each_other_are_refused_and_the_old_ones_stay(
-    node: KafkaNode, topic: str
-) -> None:
+def test_limits_that_contradict_each_other_are_refused_and_the_old_ones_stay(node: KafkaNode, topic: str) -> None:
     with pytest.raises(HelperError, match="reached before the soft limit"):
         limits(node, 20 * MEGA, 10 * MEGA)
     with pytest.raises(HelperError, match=r"static\.storage\.hard and static\.storage\.hard\.min-free-bytes"):

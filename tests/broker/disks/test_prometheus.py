@@ -132,17 +132,13 @@ def wait_for_unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
     eventually(plugin_reports_it, what=text)
 
 
-def test_it_knows_the_volumes_that_an_exporter_shows_and_how_they_fill(
-    source: FakeHost, exporter: Exporter
-) -> None:
+def test_it_knows_the_volumes_that_an_exporter_shows_and_how_they_fill(source: FakeHost, exporter: Exporter) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-2", 4 * TB, 1 * TB)
     wait_for_volumes(source, VOLUME_1, Volume("kafka-2", "/data", 4 * TB, 3 * TB))
 
 
-def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(
-    source: FakeHost, exporter: Exporter
-) -> None:
+def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(source: FakeHost, exporter: Exporter) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.forget("kafka-2")
     wait_for_unknown(source, "expected broker 'kafka-2' has no volume", VOLUME_1)
@@ -150,9 +146,7 @@ def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
-def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(
-    source: FakeHost, exporter: Exporter
-) -> None:
+def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(source: FakeHost, exporter: Exporter) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-1", float("nan"), 1)
     wait_for_unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", VOLUME_2)
@@ -168,9 +162,7 @@ def test_a_server_that_is_down_makes_the_state_unknown_after_validity_until_it_i
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
-def test_the_servers_message_about_a_wrong_query_is_logged(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     wrong = properties(server) | {"plugin.prometheus.capacity": "sum("}
     with FakeHost(Role.FACTOR_SOURCE, Prometheus, wrong) as host:
         assert host.plugin.read() is None

@@ -49,9 +49,7 @@ def explain(*arguments: object) -> tuple[int, str]:
     return done.returncode, (done.stdout + done.stderr).decode()
 
 
-def explain_client(
-    node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE"
-) -> tuple[int, str]:
+def explain_client(node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE") -> tuple[int, str]:
     return explain("--pid", node.pid, "--user", user, "--client-id", client_id, "--type", quota_type)
 
 
@@ -71,13 +69,9 @@ def field(text: str, label: str) -> str:
 def test_the_supplier_of_the_quota_that_limits_a_client_is_named(node: KafkaNode) -> None:
     with load(node, "alice", "app"), load(node, "bob", "app"):
         eventually(
-            lambda: (
-                last_line(node, "alice", "app") == "PRODUCE is limited by the user's quota of client-quotas."
-            )
+            lambda: last_line(node, "alice", "app") == "PRODUCE is limited by the user's quota of client-quotas."
         )
-        eventually(
-            lambda: last_line(node, "bob", "app") == "PRODUCE is limited by the client's quota of static."
-        )
+        eventually(lambda: last_line(node, "bob", "app") == "PRODUCE is limited by the client's quota of static.")
         code, text = explain_client(node, "alice", "app")
     assert code == 0
     assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
@@ -144,9 +138,7 @@ def test_in_shadow_nothing_limits_a_client(node: KafkaNode) -> None:
     eventually(lambda: field(explain_client(node, "alice", "app")[1], "mode") == "enforce")
 
 
-@pytest.mark.parametrize(
-    "client_id", ["", "a:b", "tab\there", "back\\slash\\u0041", "ümlaut ☃ 𝄞", "a/b", "\x1e"]
-)
+@pytest.mark.parametrize("client_id", ["", "a:b", "tab\there", "back\\slash\\u0041", "ümlaut ☃ 𝄞", "a/b", "\x1e"])
 def test_client_ids_with_special_characters_are_found(node: KafkaNode, client_id: str) -> None:
     introduce_clients(node, [client_id])
     eventually(lambda: has_own_quota(node, ANYONE, client_id))
@@ -164,18 +156,13 @@ def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt(node: KafkaNode)
         assert field(text, "state") == "PAUSE"
         assert field(text, "fence") == "closed: this client's produce requests are turned back"
         assert field(text, "limit") == "2,000,000 bytes/s (2M)", "the fence leaves the limits where they are"
-        assert (
-            field(explain_client(node, "carol", "app")[1], "fence")
-            == "closed; this client passes it in every state"
-        )
+        assert field(explain_client(node, "carol", "app")[1], "fence") == "closed; this client passes it in every state"
     finally:
         alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "1"})
     eventually(lambda: field(explain_client(node, "alice", "app")[1], "fence") == "open")
 
 
-def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by_its_id(
-    node: KafkaNode,
-) -> None:
+def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by_its_id(node: KafkaNode) -> None:
     with load(node, "CN=d/e", "app"):
         eventually(lambda: has_own_quota(node, "CN=d/e", "app"))
     code, text = explain("--client", "CN=d/e/app", "--broker-id", NODE_ID)

@@ -62,9 +62,7 @@ def check_produce_and_fetch(node: KafkaNode, client_id: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_failing_supplier_leaves_its_client_among_the_newcomers(
-    node: KafkaNode, fault: Path, mode: str
-) -> None:
+def test_a_failing_supplier_leaves_its_client_among_the_newcomers(node: KafkaNode, fault: Path, mode: str) -> None:
     fault.write_text(mode)
     before = gauge(node, "Plugin,name=faulty", "Errors")
     check_produce_and_fetch(node, f"faulty-{mode}")
@@ -73,9 +71,7 @@ def test_a_failing_supplier_leaves_its_client_among_the_newcomers(
     assert node.log_text().count("plugin faulty failed in quota()") >= 1
 
 
-def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(
-    node: KafkaNode, fault: Path
-) -> None:
+def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(node: KafkaNode, fault: Path) -> None:
     for mode in MODES:
         fault.write_text(mode)
         before = gauge(node, "Plugin,name=faulty", "Errors")
@@ -84,9 +80,7 @@ def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(
         assert table_row(node, ANYONE, f"faulty-again-{mode}")["state"] == "newcomer"
     fault.write_text("fine")
     for mode in MODES:
-        eventually(
-            lambda m=mode: table_row(node, ANYONE, f"faulty-again-{m}")["limit"] == "5000000.0", what=mode
-        )
+        eventually(lambda m=mode: table_row(node, ANYONE, f"faulty-again-{m}")["limit"] == "5000000.0", what=mode)
 
 
 def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Path) -> None:
@@ -98,9 +92,7 @@ def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Pat
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
 
 
-def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(
-    node: KafkaNode, fault: Path
-) -> None:
+def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node: KafkaNode, fault: Path) -> None:
     check_produce_and_fetch(node, "settled")
     fault.write_text("sleep")
     start = node.log.end()
@@ -166,18 +158,7 @@ def test_a_broker_that_closes_while_a_supplier_hangs_stops_cleanly(tmp_path: Pat
 
 
 def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
-    names = [
-        "",
-        "a:b",
-        "::",
-        "ümlaut ☃ 𝄞",
-        'q"uote',
-        "tab\there",
-        "<newcomers>",
-        "x" * 200,
-        "nul\0byte",
-        "\x1e",
-    ]
+    names = ["", "a:b", "::", "ümlaut ☃ 𝄞", 'q"uote', "tab\there", "<newcomers>", "x" * 200, "nul\0byte", "\x1e"]
     introduce_clients(node, names)
     for name in names:
         eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=repr(name))

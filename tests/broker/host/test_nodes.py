@@ -69,9 +69,7 @@ def test_the_monitored_callback_shows_its_numbers_among_kafkas_own(tmp_path: Pat
 
 @pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = callback_properties({"static.controller-mutation": "5"}) | {
-        "controller.quota.window.num": "11"
-    }
+    properties = callback_properties({"static.controller-mutation": "5"}) | {"controller.quota.window.num": "11"}
     made = Cluster(
         tmp_path_factory.mktemp("cluster"), brokers=1, controllers=request.param, classpath=[JAR],
         properties=properties, probe=True,
@@ -85,9 +83,7 @@ def test_partition_mutations_are_held_to_their_rate_on_the_controller(cluster: C
     admin = AdminClient(cluster.client_config(client_id="creator"))
     admin.list_topics(timeout=30)
     admin.create_topics([NewTopic("warm-up", 1)])["warm-up"].result(60)
-    eventually(
-        lambda: has_own_quota(controller, ANYONE, "creator"), what="the creator is known to the controller"
-    )
+    eventually(lambda: has_own_quota(controller, ANYONE, "creator"), what="the creator is known to the controller")
     assert table_row(controller, ANYONE, "creator", "CONTROLLER_MUTATION")["limit"] == "5.0"
 
     admin.create_topics([NewTopic("big", 300)])["big"].result(60)  # burst: 11 samples of 1 s x 5

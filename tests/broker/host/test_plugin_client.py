@@ -33,9 +33,7 @@ SETTINGS: Final = {
 }
 
 
-def listener_properties(
-    node: KafkaNode, name: str, protocol: str, port: int, advertised: int
-) -> dict[str, str]:
+def listener_properties(node: KafkaNode, name: str, protocol: str, port: int, advertised: int) -> dict[str, str]:
     """Broker properties that add a listener to those of the node."""
     placement = node.placement()
     own = f"{name}://127.0.0.1"
@@ -71,9 +69,7 @@ def check_publishes_in_a_pause(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
     eventually(lambda: state(node) == PAUSE)
     before = end_offset(node, SNAPSHOTS)
-    eventually(
-        lambda: end_offset(node, SNAPSHOTS) > before + 1, what="snapshots flow while producers are stopped"
-    )
+    eventually(lambda: end_offset(node, SNAPSHOTS) > before + 1, what="snapshots flow while producers are stopped")
     assert gauge(node, "Connection,name=publish-volumes", "Connected") == 1
     assert gauge(node, "Publication", "Errors") == 0
     assert PASSWORD not in node.log_text()
@@ -119,9 +115,7 @@ def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
         servers = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
         for node, port, proxy in zip(cluster.brokers, ports, proxies, strict=True):
             own = callback_properties(SETTINGS | {"kafka.bootstrap.servers": servers})
-            node.properties = (
-                own | FENCE | listener_properties(node, "PROXIED", "PLAINTEXT", port, proxy.port)
-            )
+            node.properties = own | FENCE | listener_properties(node, "PROXIED", "PLAINTEXT", port, proxy.port)
         yield stack.enter_context(cluster), proxies
 
 

@@ -90,11 +90,7 @@ def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback:
         loads = [stack.enter_context(producer) for producer in producers]
         wait_for_rate(pytest.approx(RATE, rel=0.15), *loads)
         assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
-        assert (
-            (gauge(node, "QuotaTable", "State") == 0)
-            if callback == QUOTAHOST
-            else (strimzi_factor(node) == 1)
-        )
+        assert (gauge(node, "QuotaTable", "State") == 0) if callback == QUOTAHOST else (strimzi_factor(node) == 1)
 
 
 @BOTH_CALLBACKS

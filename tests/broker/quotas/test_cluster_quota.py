@@ -24,8 +24,8 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.plugins.kafka.topics import ensure_compacted
-from quotahost.records import shares as wire_shares
-from quotahost.records import usage as wire_usage
+from quotahost.records import shares as share_records
+from quotahost.records import usage as usage_records
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage
 from tests.broker.support.background import Background
@@ -64,7 +64,7 @@ class FakePipeline(Background):
         while not self._stop.is_set():
             for message in consumer.consume(500, 0.5):
                 if message.error() is None:
-                    usage = wire_usage.decode(message.key(), message.value() or b"")
+                    usage = usage_records.decode(message.key(), message.value() or b"")
                     self._newest[usage.broker] = usage
             sequence += 1
             self._publish(producer, sequence)
@@ -75,7 +75,7 @@ class FakePipeline(Background):
         silent = {each.broker for each in self._newest.values() if now - each.captured_at > VALIDITY}
         for broker, row in shares(self._newest.values(), silent).items():
             record = Shares(broker, self._run_ms, sequence, now, row)
-            producer.produce(SHARES, key=broker, value=wire_shares.encode(record))
+            producer.produce(SHARES, key=broker, value=share_records.encode(record))
         producer.flush(5)
 
 
@@ -128,9 +128,7 @@ def check_quota_on_every_broker(cluster: Cluster, timeout: float) -> None:
         wait_for_rate(pytest.approx(QUOTA, rel=0.1), one)
     moved = time.monotonic()
     with load(cluster, 2) as two:
-        eventually(
-            lambda: limit(second) > 0.9 * QUOTA, timeout=timeout, on_timeout=lambda: str(limits(cluster))
-        )
+        eventually(lambda: limit(second) > 0.9 * QUOTA, timeout=timeout, on_timeout=lambda: str(limits(cluster)))
         print(f"the share followed the load within {time.monotonic() - moved:.1f} s")
         eventually(lambda: two.meter.rate_over(2) > 0.8 * QUOTA, timeout=timeout)
         print(f"the client was as quick as before within {time.monotonic() - moved:.1f} s")
@@ -144,9 +142,7 @@ def check_quota_on_every_broker(cluster: Cluster, timeout: float) -> None:
 
 def wait_for_equal_parts(cluster: Cluster, timeout: float) -> None:
     """Waits until the shares are stale and each broker gives an equal part."""
-    eventually(
-        lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, timeout, "shares are stale after validity"
-    )
+    eventually(lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, timeout, "shares are stale after validity")
     eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
 
 

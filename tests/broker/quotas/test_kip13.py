@@ -147,9 +147,7 @@ def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
 
 
 @pytest.mark.parametrize(("client_id", "bound"), [("clientC", 40_000.0), ("reader", DEFAULT)])
-def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(
-    node: KafkaNode, client_id: str, bound: float
-) -> None:
+def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, client_id: str, bound: float) -> None:
     with RawClient(node, "clientD") as unthrottled:
         charge = len(unthrottled.fetch("filled", 21_000).response)
     make_known(node, client_id)
@@ -173,9 +171,7 @@ def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(n
     make_known(node, "live")
     with RawClient(node, "live") as client:
         client.produce("t", record_batch(10))
-    with pytest.raises(
-        HelperError, match=r"quota\.producer\.override=.*the entry 'live:much', whose rate is not"
-    ):
+    with pytest.raises(HelperError, match=r"quota\.producer\.override=.*the entry 'live:much', whose rate is not"):
         alter_broker_config(node, {name: "live:much"})
     assert table_row(node, ANYONE, "live")["limit"] == "50000.0"
     brokers = ("--alter", "--entity-type", "brokers", "--entity-default")
@@ -190,9 +186,7 @@ def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(n
     eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "50000.0")
 
 
-def test_the_most_constraining_supplier_wins_and_explain_shows_the_other_suppliers_rate(
-    node: KafkaNode,
-) -> None:
+def test_the_most_constraining_supplier_wins_and_explain_shows_the_other_suppliers_rate(node: KafkaNode) -> None:
     make_known(node, "clientA")
     set_quota(node, {"producer_byte_rate": 10_000}, user=ANYONE)
     try:

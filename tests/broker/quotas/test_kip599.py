@@ -44,9 +44,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     window = {"controller.quota.window.num": str(SAMPLES), "controller.quota.window.size.seconds": "1"}
     directory = tmp_path_factory.mktemp("cluster")
     properties = callback_properties(SETTINGS) | window
-    made = Cluster(
-        directory, brokers=1, controllers=request.param, classpath=[JAR], properties=properties, probe=True
-    )
+    made = Cluster(directory, brokers=1, controllers=request.param, classpath=[JAR], properties=properties, probe=True)
     with made:
         yield made
 
@@ -56,11 +54,7 @@ def controller(cluster: Cluster) -> KafkaNode:
 
 
 def ask(
-    cluster: Cluster,
-    client_id: str,
-    kind: Literal["create", "grow", "delete"],
-    topics: dict[str, int],
-    **more: Any,
+    cluster: Cluster, client_id: str, kind: Literal["create", "grow", "delete"], topics: dict[str, int], **more: Any
 ) -> dict[str, TopicError | None]:
     return mutate(cluster.brokers[0], client_id, kind, topics, **more)
 
@@ -159,9 +153,7 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
     assert shown["throttle-time"] == forwarded
 
 
-def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(
-    cluster: Cluster,
-) -> None:
+def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(cluster: Cluster) -> None:
     # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
     make_known(cluster, "strict")
     assert table_row(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)

@@ -27,11 +27,7 @@ USERS = {"alice": "a", "bob": "b", "admin": "c"}
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    settings = {
-        "static.produce": "2M",
-        "static.fetch": "3M",
-        "static.excluded.principal.name.list": "User:admin",
-    }
+    settings = {"static.produce": "2M", "static.fetch": "3M", "static.excluded.principal.name.list": "User:admin"}
     directory = tmp_path_factory.mktemp("node")
     with callback_node(directory, settings, users=USERS, properties=dict(QUICK_QUOTAS), log_dirs=2) as node:
         create_topic(node, "t", partitions=2)

@@ -62,9 +62,7 @@ def topics_over(node: KafkaNode) -> list[str]:
     return next(line.split("\t")[1] for line in lines if line.startswith("topics-over")).split(",")
 
 
-def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(
-    node: KafkaNode,
-) -> None:
+def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
     # Small requests one after the other: some 20 MB/s when it is let in.
     idempotent = {"enable.idempotence": True, "max.in.flight": 1, "batch.size": 16 * 1024}
     loads = {
@@ -121,9 +119,7 @@ def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it
     offers, seconds = {"modest": 400_000, "greedy": 12_000_000}, 20
     before = topics(node, "Rejections")
     with ProducerLoad(node.client_config(client_id="important"), "important", rate=OFFERS["important"]):
-        found: dict[str, Any] = Helper(node.version).ask(
-            "produce-mixed", seconds, offers, 1000, config, timeout=300
-        )
+        found: dict[str, Any] = Helper(node.version).ask("produce-mixed", seconds, offers, 1000, config, timeout=300)
     assert topics(node, "Rejections") > before + 20
     modest, greedy = found["modest"], found["greedy"]
     assert modest["in-time"] > 0.75 * seconds * offers["modest"], "what waits to be tried again may come late"
@@ -157,9 +153,7 @@ def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
 
 
-def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(
-    tight: KafkaNode, full: str
-) -> None:
+def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(tight: KafkaNode, full: str) -> None:
     create_topic(tight, "quiet")
     end, before = end_offset(tight, full), topics(tight, "Rejections")
     assert attempt(tight.client_config("alice", "a"), full) == "NOT_ENOUGH_REPLICAS"
@@ -204,9 +198,7 @@ def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: st
     assert topics(tight, "Rejections") == before
 
 
-def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_changes_nothing(
-    tight: KafkaNode,
-) -> None:
+def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_changes_nothing(tight: KafkaNode) -> None:
     for topic in ("one", "two"):
         create_topic(tight, topic)
         assert attempt(tight.client_config("alice", "a"), topic) is None

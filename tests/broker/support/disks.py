@@ -14,7 +14,7 @@ import pytest
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 from quotahost.model import Volume
-from quotahost.records import snapshot as wire
+from quotahost.records import snapshot as snapshot_records
 from tests.broker.support.node import gauge
 from tests.broker.support.numbers import records
 
@@ -24,7 +24,7 @@ SNAPSHOTS: Final = "__quotahost_snapshots"
 def published(node: KafkaNode) -> Volume:
     """The first volume of the broker's newest snapshot."""
     key = str(node.node_id).encode()
-    return wire.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0]
+    return snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0]
 
 
 @dataclass(frozen=True)

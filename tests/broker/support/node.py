@@ -68,9 +68,7 @@ def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str =
     return next(row for row in rows if row["type"] == quota_type)
 
 
-def wait_for_rate(
-    expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None
-) -> None:
+def wait_for_rate(expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None) -> None:
     """Waits until the loads' mean bytes/s over the last three quota windows equals ``expected``, an ``approx``.
 
     The windows begin at ``since`` (monotonic) or now. Kafka lets a client use up a window's bytes at once, and a busy

@@ -21,12 +21,7 @@ from tests.broker.disks.test_cluster_volumes import (
     settled_ends,
     wait_for_source,
 )
-from tests.broker.support.node import (
-    OPEN,
-    PAUSE,
-    cluster_with_fence,
-    wait_for_state,
-)
+from tests.broker.support.node import OPEN, PAUSE, cluster_with_fence, wait_for_state
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 VALIDITY: Final = "8s"

@@ -10,11 +10,7 @@ import pytest
 
 from harness.kafka.cluster import Cluster
 from harness.system.pipeline import PipelineProcess
-from tests.broker.quotas.test_cluster_quota import (
-    check_quota_on_every_broker,
-    three_brokers,
-    wait_for_equal_parts,
-)
+from tests.broker.quotas.test_cluster_quota import check_quota_on_every_broker, three_brokers, wait_for_equal_parts
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 PATIENCE: Final = 120.0  # seconds: a cold Spark on a busy machine

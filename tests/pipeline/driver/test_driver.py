@@ -16,7 +16,7 @@ from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
-from quotahost.records import usage as wire_usage
+from quotahost.records import usage as usage_records
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used
 from tests.pipeline.support.records import volume
@@ -46,7 +46,7 @@ def use(node: KafkaNode) -> None:
     """Publish the usage of one client, as a broker does."""
     usage = Usage("1", datetime.now(UTC), (Used(ClientKey("", "app", QuotaType.PRODUCE), 1.0, None, 1e6),))
     producer = Producer({"bootstrap.servers": node.bootstrap})
-    producer.produce("__quotahost_usage", key="1", value=wire_usage.encode(usage))
+    producer.produce("__quotahost_usage", key="1", value=usage_records.encode(usage))
     assert producer.flush(30) == 0
 
 
@@ -87,9 +87,7 @@ def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_le
         driver.kill()
     with driver:
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
-        eventually(
-            lambda: len({each["value"] for each in dead_letters(node.bootstrap)}) == story.refused, PATIENCE
-        )
+        eventually(lambda: len({each["value"] for each in dead_letters(node.bootstrap)}) == story.refused, PATIENCE)
     orders = [each.order for each in published(node.bootstrap)]
     assert orders == sorted(orders), "a record that came later was older"
     assert runs == sorted(set(runs))
@@ -153,12 +151,8 @@ def test_compaction_under_a_running_stream_changes_nothing(node: KafkaNode, tmp_
     with driver:
         story.publish(2)
         eventually(lambda: consumed(node) == story.consumed, PATIENCE)
-    config = (
-        "segment.ms=500,min.cleanable.dirty.ratio=0.01,min.compaction.lag.ms=0,max.compaction.lag.ms=1000"
-    )
-    kafka_configs(
-        node, "--alter", "--entity-type", "topics", "--entity-name", SNAPSHOTS, "--add-config", config
-    )
+    config = "segment.ms=500,min.cleanable.dirty.ratio=0.01,min.compaction.lag.ms=0,max.compaction.lag.ms=1000"
+    kafka_configs(node, "--alter", "--entity-type", "topics", "--entity-name", SNAPSHOTS, "--add-config", config)
     story.publish(5)
 
     def compacted() -> bool:

@@ -64,8 +64,7 @@ READINGS = st.dictionaries(
 
 def _rows(readings: dict[Any, Any]) -> list[dict[str, Any]]:
     return [
-        reading(0, consumed, **name._asdict(), soft=soft, hard=hard)
-        | {"at": NOON + timedelta(microseconds=at)}
+        reading(0, consumed, **name._asdict(), soft=soft, hard=hard) | {"at": NOON + timedelta(microseconds=at)}
         for (name, at), (consumed, soft, hard) in readings.items()
     ]
 
@@ -153,19 +152,13 @@ def test_the_forecast_follows_the_fill_rate(spark: SparkSession, history: Path) 
     (curve,) = found(spark, history, brokers=("1",)).curves
     assert curve.fill_rate == pytest.approx(10 / HOUR)
     assert curve.newest.last == 570
-    reached = [
-        curve.seconds_to(level) for level in (curve.newest.soft, curve.newest.hard, curve.newest.capacity)
-    ]
+    reached = [curve.seconds_to(level) for level in (curve.newest.soft, curve.newest.hard, curve.newest.capacity)]
     assert reached == [pytest.approx(23 * HOUR), pytest.approx(33 * HOUR), pytest.approx(43 * HOUR)]
 
 
 def test_a_volume_that_does_not_fill_reaches_no_limit(spark: SparkSession, history: Path) -> None:
     (curve,) = found(spark, history, brokers=("3",)).curves
-    assert (
-        curve.fill_rate,
-        curve.seconds_to(curve.newest.capacity),
-        curve.seconds_to(curve.newest.hard),
-    ) == (
+    assert (curve.fill_rate, curve.seconds_to(curve.newest.capacity), curve.seconds_to(curve.newest.hard)) == (
         0,
         None,
         None,
@@ -191,9 +184,7 @@ def test_folders_of_days_outside_the_range_are_not_opened(spark: SparkSession, t
     assert report.curves[0].newest.last == 2
 
 
-def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(spark: SparkSession, tmp_path: Path) -> None:
     day = [reading(minute * 60, 500 + (minute == 700) * 400) for minute in range(24 * 60)]
     (curve,) = found(spark, written(spark, day, tmp_path)).curves
     assert 400 < len(curve.buckets) <= 500
@@ -300,9 +291,7 @@ def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> 
         (["--worst", "0"], "Invalid value for '--worst'"),
     ],
 )
-def test_wrong_options_are_an_error_before_spark_starts(
-    tmp_path: Path, options: list[str], message: str
-) -> None:
+def test_wrong_options_are_an_error_before_spark_starts(tmp_path: Path, options: list[str], message: str) -> None:
     result = run(tmp_path / "absent", tmp_path / "r.html", *options)
     assert result.exit_code == 2
     assert message in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())

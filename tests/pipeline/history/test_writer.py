@@ -25,9 +25,7 @@ def read_back(spark: SparkSession, *snapshots: dict[str, Any]) -> list[dict[str,
     return [row.asDict() for row in readings(frame(spark, snapshots, SNAPSHOT)).collect()]
 
 
-def test_each_volume_of_a_snapshot_is_a_row_with_the_bytes_at_which_its_limits_are_reached(
-    spark: SparkSession,
-) -> None:
+def test_each_volume_of_a_snapshot_is_a_row_with_the_bytes_at_which_its_limits_are_reached(spark: SparkSession) -> None:
     disks = [("/a", 1000, 600, ("MinFreePercentage", 20), ("MinFreeBytes", 50)), ("/b", 10, 3, None, None)]
     first, second = read_back(spark, snapshot(volumes=disks, broker="3", offset=9))
     assert (first["cluster"], first["broker"], first["volume"], first["consumed"]) == ("c", "3", "/a", 600)
@@ -68,9 +66,7 @@ LIMITS = st.one_of(
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(SIZES, SIZES, LIMITS, LIMITS), min_size=1, max_size=40))
-def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(
-    spark: SparkSession, each: list[tuple[Any, ...]]
-) -> None:
+def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(spark: SparkSession, each: list[tuple[Any, ...]]) -> None:
     found = read_back(spark, snapshot(volumes=[(str(n), *disk) for n, disk in enumerate(each)]))
     for row, (capacity, consumed, soft, hard) in zip(found, each, strict=True):
         volume = Volume("1", row["volume"], capacity, consumed)

@@ -40,9 +40,7 @@ def snapshot(broker: str, at: datetime, volumes: Sequence[dict[str, Any] | None]
     return json.dumps(fields | more).encode()
 
 
-def record(
-    offset: int, key: str | None, value: bytes | None, at: datetime = NOW, topic: str = TOPIC
-) -> Record:
+def record(offset: int, key: str | None, value: bytes | None, at: datetime = NOW, topic: str = TOPIC) -> Record:
     return Record(topic, 0, offset, at, None if key is None else key.encode(), value)
 
 

@@ -21,9 +21,7 @@ SNAPSHOT = (
 )
 
 
-def snapshot(
-    at: datetime = NOON, volumes: Iterable[tuple[Any, ...]] | None = (), **other: Any
-) -> dict[str, Any]:
+def snapshot(at: datetime = NOON, volumes: Iterable[tuple[Any, ...]] | None = (), **other: Any) -> dict[str, Any]:
     """One parsed record; each volume is (name, capacity, consumed, soft, hard), limits (type, level) or None."""
     row: dict[str, Any] = {"topic": "t", "partition": 0, "offset": 7, "timestamp": at}
     row |= {"cluster": "c", "broker": "1", "at": at, "removed": False}
@@ -53,9 +51,7 @@ def frame(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: str = 
 
 def lines(rows: Iterable[Mapping[str, Any]], first: str = "", between: str = "\n", last: str = "") -> str:
     """The rows as JSON."""
-    return (
-        first + between.join(json.dumps(row, default=lambda value: value.isoformat()) for row in rows) + last
-    )
+    return first + between.join(json.dumps(row, default=lambda value: value.isoformat()) for row in rows) + last
 
 
 def written(spark: SparkSession, rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:

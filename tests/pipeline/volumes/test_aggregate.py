@@ -104,9 +104,7 @@ def topics(draw: st.DrawFn) -> list[Record]:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=topics())
-def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(
-    spark: SparkSession, made: list[Record]
-) -> None:
+def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: SparkSession, made: list[Record]) -> None:
     found, expected = in_spark(spark, made), in_python(made)
     assert {name: rounded(each) for name, each in found.items()} == {
         name: rounded(each) for name, each in expected.items()
@@ -188,9 +186,7 @@ def test_the_smallest_factor_is_that_of_the_published_limits(spark: SparkSession
 def test_the_record_stays_small_whatever_the_cluster_and_its_names(spark: SparkSession) -> None:
     long = "\0" * 1000
     given = [
-        record(
-            n, str(n), snapshot(str(n), ago(1), [volume(f"{long}{v}", 1000 + 7 * n + v, n) for v in range(3)])
-        )
+        record(n, str(n), snapshot(str(n), ago(1), [volume(f"{long}{v}", 1000 + 7 * n + v, n) for v in range(3)]))
         for n in range(100)
     ]
     found = in_spark(spark, given)["home"]

@@ -27,24 +27,15 @@ REFUSED = {
     "a time without zone": (snapshot("1", NOW, GOOD, snapshotAt="2026-01-01T00:00:00"), "schema"),
     "a time in seconds": (snapshot("1", NOW, GOOD, snapshotAt="1767225600"), "schema"),
     "a negative size": (snapshot("1", NOW, [volume("a", -1, 0)]), "schema"),
-    "a size with a fraction": (
-        snapshot("1", NOW, GOOD).replace(b'"capacity": 100', b'"capacity": 1.5'),
-        "schema",
-    ),
+    "a size with a fraction": (snapshot("1", NOW, GOOD).replace(b'"capacity": 100', b'"capacity": 1.5'), "schema"),
     "a size beyond a long": (snapshot("1", NOW, [volume("a", 2**63, 0)]), "schema"),
     "a volume without a name": (snapshot("1", NOW, GOOD).replace(b"volumeName", b"name"), "schema"),
     "a negative consumption": (snapshot("1", NOW, [*GOOD, volume("b", 1, -2)]), "schema"),
     "a volume without a size": (snapshot("1", NOW, [*GOOD, {"volumeName": "b", "consumed": 1}]), "schema"),
     "no volume at all": (snapshot("1", NOW, [*GOOD, None]), "schema"),
-    "no name beside an empty one": (
-        snapshot("1", NOW, [volume("", 1, 0), {"capacity": 1, "consumed": 0}]),
-        "schema",
-    ),
+    "no name beside an empty one": (snapshot("1", NOW, [volume("", 1, 0), {"capacity": 1, "consumed": 0}]), "schema"),
     "a long name": (snapshot("1", NOW, [volume("n" * 1025, 1, 0)]), "schema"),
-    "half a volume's limit": (
-        snapshot("1", NOW, [*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]),
-        "limit",
-    ),
+    "half a volume's limit": (snapshot("1", NOW, [*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]), "limit"),
     "one name twice": (snapshot("1", NOW, [*GOOD, *GOOD]), "volumes"),
     "an unknown limit": (snapshot("1", NOW, GOOD, softLimit=limit("Most", 1)), "limit"),
     "half a limit": (snapshot("1", NOW, GOOD, hardLimit={"type": "MinFreeBytes"}), "limit"),
@@ -85,18 +76,14 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
     texts = [*times.TAKEN, *times.REFUSED]
     given = [record(n, "1", snapshot("1", NOW, GOOD, snapshotAt=text)) for n, text in enumerate(texts)]
     rows = records.parse(frame(spark, given)).orderBy("offset").collect()
-    taken = {
-        text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]
-    }
+    taken = {text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]}
     assert taken == times.TAKEN
 
 
 @pytest.mark.parametrize(
     "volumes", [[], [volume("", 1, 0)], [volume("n" * 1024, 1, 0), *GOOD], [volume("a", 0, 0, softLimit={})]]
 )
-def test_a_rare_but_good_snapshot_is_not_refused(
-    spark: SparkSession, volumes: list[dict[str, object]]
-) -> None:
+def test_a_rare_but_good_snapshot_is_not_refused(spark: SparkSession, volumes: list[dict[str, object]]) -> None:
     given = record(0, "1", snapshot("1", NOW, volumes))
     assert model.refusal(given) is None
     assert parsed(spark, given)["error"] is None

@@ -70,7 +70,5 @@ def test_a_batch_that_took_too_long_is_not_published(spark: SparkSession) -> Non
     ("checkpoint", "local"),
     [("/var/c", True), ("c", True), ("file:///c", True), ("hdfs://h/c", False), ("s3a://b/c", False)],
 )
-def test_only_a_checkpoint_in_this_machine_is_written_without_hadoops_programs(
-    checkpoint: str, local: bool
-) -> None:
+def test_only_a_checkpoint_in_this_machine_is_written_without_hadoops_programs(checkpoint: str, local: bool) -> None:
     assert bool(checkpoint_files(checkpoint)) == local

@@ -14,18 +14,9 @@ from tests.unit.cli.commands import CLASS, broker, doctor
 def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     file = broker(
         tmp_path,
-        "# comment\n! comment\n  a = 1 \nb:2\nc\\ d=3\ne=one,\\\n    two\n"
-        "f=\\u00fc\\t\ng=\xfc\nempty\na=last\n",
+        "# comment\n! comment\n  a = 1 \nb:2\nc\\ d=3\ne=one,\\\n    two\nf=\\u00fc\\t\ng=\xfc\nempty\na=last\n",
     )
-    assert file.properties == {
-        "a": "last",
-        "b": "2",
-        "c d": "3",
-        "e": "one,two",
-        "f": "ü\t",
-        "g": "ü",
-        "empty": "",
-    }
+    assert file.properties == {"a": "last", "b": "2", "c d": "3", "e": "one,two", "f": "ü\t", "g": "ü", "empty": ""}
 
 
 def test_values_of_config_providers_are_left_to_the_broker(site: Path, package: Path, tmp_path: Path) -> None:
@@ -49,7 +40,5 @@ def test_values_of_config_providers_are_left_to_the_broker(site: Path, package: 
          "controller.listener.names=CTL", []),
     ],
 )  # fmt: skip
-def test_listeners_on_which_everybody_is_anonymous(
-    tmp_path: Path, properties: str, expected: list[str]
-) -> None:
+def test_listeners_on_which_everybody_is_anonymous(tmp_path: Path, properties: str, expected: list[str]) -> None:
     assert unauthenticated(broker(tmp_path, properties)) == expected

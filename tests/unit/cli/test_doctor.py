@@ -14,9 +14,7 @@ from tests.fakes.packages import distribute
 from tests.unit.cli.commands import CLASS, doctor, run, write_jar
 
 
-def test_nothing_is_wrong_or_weak_with_a_sound_broker(
-    site: Path, package: Path, kafka: Path, tmp_path: Path
-) -> None:
+def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path, kafka: Path, tmp_path: Path) -> None:
     write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
     sound = (
         f"{CLASS}{PREFIX}python.executable={sys.executable}\n"
@@ -52,10 +50,7 @@ def test_wrong_properties_have_remedies_and_end_with_1(site: Path, package: Path
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [
-        ("", f"{PREFIX}class is not set"),
-        (f"{PREFIX}class=io.strimzi.Quotas", f"{PREFIX}class is io.strimzi.Quotas"),
-    ],
+    [("", f"{PREFIX}class is not set"), (f"{PREFIX}class=io.strimzi.Quotas", f"{PREFIX}class is io.strimzi.Quotas")],
 )
 def test_a_broker_that_would_not_load_quotahost_is_wrong(
     site: Path, package: Path, tmp_path: Path, line: str, words: str
@@ -75,9 +70,7 @@ def test_configured_plugins_that_fail_or_refuse_their_settings_are_wrong(
     assert f"{PREFIX}plugin.fixed.factor=2: " in result.output
 
 
-def test_a_broken_plugin_that_is_not_configured_is_only_weak(
-    site: Path, package: Path, tmp_path: Path
-) -> None:
+def test_a_broken_plugin_that_is_not_configured_is_only_weak(site: Path, package: Path, tmp_path: Path) -> None:
     distribute(site, "acme", {Role.TASK.group: {"broken": "acme_no_such:Thing"}})
     result = doctor(tmp_path, f"{CLASS}listeners=SASL_SSL://:9092\n")
     assert result.exit_code == 0, result.output

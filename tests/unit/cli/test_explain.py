@@ -79,12 +79,7 @@ def test_javas_lines_become_values() -> None:
     assert found.limit_factor == 0.7
     assert found.cause == "broker 2, volume ü\\"
     assert found.factor_types == ("FETCH", "PRODUCE")
-    assert (found.fence_installed, found.fence_closed, found.clients, found.clients_max) == (
-        True,
-        False,
-        3,
-        3,
-    )
+    assert (found.fence_installed, found.fence_closed, found.clients, found.clients_max) == (True, False, 3, 3)
     assert (found.topics_threshold, found.topics_rate, found.topics_over) == (3000, 3100.5, ("a", "b.c"))
     assert found.source == "snapshots"
     produce, fetch = found.quotas
@@ -176,9 +171,7 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          "Nothing limits this client, as mode=shadow enforces nothing"),
     ],
 )  # fmt: skip
-def test_one_sentence_names_what_limits_the_client(
-    one: dict[str, Any], changes: dict[str, Any], sentence: str
-) -> None:
+def test_one_sentence_names_what_limits_the_client(one: dict[str, Any], changes: dict[str, Any], sentence: str) -> None:
     found = answer(quota(**one), **changes)
     assert limited_by(found, found.quotas) == sentence
 
@@ -364,9 +357,7 @@ def test_a_broker_that_is_not_found_is_named_as_it_was_asked_for() -> None:
         ({"topics_over": ()}, "no topic is over its own threshold"),
     ],
 )
-def test_topic_quotas_and_the_topics_over_their_thresholds_are_shown(
-    changes: dict[str, Any], words: str
-) -> None:
+def test_topic_quotas_and_the_topics_over_their_thresholds_are_shown(changes: dict[str, Any], words: str) -> None:
     topics = {"topics_threshold": 2e6, "topics_rate": 3_000_000.4, "topics_over": ("a", "b.c")}
     assert words in dict(common_facts(answer(**(topics | changes))))["topics"]
     assert "topics" not in dict(common_facts(answer()))
@@ -376,4 +367,4 @@ def test_the_factor_source_that_answers_is_shown_where_one_stands_in_for_another
     assert "source" not in dict(common_facts(answer()))
     assert dict(common_facts(answer(source="cluster-volumes")))["source"] == "cluster-volumes answers"
     second = dict(common_facts(answer(source="snapshots")))["source"]
-    assert second == "snapshots answers, the second one, since no record reaches cluster-volumes"
+    assert second == "snapshots answers as the standby, since no record reaches cluster-volumes"

@@ -40,10 +40,7 @@ def test_install_replaces_older_jars_says_so_and_spares_those_of_others(package:
     result = run("install", "--kafka-home", kafka)
 
     assert result.exit_code == 0
-    assert sorted(path.name for path in libs.iterdir()) == [
-        "quotahost-0.2.0.jar",
-        "quotahost-of-somebody-else.jar",
-    ]
+    assert sorted(path.name for path in libs.iterdir()) == ["quotahost-0.2.0.jar", "quotahost-of-somebody-else.jar"]
     assert jars.jars_in(libs) == [jars.Jar(libs / "quotahost-0.2.0.jar", "0.2.0", "1.6.0")]
     assert "instead of quotahost-0.1.0.jar (quotahost 0.1.0)" in result.output
 
@@ -62,9 +59,7 @@ def test_install_into_a_folder_that_is_no_kafka_ends_with_1(package: Path, tmp_p
     assert "no folder libs" in result.output
 
 
-def test_a_failed_copy_leaves_nothing_behind(
-    package: Path, kafka: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_copy_leaves_nothing_behind(package: Path, kafka: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_jar(package / "_jar" / "quotahost.jar")
 
     def full(*_: object) -> None:

@@ -27,8 +27,7 @@ def found(tmp_path: Path, *lines: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("line", "before", "inner"),
-    [("", "not set", "none"), (f"authorizer.class.name={STANDARD}", STANDARD, STANDARD)],
+    ("line", "before", "inner"), [("", "not set", "none"), (f"authorizer.class.name={STANDARD}", STANDARD, STANDARD)]
 )
 def test_a_factor_source_without_the_fence_lets_producers_escape_and_the_remedy_is_two_lines(
     tmp_path: Path, line: str, before: str, inner: str
@@ -105,9 +104,7 @@ def test_a_floor_at_which_one_batch_mutes_for_longer_than_max_mute_is_weak(
     tmp_path: Path, lines: list[str], floor: int | None
 ) -> None:
     weak = found(tmp_path, FENCE, ".factor.source=fixed", *lines)
-    assert [remedy.partition(",")[0] for _, remedy in weak] == (
-        [f"{PREFIX}floor.bytes={floor}"] if floor else []
-    )
+    assert [remedy.partition(",")[0] for _, remedy in weak] == ([f"{PREFIX}floor.bytes={floor}"] if floor else [])
     assert all("message.max.bytes" in text for text, _ in weak)
 
 
@@ -141,10 +138,7 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ),
         (".static.storage.hard.min-free-percent=0.6", "MinFreePercentage 60 % is reached at 40"),
         (".static.storage.hard.min-free-bytes=1G", "is reached at 0, so that it can't be kept however much"),
-        (
-            ".static.storage.overrides=/dev/sda hard=20",
-            "its hard limit ConsumedBytes 20 bytes is reached at 20",
-        ),
+        (".static.storage.overrides=/dev/sda hard=20", "its hard limit ConsumedBytes 20 bytes is reached at 20"),
         (
             ".static.storage.overrides=/dev/sdx hard=20",
             "/dev/sdx is no volume or log directory of this broker: it applies to nothing",
@@ -179,11 +173,7 @@ def test_a_real_disk_over_its_limit_is_found(tmp_path: Path) -> None:
 
 
 def test_overrides_with_a_source_that_does_not_look_at_the_disks_are_weak(tmp_path: Path) -> None:
-    lines = [
-        ".factor.source=log-dirs",
-        ".static.storage.overrides=/dev/sda hard=80",
-        f"log.dirs={tmp_path}/no",
-    ]
+    lines = [".factor.source=log-dirs", ".static.storage.overrides=/dev/sda hard=80", f"log.dirs={tmp_path}/no"]
     ((text, remedy),) = found(tmp_path, FENCE, *lines)
     assert "they apply to no volume" in text
     assert "local" in remedy

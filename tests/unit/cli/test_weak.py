@@ -27,10 +27,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         (f"{PREFIX}clients.idle=59m", "clients.idle is below the hour"),
         (f"{PREFIX}newcomers.controller-mutation=unlimited", "newcomers are unlimited (controller-mutation)"),
         (f"{PREFIX}factor.source=fixed\n{PREFIX}fallback.action=OPEN", "fallback.action is OPEN"),
-        (
-            f"{PREFIX}factor.source=fixed\n{PREFIX}validity=500ms",
-            "validity is not above twice factor.interval",
-        ),
+        (f"{PREFIX}factor.source=fixed\n{PREFIX}validity=500ms", "validity is not above twice factor.interval"),
         (f"{PREFIX}policy=p", "a policy is named, but no factor.source"),
         (f"{PREFIX}mode=shadow", "nothing is enforced"),
         (f"{PREFIX}supplier=static", "nobody is throttled"),

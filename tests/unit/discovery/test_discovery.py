@@ -51,9 +51,7 @@ def build(
 ) -> LoadedPlugin:
     entry, node, log = load(role, name), FakeBroker(), logging.getLogger("test")
     own = plugin_settings(role, name, settings)
-    return construct(
-        role, entry, Context(name, own, settings, node_id, log, changed, broker=node, metrics=node)
-    )
+    return construct(role, entry, Context(name, own, settings, node_id, log, changed, broker=node, metrics=node))
 
 
 @pytest.fixture
@@ -156,9 +154,7 @@ def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None
 
 
 def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
-    supplier(
-        site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context"
-    )
+    supplier(site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context")
     assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"})).context.section is None
     with pytest.raises(SettingsError, match="has no settings of its own; remove it") as error:
         build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}))
@@ -179,10 +175,7 @@ def test_unknown_and_wrong_properties_of_a_plugin_are_listed_by_their_full_names
         plugin_settings(Role.SUPPLIER, "good", broker)
     lines = str(error.value).splitlines()
     start = f" - {PREFIX}plugin.good."
-    assert (
-        f"{start}off-peek-factor: unknown property; did you mean {PREFIX}plugin.good.off-peak-factor?"
-        in lines
-    )
+    assert f"{start}off-peek-factor: unknown property; did you mean {PREFIX}plugin.good.off-peak-factor?" in lines
     assert any(line.startswith(f"{start}off-peak-factor=-3: ") and "How much more" in line for line in lines)
     assert any(line.startswith(f"{start}every=5: has no unit; write 5s") for line in lines)
 
@@ -205,9 +198,7 @@ def test_a_model_with_aliases_is_still_set_by_its_field_names(site: Path) -> Non
     broker = settings({"supplier": "aliased", "plugin.aliased.base-rate": "5"})
     assert plugin_settings(Role.SUPPLIER, "aliased", broker).base_rate == 5
     with pytest.raises(SettingsError, match=r"plugin\.aliased\.base-rate=x: "):
-        plugin_settings(
-            Role.SUPPLIER, "aliased", settings({"supplier": "aliased", "plugin.aliased.base-rate": "x"})
-        )
+        plugin_settings(Role.SUPPLIER, "aliased", settings({"supplier": "aliased", "plugin.aliased.base-rate": "x"}))
 
 
 def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:
@@ -239,10 +230,7 @@ def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:
         ("plugin = 7", "cannot be built: TypeError"),
         ("def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
         ("class plugin:\n    quota = 5\n    def __init__(self, context): pass", "plugin has no method quota"),
-        (
-            "class plugin:\n    Section = dict",
-            "its attribute Section is <class 'dict'>; make it a subclass",
-        ),
+        ("class plugin:\n    Section = dict", "its attribute Section is <class 'dict'>; make it a subclass"),
     ],
 )
 def test_a_plugin_that_cannot_take_its_role_is_refused(site: Path, code: str, words: str) -> None:
@@ -269,12 +257,7 @@ def test_a_task_needs_a_period_above_0(site: Path, period: str) -> None:
 
 @pytest.mark.parametrize(
     ("role", "method"),
-    [
-        (Role.FACTOR_SOURCE, "read"),
-        (Role.POLICY, "quota_factor"),
-        (Role.TASK, "run"),
-        (Role.SUPPLIER, "quota"),
-    ],
+    [(Role.FACTOR_SOURCE, "read"), (Role.POLICY, "quota_factor"), (Role.TASK, "run"), (Role.SUPPLIER, "quota")],
 )
 def test_each_role_needs_its_method(site: Path, role: Role, method: str) -> None:
     code = "def plugin(context): return object()"

@@ -83,8 +83,7 @@ def test_there_may_be_none(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [("cluster-volumes", "can't stand in for itself"), ("a,b", "is not one entry point name")],
+    ("text", "words"), [("cluster-volumes", "can't stand in for itself"), ("a,b", "is not one entry point name")]
 )
 def test_what_can_not_be_a_standby_is_refused(text: str, words: str) -> None:
     with pytest.raises(SettingsError, match=f"factor.source.second.*{words}"):
@@ -92,16 +91,12 @@ def test_what_can_not_be_a_standby_is_refused(text: str, words: str) -> None:
 
 
 def test_its_own_properties_are_those_of_a_configured_plugin_and_it_is_named_once() -> None:
-    chosen = settings(
-        {"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.1"}
-    )
+    chosen = settings({"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.1"})
     assert [each for each in configured(chosen) if each[0] == Role.FACTOR_SOURCE] == [
         (Role.FACTOR_SOURCE, "first"), (Role.FACTOR_SOURCE, "other"),
     ]  # fmt: skip
     same = settings({"factor.source": "first", "factor.source.second": "first"})
-    assert [each for each in configured(same) if each[0] == Role.FACTOR_SOURCE] == [
-        (Role.FACTOR_SOURCE, "first")
-    ]
+    assert [each for each in configured(same) if each[0] == Role.FACTOR_SOURCE] == [(Role.FACTOR_SOURCE, "first")]
 
 
 def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
@@ -120,9 +115,7 @@ def test_at_the_start_it_is_checked_and_not_built(built: list[Context]) -> None:
 def test_one_that_can_not_be_had_stops_the_start_with_the_property_that_names_it(
     built: list[Context], name: str, words: str
 ) -> None:
-    with pytest.raises(
-        PluginError, match=rf"factor source '{name}': \S+factor.source.second names it: .*{words}"
-    ):
+    with pytest.raises(PluginError, match=rf"factor source '{name}': \S+factor.source.second names it: .*{words}"):
         start(factor_source_second=name)
 
 
@@ -136,17 +129,10 @@ def test_a_source_builds_it_by_name_with_the_settings_in_force_and_the_metrics_t
 ) -> None:
     start()
     (first,) = built
-    first.settings = settings(
-        {"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.2"}
-    )
+    first.settings = settings({"factor.source": "first", "factor.source.second": "other", "plugin.other.share": "0.2"})
     metrics: Metrics = FakeBroker()
     other: Any = first.factor_source("other", metrics).context
-    assert (other.name, other.section.share, other.metrics, other.settings) == (
-        "other",
-        0.2,
-        metrics,
-        first.settings,
-    )
+    assert (other.name, other.section.share, other.metrics, other.settings) == ("other", 0.2, metrics, first.settings)
     assert other.open_disks is first.open_disks is no_disks, "one monitor serves both"
 
 

@@ -17,9 +17,7 @@ def formatted(directory: Path, text: str) -> str:
 
 def test_the_first_directory_that_has_an_id_decides(tmp_path: Path) -> None:
     old = formatted(tmp_path / "old", "version=0\nbroker.id=1\n")
-    one = formatted(
-        tmp_path / "one", "#\n#Sat Nov 21\ncluster.id=4L6g3nShT-eMCtK--X86sw\nversion=1\nnode.id=1\n"
-    )
+    one = formatted(tmp_path / "one", "#\n#Sat Nov 21\ncluster.id=4L6g3nShT-eMCtK--X86sw\nversion=1\nnode.id=1\n")
     other = formatted(tmp_path / "other", "cluster.id=another\n")
     assert cluster_id([str(tmp_path / "gone"), old, one, other]) == "4L6g3nShT-eMCtK--X86sw"
 

@@ -32,9 +32,7 @@ from tests.fakes.plugin_context import Clock, context, eventually, monitor, sett
         ({}, ("/tmp/kafka-logs",)),
     ],
 )
-def test_log_directories_are_those_that_kafka_takes(
-    given: dict[str, str], directories: tuple[str, ...]
-) -> None:
+def test_log_directories_are_those_that_kafka_takes(given: dict[str, str], directories: tuple[str, ...]) -> None:
     assert log_dirs(given) == directories
 
 
@@ -66,9 +64,7 @@ def test_a_directory_that_can_not_be_listed_is_offline_though_stat_still_answers
     assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(code)}",))
 
 
-def test_a_file_store_whose_size_can_not_be_read_is_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_store_whose_size_can_not_be_read_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
@@ -246,9 +242,7 @@ def test_an_unforeseen_failure_is_logged_once_and_the_monitor_goes_on(
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
 
 
-def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(
-    disk: Disk, local: Make
-) -> None:
+def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(disk: Disk, local: Make) -> None:
     broker = FakeBroker()
     local(broker)
     assert broker.number("Volume", "Capacity", "/d") == 100

@@ -46,9 +46,7 @@ def test_a_table_that_is_out_of_date_is_renewed(document: Path) -> None:
     assert renewed(document, stale) == text
 
 
-@pytest.mark.parametrize(
-    ("document", "name"), [(path, name) for path, (name, _) in TABLES.items()], ids=name_of
-)
+@pytest.mark.parametrize(("document", "name"), [(path, name) for path, (name, _) in TABLES.items()], ids=name_of)
 def test_a_lost_marker_is_an_error(document: Path, name: str) -> None:
     text = document.read_text(encoding="utf-8")
     for marker in (f"<!-- {name} -->", f"<!-- /{name} -->"):
@@ -87,9 +85,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 @pytest.mark.parametrize("document", [ROOT / "CONTRIBUTING.md"], ids=name_of)
 def test_where_a_change_goes_is_there(document: Path) -> None:
-    named = re.findall(
-        r"`((?:plugin|java-shim|harness|tests|tools)/[\w./-]*)`", document.read_text(encoding="utf-8")
-    )
+    named = re.findall(r"`((?:plugin|java-shim|harness|tests|tools)/[\w./-]*)`", document.read_text(encoding="utf-8"))
     assert len(named) > 20
     assert [path for path in named if not (ROOT / path).exists()] == []
 

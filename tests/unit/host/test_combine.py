@@ -61,9 +61,7 @@ def test_of_equal_rates_the_first_one_holds() -> None:
 
 
 @given(st.lists(QUOTAS, max_size=4))
-def test_no_supplier_would_constrain_more_and_a_lone_answer_is_the_same_either_way(
-    answers: list[Quota | None],
-) -> None:
+def test_no_supplier_would_constrain_more_and_a_lone_answer_is_the_same_either_way(answers: list[Quota | None]) -> None:
     _, rate, source = resolved(answers)
     rates = [quota.rate for quota in answers if quota and quota.rate is not None]
     assert rate == min(rates) if rates else rate != rate
@@ -83,9 +81,7 @@ def test_a_supplier_that_fails_leaves_the_client_as_it_is_as_nobody_knows_what_i
     assert (found[0], found[2]) == (NEWCOMER, "bad")
 
 
-@pytest.mark.parametrize(
-    ("written", "understood"), [("FIRST", "first"), ("most_constraining", "most-constraining")]
-)
+@pytest.mark.parametrize(("written", "understood"), [("FIRST", "first"), ("most_constraining", "most-constraining")])
 def test_the_property_takes_its_two_values_in_any_case(written: str, understood: str) -> None:
     given = Settings.from_properties({f"{PREFIX}supplier.combine": written})
     assert given.supplier_combine == understood

@@ -86,11 +86,7 @@ PLUGINS = """
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     groups = {
-        "quotahost.suppliers": {
-            "mine": "mine:Supplier",
-            "checked": "mine:Checked",
-            "adaptable": "mine:Adaptable",
-        },
+        "quotahost.suppliers": {"mine": "mine:Supplier", "checked": "mine:Checked", "adaptable": "mine:Adaptable"},
         "quotahost.factor_sources": {"mine": "mine:Source", "disky": "mine:Disky"},
         "quotahost.policies": {"mine": "mine:Policy"},
         "quotahost.tasks": {"mine": "mine:Task", "disky": "mine:Disky"},
@@ -168,11 +164,7 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     run(shim)
-    assert shim.exempted[-1] == (
-        ["boss", "broker"],
-        ["4", "5", "quotahost-4", "quotahost-5"],
-        INTERNAL_CLIENT_IDS,
-    )
+    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS)
     assert len(shim.exempted) == 3
 
 
@@ -180,9 +172,7 @@ def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
     assert shim.exempted[-1] == (["broker", "root"], client_ids, INTERNAL_CLIENT_IDS)
 
 
-def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> (
-    None
-):
+def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
     exempt = ["4", "quotahost-4", "quotahost-7", "quotahost-pipeline", "broker-1-fetcher-0", "raft-client-3"]
     others = [
         "2",
@@ -305,12 +295,7 @@ def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, 
 
 def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
     excluded = "static.excluded.principal.name.list"
-    given = {
-        "supplier": "mine,static",
-        "static.produce": "1M",
-        excluded: "User:root",
-        "kafka.sasl.username": "own",
-    }
+    given = {"supplier": "mine,static", "static.produce": "1M", excluded: "User:root", "kafka.sasl.username": "own"}
     shim = FakeShim(given, {"node.id": "1", "inter.broker.principals": "kafka"})
     state["answer"] = None
     shim.ask(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
@@ -410,9 +395,7 @@ def test_an_empty_batch_changes_nothing() -> None:
     assert run(shim).table == {}
 
 
-def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(
-    state: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(state: dict[str, Any], tmp_path: Path) -> None:
     state["ran"] = threading.Event()
     given = {"supplier": "static", "factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
     shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})

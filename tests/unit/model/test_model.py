@@ -26,12 +26,7 @@ from quotahost.model import (
 
 
 def test_quota_types_come_in_kafkas_order_and_names() -> None:
-    assert [str(quota_type) for quota_type in QUOTA_TYPES] == [
-        "PRODUCE",
-        "FETCH",
-        "REQUEST",
-        "CONTROLLER_MUTATION",
-    ]
+    assert [str(quota_type) for quota_type in QUOTA_TYPES] == ["PRODUCE", "FETCH", "REQUEST", "CONTROLLER_MUTATION"]
 
 
 def test_scope_codes_are_those_that_java_knows() -> None:

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from quotahost.units import Bytes, Duration
-from quotahost.units.parse import (
-    SCALES,
-    parse_count,
-    parse_duration,
-    parse_limit,
-    parse_percent,
-    parse_quantity,
-)
+from quotahost.units.parse import SCALES, parse_count, parse_duration, parse_limit, parse_percent, parse_quantity
 from quotahost.units.show import shorthand, show_duration, show_limit, show_number
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -105,9 +98,7 @@ def test_a_bare_number_is_no_duration_and_the_error_says_how_to_write_it() -> No
         parse_duration("30")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "P", "PT", "P1DT", "PT5", "P1Y", "P2W", "5 min", "1h30m", "-5s", "soon"]
-)
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "PT5", "P1Y", "P2W", "5 min", "1h30m", "-5s", "soon"])
 def test_what_is_no_duration_is_refused_with_the_way_to_write_it(text: str) -> None:
     with pytest.raises(ValueError, match=r"write ISO 8601 such as PT5M, .* such as 30s"):
         parse_duration(text)

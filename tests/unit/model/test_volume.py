@@ -92,10 +92,7 @@ def test_limits_of_two_types_or_a_missing_one_do_not_contradict() -> None:
 
 def test_a_contradiction_names_both_limits() -> None:
     message = contradict(Limit(PERCENT, 5), Limit(PERCENT, 10))
-    assert (
-        message
-        == "the hard limit MinFreePercentage 10 % is reached before the soft limit MinFreePercentage 5 %"
-    )
+    assert message == "the hard limit MinFreePercentage 10 % is reached before the soft limit MinFreePercentage 5 %"
 
 
 @pytest.mark.parametrize(("consumed", "free"), [(0, 100), (40, 60), (100, 0), (120, 0)])

@@ -129,9 +129,7 @@ def test_usage_with_a_wrong_number_or_time_is_refused(fields: dict[str, Any]) ->
         usage_codec.decode(b"1", json.dumps(example(USAGE, **fields)).encode())
 
 
-@pytest.mark.parametrize(
-    "fields", [{"share": -1}, {"share": None}, {"run": -1}, {"sequence": 1.5}, {"run": "7"}]
-)
+@pytest.mark.parametrize("fields", [{"share": -1}, {"share": None}, {"run": -1}, {"sequence": 1.5}, {"run": "7"}])
 def test_shares_with_a_wrong_number_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=next(iter(fields))):
         shares_codec.decode(b"1", json.dumps(example(SHARES, **fields)).encode())
@@ -155,10 +153,7 @@ def test_a_client_twice_too_many_clients_and_too_many_bytes_are_refused(
 
 
 @BOTH
-@given(
-    value=st.binary(max_size=200) | st.text(max_size=50).map(str.encode),
-    key=st.none() | st.binary(max_size=3),
-)
+@given(value=st.binary(max_size=200) | st.text(max_size=50).map(str.encode), key=st.none() | st.binary(max_size=3))
 def test_whatever_the_bytes_nothing_but_refused_is_raised(
     codec: ModuleType, schema: Draft7Validator, value: bytes, key: bytes | None
 ) -> None:
@@ -167,13 +162,10 @@ def test_whatever_the_bytes_nothing_but_refused_is_raised(
 
 
 def test_of_more_clients_than_a_record_holds_the_first_are_written() -> None:
-    many = tuple(
-        Used(ClientKey(f"u{n}", "app", QuotaType.FETCH), 1.0, None, 2.0) for n in range(MAX_CLIENTS + 5)
-    )
+    many = tuple(Used(ClientKey(f"u{n}", "app", QuotaType.FETCH), 1.0, None, 2.0) for n in range(MAX_CLIENTS + 5))
     assert usage_codec.decode(b"1", usage_codec.encode(Usage("1", NOW, many))).clients == many[:MAX_CLIENTS]
     long = tuple(
-        Used(ClientKey(f"{n}" + "\0" * (MAX_NAMES // 3), "", QuotaType.FETCH), 1.0, None, 2.0)
-        for n in range(9)
+        Used(ClientKey(f"{n}" + "\0" * (MAX_NAMES // 3), "", QuotaType.FETCH), 1.0, None, 2.0) for n in range(9)
     )
     value = usage_codec.encode(Usage("1", NOW, long))
     assert len(value) < MAX_BYTES

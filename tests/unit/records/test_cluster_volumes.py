@@ -28,9 +28,7 @@ from quotahost.records.codec import Refused
 from tests.unit.records.test_snapshot import QUICK
 
 LONG = 2**63 - 1
-FORM: dict[str, Any] = json.loads(
-    files("quotahost.records").joinpath("schemas/cluster-volumes.json").read_text()
-)
+FORM: dict[str, Any] = json.loads(files("quotahost.records").joinpath("schemas/cluster-volumes.json").read_text())
 SCHEMA = Draft7Validator(FORM)
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 HARD = Limit(LimitType.MIN_FREE_BYTES, 5)
@@ -174,17 +172,13 @@ def test_a_whole_number_is_a_rate_too_and_sums_have_any_size() -> None:
 
 def test_unknown_fields_are_harmless_everywhere() -> None:
     worst = {"ConsumedBytes": [volume(x=1)], "MinFreeTea": [5]}
-    record = read(
-        content(x=[1], worst=worst, fullest=[volume(hardLimit={"type": "MinFreeBytes", "level": 5, "x": 1})])
-    )
+    record = read(content(x=[1], worst=worst, fullest=[volume(hardLimit={"type": "MinFreeBytes", "level": 5, "x": 1})]))
     assert record.fullest == (Filling(DISK),)
     assert record.worst[LimitType.CONSUMED_BYTES] == (Filling(replace(DISK, hard=None)),)
 
 
 def test_a_cluster_of_which_nothing_reports_has_no_sums() -> None:
-    record = read(
-        content(reporting=0, volumeCount=None, offline=None, capacity=None, consumed=None, fullest=[])
-    )
+    record = read(content(reporting=0, volumeCount=None, offline=None, capacity=None, consumed=None, fullest=[]))
     assert (record.volume_count, record.offline, record.capacity, record.consumed) == (0, 0, 0, 0)
 
 

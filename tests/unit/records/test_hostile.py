@@ -48,9 +48,7 @@ def good(data: st.DataObject, kind: str) -> tuple[bytes, bytes]:
 
 
 def form(kind: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(
-        files("quotahost.records").joinpath(f"schemas/{kind}.json").read_text()
-    )
+    content: dict[str, Any] = json.loads(files("quotahost.records").joinpath(f"schemas/{kind}.json").read_text())
     return content
 
 
@@ -111,9 +109,7 @@ def test_a_record_with_anything_put_anywhere(kind: str, data: st.DataObject) -> 
 @ALL
 @QUICK
 @given(st.data(), overwritten)
-def test_a_record_with_bytes_overwritten(
-    kind: str, data: st.DataObject, changes: list[tuple[int, int]]
-) -> None:
+def test_a_record_with_bytes_overwritten(kind: str, data: st.DataObject, changes: list[tuple[int, int]]) -> None:
     key, good_value = good(data, kind)
     value = bytearray(good_value)
     for at, byte in changes:

@@ -138,9 +138,7 @@ def test_without_limits_the_record_says_so_by_empty_ones() -> None:
         ([], ("a" * (MAX_NAME + 1),), "schema"),
     ],
 )
-def test_what_no_reader_would_take_is_not_written(
-    volumes: list[Volume], offline: tuple[str, ...], reason: str
-) -> None:
+def test_what_no_reader_would_take_is_not_written(volumes: list[Volume], offline: tuple[str, ...], reason: str) -> None:
     with pytest.raises(Refused) as caught:
         encode(Snapshot("0", NOW, tuple(volumes), offline=offline))
     assert caught.value.reason == reason

@@ -31,9 +31,7 @@ class _Shown(HTMLParser):
 def report(name: Name) -> Report:
     buckets = tuple(Bucket(NOON + hour * 3600, hour, hour, hour, 100, 50, 90) for hour in range(3))
     curve = Curve(name, buckets, 1 / 3600)
-    return Report(
-        Question("/history"), in_utc(NOON), in_utc(NOON + 7200), timedelta(hours=1), known=1, curves=(curve,)
-    )
+    return Report(Question("/history"), in_utc(NOON), in_utc(NOON + 7200), timedelta(hours=1), known=1, curves=(curve,))
 
 
 def test_hostile_names_are_shown_and_never_markup() -> None:

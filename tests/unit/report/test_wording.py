@@ -52,9 +52,7 @@ def test_when_a_limit_is_reached_follows_from_the_fill_rate() -> None:
     assert show_to_hard(curve(540, 0.1, hard=None)) == "no limit"
 
 
-@pytest.mark.parametrize(
-    ("consumed", "expected"), [(800, "below"), (801, "soft"), (900, "hard"), (2000, "hard")]
-)
+@pytest.mark.parametrize(("consumed", "expected"), [(800, "below"), (801, "soft"), (900, "hard"), (2000, "hard")])
 def test_state_is_that_of_the_policy_at_the_limits(consumed: int, expected: str) -> None:
     assert state(curve(consumed, 0.0)) == expected
 

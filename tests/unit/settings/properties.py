@@ -12,9 +12,7 @@ NAMES = [p.name for p in declared(Settings) if not p.is_family]
 
 def read(**properties: str) -> Settings:
     """Settings of short names, written with ``_`` for ``.``."""
-    return Settings.from_properties(
-        {PREFIX + name.replace("_", "."): text for name, text in properties.items()}
-    )
+    return Settings.from_properties({PREFIX + name.replace("_", "."): text for name, text in properties.items()})
 
 
 def refused(properties: dict[str, str]) -> str:

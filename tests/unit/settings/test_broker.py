@@ -134,9 +134,7 @@ def test_properties_are_understood_with_their_units() -> None:
 
 
 def test_properties_outside_the_prefix_are_ignored() -> None:
-    assert Settings.from_properties({"client.quota.callback": "x", "mode": "x"}) == Settings.from_properties(
-        {}
-    )
+    assert Settings.from_properties({"client.quota.callback": "x", "mode": "x"}) == Settings.from_properties({})
 
 
 def test_settings_cannot_be_changed() -> None:
@@ -170,9 +168,7 @@ def test_unknown_disks_pause_only_where_a_factor_source_looks_at_them(
         ("", ()),
     ],
 )
-def test_excluded_principals_are_written_as_for_strimzi_or_without_user(
-    text: str, expected: tuple[str, ...]
-) -> None:
+def test_excluded_principals_are_written_as_for_strimzi_or_without_user(text: str, expected: tuple[str, ...]) -> None:
     assert read(static_excluded_principal_name_list=text).excluded_principals == expected
 
 

@@ -94,9 +94,7 @@ def test_properties_of_a_plugin_that_is_not_configured_are_refused_with_the_near
 
 
 def test_one_error_lists_all_problems_and_nothing_else() -> None:
-    message = refused(
-        {"static.produce": "x", "validity": "30", "nonsense": "1", "plugin.x": "1", "mode": "shadow"}
-    )
+    message = refused({"static.produce": "x", "validity": "30", "nonsense": "1", "plugin.x": "1", "mode": "shadow"})
     lines = message.splitlines()
     assert lines[0] == "4 problems:"
     for name in ("static.produce", "validity", "nonsense", "plugin.x"):
@@ -111,22 +109,7 @@ def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
 
 
 TEXTS = st.sampled_from(
-    [
-        "",
-        "1",
-        "10M",
-        "30s",
-        "PT1M",
-        "unlimited",
-        "a,b",
-        "a,a",
-        "PAUSE",
-        "User:a;b",
-        "shadow",
-        "client",
-        "9404",
-        "nan",
-    ]
+    ["", "1", "10M", "30s", "PT1M", "unlimited", "a,b", "a,a", "PAUSE", "User:a;b", "shadow", "client", "9404", "nan"]
 ) | st.text(max_size=20)
 
 
@@ -136,9 +119,7 @@ TAILS = st.text(max_size=8) | st.sampled_from(["x.y", "static.rate", "sasl.passw
 ANY_NAME = (
     st.sampled_from(NAMES)
     | st.builds(lambda name, tail: name + tail, st.sampled_from(NAMES), TAILS)
-    | st.builds(
-        lambda family, tail: family + tail, st.sampled_from(["kafka.", "plugin.", "kafka", "plugin"]), TAILS
-    )
+    | st.builds(lambda family, tail: family + tail, st.sampled_from(["kafka.", "plugin.", "kafka", "plugin"]), TAILS)
     | st.text(max_size=20)
 )
 

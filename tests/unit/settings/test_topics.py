@@ -69,9 +69,7 @@ def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> N
         ({"error": "POLICY_VIOLATE"}, ["did you mean POLICY_VIOLATION?"]),
     ],
 )
-def test_an_error_names_the_property_the_value_and_the_remedy(
-    given: dict[str, str], words: list[str]
-) -> None:
+def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, str], words: list[str]) -> None:
     message = refused(**given)
     assert message.startswith(PREFIX + "topics.")
     assert [word for word in words if word not in message] == []

@@ -72,14 +72,8 @@ def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Overr
         ("/a hard=none", "a limit can't be taken away, only changed"),
         ("/a hard=5 hard.min-free-bytes=5", "has two hard limits in the entry '/a hard=5 hard"),
         ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),
-        (
-            "/a soft=9 hard=5",
-            "has the entry '/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached",
-        ),
-        (
-            "/a soft.min-free-bytes=5 hard.min-free-bytes=9",
-            "let the hard limit be reached after the soft one",
-        ),
+        ("/a soft=9 hard=5", "has the entry '/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached"),
+        ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"),
     ],
 )
 def test_an_error_names_the_property_the_entry_and_the_remedy(text: str, words: str) -> None:
@@ -106,9 +100,7 @@ def test_an_override_alone_makes_the_broker_guard_its_disks() -> None:
 
 def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
     one, two, three = (Override(name, hard=bytes_used(5)) for name in ("/dev/sda", "/data/2/", "/data/3"))
-    matched = match(
-        [one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"}
-    )
+    matched = match([one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"})
     assert matched.limits == {"/dev/sda": (None, bytes_used(5)), "/dev/sdb": (None, bytes_used(5))}
     assert matched.unmatched == ("/data/3",)
 
@@ -162,9 +154,7 @@ def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks:
     monitor(given).close()
 
 
-def test_a_name_without_a_volume_is_logged_once(
-    disks: list[DiskState], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_name_without_a_volume_is_logged_once(disks: list[DiskState], caplog: pytest.LogCaptureFixture) -> None:
     given = context(broker(), volumes__period="1h", static__storage__overrides="/data/7 hard=5")
     monitor(given).look()
     monitor(given).close()
@@ -177,9 +167,7 @@ def test_a_name_may_be_a_volume_that_is_hidden_while_a_directory_is_offline(
     disks: list[DiskState], caplog: pytest.LogCaptureFixture
 ) -> None:
     disks[0] = DiskState(DISKS.volumes[:1], ("/data/2: gone",), DISKS.places[:1])
-    given = context(
-        broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4"
-    )
+    given = context(broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4")
     monitor(given).close()
     assert caplog.records == []
 

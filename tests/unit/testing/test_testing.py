@@ -45,9 +45,7 @@ def source(read: Callable[[Any], Any]) -> type:
 
 def policy(factor: Callable[[Volume], Any]) -> type:
     return type(
-        "Sample",
-        (),
-        {"__init__": lambda self, context: None, "quota_factor": lambda self, volume: factor(volume)},
+        "Sample", (), {"__init__": lambda self, context: None, "quota_factor": lambda self, volume: factor(volume)}
     )
 
 
@@ -80,11 +78,7 @@ def by_name(plugin: Any, client: Client, quota_type: QuotaType) -> Quota:
 
 @pytest.mark.parametrize(
     "entry",
-    [
-        Static,
-        "static",
-        EntryPoint("static", "quotahost.plugins.suppliers.static:Static", "quotahost.suppliers"),
-    ],
+    [Static, "static", EntryPoint("static", "quotahost.plugins.suppliers.static:Static", "quotahost.suppliers")],
 )
 def test_a_sound_supplier_passes_by_class_name_or_entry_point(entry: Any) -> None:
     given = {"static.produce": "1M", "static.scope": "user"}

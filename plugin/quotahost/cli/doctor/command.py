@@ -79,8 +79,7 @@ def _interpreter(found: Interpreter, python: str | None, configured: str) -> Ite
     yield from check_python(found)
     if python and python != configured:
         yield weak(
-            f"the broker will start {configured}, not {python}, which was examined here",
-            f"{EXECUTABLE}={python}",
+            f"the broker will start {configured}, not {python}, which was examined here", f"{EXECUTABLE}={python}"
         )
 
 

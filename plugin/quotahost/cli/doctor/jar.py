@@ -48,9 +48,6 @@ def _versions(jar: Jar, found: Interpreter | None, remedy: str) -> Iterator[Find
     yield good(f"{jar.path}, of quotahost {jar.quotahost} with jpype {jar.jpype}")
     if found is None or not found.quotahost:
         return  # that quotahost isn't installed there is a finding of the interpreter
-    for name, needed, installed in (
-        ("quotahost", jar.quotahost, found.quotahost),
-        ("jpype1", jar.jpype, found.jpype),
-    ):
+    for name, needed, installed in (("quotahost", jar.quotahost, found.quotahost), ("jpype1", jar.jpype, found.jpype)):
         if needed != installed:
             yield wrong(f"the jar needs {name} {needed}, installed is {installed or 'none'}", remedy)

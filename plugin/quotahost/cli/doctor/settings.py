@@ -35,9 +35,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
         settings, translation = read_properties(broker.properties)
     except SettingsError as error:
         return Section("Settings", [*findings, *_problems(error)]), None
-    findings.append(
-        good(f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here")
-    )
+    findings.append(good(f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here"))
     findings += [Finding(Level.WEAK if n.warns else Level.NOTE, n.text) for n in translation.notes]
     if with_plugins:
         findings += _plugins(settings)

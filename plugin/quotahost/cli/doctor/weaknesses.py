@@ -76,21 +76,16 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
     if unlimited:
         names = ", ".join(name.replace("_", "-") for name in unlimited)
         yield weak(
-            f"newcomers are unlimited ({names}): a client that changes its name all the time has no quota",
-            "set rates",
+            f"newcomers are unlimited ({names}): a client that changes its name all the time has no quota", "set rates"
         )
     static = settings.static
     rates = (static.produce, static.fetch, static.request, static.controller_mutation)
     has_rates = any(rate is not None for rate in rates)
     if has_rates and "static" not in settings.supplier:
-        yield weak(
-            "static.* rates are set, but the supplier static is not named",
-            f"add static to {PREFIX}supplier",
-        )
+        yield weak("static.* rates are set, but the supplier static is not named", f"add static to {PREFIX}supplier")
     if not has_rates and settings.supplier == ("static",):
         yield weak(
-            "the only supplier is static, and it has no rates: nobody is throttled",
-            f"set {PREFIX}static.produce",
+            "the only supplier is static, and it has no rates: nobody is throttled", f"set {PREFIX}static.produce"
         )
     if settings.mode == "shadow":
         yield weak("mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce")
@@ -99,9 +94,7 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
 def _disks(settings: Settings) -> Iterator[Finding]:
     if settings.factor_source is None:
         if settings.policy is not None:
-            yield weak(
-                "a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source"
-            )
+            yield weak("a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source")
         return
     if settings.fallback_action is State.OPEN:
         yield weak(

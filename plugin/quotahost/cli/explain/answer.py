@@ -93,9 +93,7 @@ class Answer(BaseModel):
         quotas: one for each quota type.
     """
 
-    model_config = ConfigDict(
-        frozen=True, alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True)
 
     pid: str
     node: str

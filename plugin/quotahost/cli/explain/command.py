@@ -19,18 +19,13 @@ _LABEL: Final = 10  # columns
 
 def explain(
     client: Annotated[
-        str | None,
-        typer.Option(metavar="USER/CLIENT", help="Principal name and client-id, split at the last /."),
+        str | None, typer.Option(metavar="USER/CLIENT", help="Principal name and client-id, split at the last /.")
     ] = None,
     user: Annotated[str | None, typer.Option(help="The principal name, if given apart.")] = None,
-    client_id: Annotated[
-        str | None, typer.Option(help="The client-id, if given apart; it may be empty.")
-    ] = None,
+    client_id: Annotated[str | None, typer.Option(help="The client-id, if given apart; it may be empty.")] = None,
     pid: Annotated[int | None, typer.Option(help="Process id of the broker.")] = None,
     broker_id: Annotated[int | None, typer.Option(help="Its node.id.")] = None,
-    type: Annotated[
-        QuotaType | None, typer.Option(help="Only this quota type.", case_sensitive=False)
-    ] = None,
+    type: Annotated[QuotaType | None, typer.Option(help="Only this quota type.", case_sensitive=False)] = None,
 ) -> None:
     """Say why a client goes as fast as it does, on a broker that runs on this machine.
 

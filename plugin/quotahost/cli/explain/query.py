@@ -74,9 +74,7 @@ def java() -> str:
 
 def _run(command: Sequence[str]) -> list[str]:
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
-        )
+        done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise Unanswered(f"no answer within {_TIMEOUT:.0f} s", "see whether the broker still runs") from None
     except OSError as error:

@@ -68,7 +68,7 @@ def _factor(answer: Answer) -> str:
 def _source(answer: Answer) -> str:
     if answer.source == _FIRST:
         return f"{_FIRST} answers"
-    return f"{printable(answer.source)} answers, the second one, since no record reaches {_FIRST}"
+    return f"{printable(answer.source)} answers as the standby, since no record reaches {_FIRST}"
 
 
 def _fence(answer: Answer) -> str:

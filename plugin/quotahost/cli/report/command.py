@@ -31,8 +31,7 @@ def report(
     broker: Annotated[list[str] | None, typer.Option(help="Only of this broker; may be repeated.")] = None,
     volume: Annotated[list[str] | None, typer.Option(help="Only this volume; may be repeated.")] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="From 2026-11-21, or 2026-11-21T09:30, in UTC."),
+        str | None, typer.Option("--from", metavar="TIME", help="From 2026-11-21, or 2026-11-21T09:30, in UTC.")
     ] = None,
     until: Annotated[
         str | None, typer.Option("--to", metavar="TIME", help="To that time; a day is included whole.")
@@ -40,9 +39,7 @@ def report(
     worst: Annotated[int, typer.Option(min=1, max=200, help="How many volumes, the worst ones.")] = 20,
     recent: Annotated[
         str | None,
-        typer.Option(
-            metavar="DURATION", help="Over how long fill rates are; a quarter of the time, 7d at most."
-        ),
+        typer.Option(metavar="DURATION", help="Over how long fill rates are; a quarter of the time, 7d at most."),
     ] = None,
 ) -> None:
     """Draw what the volumes consumed, against their limits, and when they will reach them.
@@ -51,14 +48,10 @@ def report(
     """
     missing = [name for name in ("pyspark", "matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
-        raise QuotahostError(
-            f"quotahost report needs {' and '.join(missing)}: pip install 'quotahost[spark]'"
-        )
+        raise QuotahostError(f"quotahost report needs {' and '.join(missing)}: pip install 'quotahost[spark]'")
     times = parse_range(since, until)
     span = parsed("--recent", recent, parse_duration) if recent is not None else None
-    question = Question(
-        history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span
-    )
+    question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
     as_page = _is_page(out)
     with Work() as work:
         found = work.collect(question)

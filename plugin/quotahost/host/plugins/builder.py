@@ -69,9 +69,7 @@ class Builder:
             raise
         return PluginSet(plugins)
 
-    def _build(
-        self, plugins: list[LoadedPlugin], settings: Settings, sections: Sections, old: PluginSet
-    ) -> None:
+    def _build(self, plugins: list[LoadedPlugin], settings: Settings, sections: Sections, old: PluginSet) -> None:
         for (role, name), section in sections.items():
             if role is Role.FACTOR_SOURCE and name != settings.factor_source:
                 continue  # the standby: its factor source builds it when it is needed
@@ -90,9 +88,7 @@ class Builder:
         made.context.factor_source = standby
         return made
 
-    def _construct(
-        self, role: Role, name: str, settings: Settings, section: Any, metrics: Metrics
-    ) -> LoadedPlugin:
+    def _construct(self, role: Role, name: str, settings: Settings, section: Any, metrics: Metrics) -> LoadedPlugin:
         context = Context(
             name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{name}"),
             self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=metrics,

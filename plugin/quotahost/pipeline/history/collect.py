@@ -24,9 +24,7 @@ WEEK: Final = timedelta(days=7)
 _MICRO: Final = timedelta(microseconds=1)
 
 
-def collect(
-    spark: SparkSession, question: Question, show_step: Callable[[str], None] = lambda step: None
-) -> Report:
+def collect(spark: SparkSession, question: Question, show_step: Callable[[str], None] = lambda step: None) -> Report:
     """The curves of the worst of the volumes asked for.
 
     Args:
@@ -63,9 +61,7 @@ def _span(history: DataFrame, asked: list[date]) -> tuple[int, int] | None:
     return min(row["first"] for row in edges), max(row["last"] for row in edges)
 
 
-def _worst(
-    history: DataFrame, until: int, recent: timedelta, count: int
-) -> tuple[dict[Name, float | None], int]:
+def _worst(history: DataFrame, until: int, recent: timedelta, count: int) -> tuple[dict[Name, float | None], int]:
     """The fill rates of the worst volumes in bytes/s, worst first, and how many volumes there are."""
     length = recent // _MICRO
     day = in_utc((until - length) / 1e6).date()
@@ -87,6 +83,4 @@ def _curves(history: DataFrame, rates: dict[Name, float | None], since: int, unt
 
 
 def _bucket(row: Row) -> Bucket:
-    return Bucket(
-        row["at"] / 1e6, row["low"], row["high"], row["last"], row["capacity"], row["soft"], row["hard"]
-    )
+    return Bucket(row["at"] / 1e6, row["low"], row["high"], row["last"], row["capacity"], row["soft"], row["hard"])

@@ -30,9 +30,7 @@ def days(spark: SparkSession, directory: str) -> list[date]:
     path = java._jvm.org.apache.hadoop.fs.Path(directory)
     system = path.getFileSystem(java._jsc.hadoopConfiguration())
     if not system.exists(path):
-        raise NoHistory(
-            f"{directory} doesn't exist; name the folder that was given to the pipeline as --history"
-        )
+        raise NoHistory(f"{directory} doesn't exist; name the folder that was given to the pipeline as --history")
     found = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     named = sorted(date.fromisoformat(match[1]) for match in found if match)
     if not named:
@@ -51,9 +49,7 @@ def days_asked(spark: SparkSession, question: Question) -> list[date]:
     last = (question.until - timedelta(microseconds=1)).astimezone(UTC).date() if question.until else date.max
     asked = [day for day in there if since <= day <= last]
     if not asked:
-        raise NoHistory(
-            f"no readings in that time: {question.directory} has them from {there[0]} to {there[-1]}"
-        )
+        raise NoHistory(f"no readings in that time: {question.directory} has them from {there[0]} to {there[-1]}")
     return asked
 
 
@@ -83,9 +79,7 @@ def no_readings(spark: SparkSession, question: Question, asked: list[date]) -> N
     for column, names in _asked(question).items():
         if day.where(F.col(column).isin(list(names))).isEmpty():
             rows = day.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()
-            others = ", ".join(row[0] for row in rows[:_MOST_NAMES]) + (
-                ", ..." if len(rows) > _MOST_NAMES else ""
-            )
+            others = ", ".join(row[0] for row in rows[:_MOST_NAMES]) + (", ..." if len(rows) > _MOST_NAMES else "")
             return NoHistory(
                 f"no readings of {column} {' or '.join(names)}; on {asked[-1]} there are those of {others or 'none'}"
             )

@@ -26,10 +26,7 @@ class Ticks:
     """
 
     def __init__(
-        self,
-        period: float,
-        send: Callable[[bytes, bytes], object],
-        clock: Callable[[], float] = time.monotonic,
+        self, period: float, send: Callable[[bytes, bytes], object], clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Starts the thread. ``send`` takes key and value, and may raise; ``clock`` in seconds."""
         self._period, self._send, self._clock = period, send, clock

@@ -11,10 +11,7 @@ from quotahost.errors import QuotahostError
 from quotahost.pipeline.spark.session import session
 
 # The report scans a long history, while the pipeline's defaults suit short batches.
-_LARGE: Final = {
-    "spark.sql.shuffle.partitions": "8",
-    "spark.sql.codegen.wholeStage": "true",
-}
+_LARGE: Final = {"spark.sql.shuffle.partitions": "8", "spark.sql.codegen.wholeStage": "true"}
 
 
 class NoSpark(QuotahostError):

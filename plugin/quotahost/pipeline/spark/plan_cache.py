@@ -52,9 +52,7 @@ class PlanCache:
                 self._give_up(problem)  # an error of the query itself is raised again below
         return build(batch)
 
-    def _reuse(
-        self, batch: DataFrame, build: Callable[[DataFrame], DataFrame], key: tuple[Hashable, ...]
-    ) -> DataFrame:
+    def _reuse(self, batch: DataFrame, build: Callable[[DataFrame], DataFrame], key: tuple[Hashable, ...]) -> DataFrame:
         rows = batch._jdf.queryExecution().analyzed()
         # Spark numbers the columns once for each run of a stream.
         key = (rows.output().toString(), *key)

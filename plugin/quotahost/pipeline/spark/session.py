@@ -40,9 +40,7 @@ def session(
     Raises:
         ConnectorError: the connector's jars are missing.
     """
-    os.environ.setdefault(
-        "PYSPARK_PYTHON", sys.executable
-    )  # else workers run whatever python3 is first in PATH
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is first in PATH
     builder = SparkSession.builder.appName(name)
     for key, value in (_own(master, kafka) | dict(conf or {})).items():
         builder = builder.config(key, value)

@@ -86,9 +86,7 @@ class Publisher:
         age = self._clock.now() / 1000 - record.computed_at.timestamp()
         late = age > self._rules.validity.total_seconds() / 2
         if late:
-            self._lateness.report(
-                "a batch has taken %.0f s: it is too late to be published; the next follows", age
-            )
+            self._lateness.report("a batch has taken %.0f s: it is too late to be published; the next follows", age)
         else:
             self._lateness.healed()
         return late

@@ -73,9 +73,7 @@ class Demands:
         if asked_at > before.asked_at + _BEAT:
             waits_until = now + self._wait(used)
         moved = used.delay != before.delay and used.delay > 0
-        return _Seen(
-            max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at
-        )
+        return _Seen(max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at)
 
     def _wait(self, used: ClientUsage) -> float:
         """Seconds that Kafka makes it wait from now on: (rate - limit) / limit x window (``QuotaUtils.throttleTime``).

@@ -17,9 +17,7 @@ from quotahost.settings.rate_lists import ClientRates, Rates
 from quotahost.units import BytesLimit
 
 NAME: Final = "cluster-quota"
-_Rates: TypeAlias = dict[
-    tuple[str | None, str | None], float | None
-]  # by principal and client-id, None for any
+_Rates: TypeAlias = dict[tuple[str | None, str | None], float | None]  # by principal and client-id, None for any
 
 
 class ClusterQuotaSettings(BaseModel):
@@ -42,9 +40,7 @@ class ClusterQuotaSettings(BaseModel):
     fetch_default: BytesLimit = Field(
         None, alias="fetch.default", description="what each other client may fetch, such as 3M"
     )
-    fetch_users: Rates = Field(
-        {}, alias="fetch.users", description="each client of a user, such as alice:3M,bob:10M"
-    )
+    fetch_users: Rates = Field({}, alias="fetch.users", description="each client of a user, such as alice:3M,bob:10M")
     fetch_client_ids: Rates = Field(
         {}, alias="fetch.client-ids", description="each client with a client-id, such as app:3M"
     )
@@ -62,12 +58,8 @@ class ClusterRates:
     def __init__(self, settings: ClusterQuotaSettings) -> None:
         """Arrange the rates of these properties by name."""
         self._rates = {
-            QuotaType.PRODUCE: _by_name(
-                settings.produce_clients, settings.produce_users, settings.produce_client_ids
-            ),
-            QuotaType.FETCH: _by_name(
-                settings.fetch_clients, settings.fetch_users, settings.fetch_client_ids
-            ),
+            QuotaType.PRODUCE: _by_name(settings.produce_clients, settings.produce_users, settings.produce_client_ids),
+            QuotaType.FETCH: _by_name(settings.fetch_clients, settings.fetch_users, settings.fetch_client_ids),
         }
         if "produce_default" in settings.model_fields_set:
             self._rates[QuotaType.PRODUCE][None, None] = settings.produce_default

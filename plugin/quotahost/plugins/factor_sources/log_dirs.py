@@ -30,9 +30,7 @@ class LogDirs:
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        interval: Duration = Field(
-            default=timedelta(seconds=10), description="How often the brokers are asked."
-        )
+        interval: Duration = Field(default=timedelta(seconds=10), description="How often the brokers are asked.")
 
     def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to ask, without waiting for an answer. ``clock`` in seconds, monotonic."""

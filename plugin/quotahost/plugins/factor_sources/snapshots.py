@@ -28,10 +28,7 @@ class Snapshots:
     """
 
     def __init__(
-        self,
-        context: Context,
-        wall: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
+        self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
         self._context, self._own = context, str(context.node_id)

@@ -62,6 +62,4 @@ class Connection:
             self._show()
 
     def _show(self) -> None:
-        self._context.metrics.gauge(
-            "Connection", self._context.name, "Connected", float(bool(self._connected))
-        )
+        self._context.metrics.gauge("Connection", self._context.name, "Connected", float(bool(self._connected)))

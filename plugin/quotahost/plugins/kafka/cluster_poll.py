@@ -47,10 +47,7 @@ class ClusterPoll:
         self._fault = LoggedOnce(context.log)
         self.answered = False
         self._loop = Periodic(
-            name,
-            self._try,
-            lambda: period() if self.answered else min(_FIRST_RETRY, period()),
-            context.start_thread,
+            name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
         )
 
     def close(self) -> None:

@@ -87,9 +87,7 @@ class Follower:
                 if error.code() in _ABSENT:
                     self._absent()
             except Exception:  # of the reader, for example; the thread must outlive it
-                self._context.log.exception(
-                    "following %s failed; it is read again from its beginning", self._topic
-                )
+                self._context.log.exception("following %s failed; it is read again from its beginning", self._topic)
             self._stop.wait(_RETRY)
 
     def _follow(self) -> None:

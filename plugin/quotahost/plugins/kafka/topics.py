@@ -31,9 +31,7 @@ class Gathering(QuotahostError):
     """The cluster has just started, and more brokers may register soon."""
 
 
-def ensure_compacted(
-    config: Mapping[str, Any], topic: str, brokers: int, patient: bool, gathering: bool
-) -> None:
+def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patient: bool, gathering: bool) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
     Args:

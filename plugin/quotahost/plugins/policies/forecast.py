@@ -27,9 +27,7 @@ MAX_VOLUMES: Final = 4096  # to remember; any more get the ramp
 _FORGET: Final = 600.0  # seconds after which a volume that nobody asked about is forgotten
 _SMOOTHING: Final = 30.0  # seconds after which what a volume did weighs 1/e: producers' bursts are shorter
 _MOVING: Final = 10.0  # seconds after which 1/e of the way to the wanted factor is left: it never jumps
-_LEAST: Final = (
-    1e-6  # a reassignment fills a volume at factor 0, too, which must not make 0 the answer for ever
-)
+_LEAST: Final = 1e-6  # a reassignment fills a volume at factor 0, too, which must not make 0 the answer for ever
 _OPEN: Final = 0.995  # from here on the factor is 1, which it would approach and never reach
 _GUARD_ALL: Final = 0.1  # where the ramp is at most this, the factor is no larger than the ramp
 _GUARD_NONE: Final = 0.5  # where the ramp is at least this, it doesn't restrict the factor

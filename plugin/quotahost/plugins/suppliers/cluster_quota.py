@@ -63,9 +63,7 @@ class ClusterQuota:
         silence = 3 * settings.validity.total_seconds()
         self._follower = Follower(context, settings.shares_topic, self, silence)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
-        self._looks = Periodic(
-            f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread
-        )
+        self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
 
     # ---- the host thread ----
 

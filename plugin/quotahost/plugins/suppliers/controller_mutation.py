@@ -23,9 +23,7 @@ class ControllerMutationSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     default: MutationsLimit = Field(None, description="what all others may do, such as 5")
-    scope: Sharing = Field(
-        "user", description="who shares the default: each user, client, client-id, or the broker"
-    )
+    scope: Sharing = Field("user", description="who shares the default: each user, client, client-id, or the broker")
     users: Rates = Field({}, description="by user, whose clients share it, such as alice:5,bob:0.5")
     client_ids: Rates = Field({}, description="by client-id, such as terraform:20")
 

@@ -55,10 +55,7 @@ class Overrides:
 
     def reconfigure(self, settings: OverridesSettings) -> None:
         """Take other rates; the host asks again for all clients."""
-        overrides = {
-            QuotaType.PRODUCE: settings.producer_override,
-            QuotaType.FETCH: settings.consumer_override,
-        }
+        overrides = {QuotaType.PRODUCE: settings.producer_override, QuotaType.FETCH: settings.consumer_override}
         self._overrides = {
             kind: {name: Quota(rate, Scope.CLIENT_ID) for name, rate in rates.items()}
             for kind, rates in overrides.items()

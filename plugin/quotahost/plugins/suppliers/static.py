@@ -12,12 +12,7 @@ from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
 
 #: What ``static.scope`` and ``plugin.controller-mutation.scope`` name.
-SCOPES: Final = {
-    "client": Scope.CLIENT,
-    "user": Scope.USER,
-    "client-id": Scope.CLIENT_ID,
-    "broker": Scope.BROKER,
-}
+SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
 
 
 class Static:

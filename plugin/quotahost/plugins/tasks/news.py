@@ -20,12 +20,7 @@ class NewsPublisher(Generic[T]):
     """Keeps what was published last, and writes again when it has to; the record's key is this broker's id."""
 
     def __init__(
-        self,
-        context: Context,
-        topic: str,
-        what: str,
-        is_news: Callable[[T, T], bool],
-        clock: Callable[[], float],
+        self, context: Context, topic: str, what: str, is_news: Callable[[T, T], bool], clock: Callable[[], float]
     ) -> None:
         """Nothing is connected yet.
 

@@ -39,9 +39,7 @@ class EnforcementSettings(Frozen):
     factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
     """Quota types that the factor multiplies."""
     fence_authorizer: Text = declare(
-        "fence.authorizer",
-        default="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        live=False,
+        "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False
     )
     """The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: `none` for a cluster that had no
     authorizer, or the class that it had. The fence itself reads it."""

@@ -55,9 +55,7 @@ class PluginSettings(Frozen):
     )
     """Where the state of the disks, and so the factor, comes from."""
     factor_source_second: StandbyName = declare(
-        "factor.source.second",
-        default=_standby,
-        words="snapshots where factor.source is cluster-volumes, else none",
+        "factor.source.second", default=_standby, words="snapshots where factor.source is cluster-volumes, else none"
     )
     """The factor source that answers while no records reach `cluster-volumes`; with `none`, `fallback.action`
     applies then."""

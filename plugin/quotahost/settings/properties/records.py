@@ -14,9 +14,7 @@ class RecordSettings(Frozen):
     """How often this broker looks at its file stores."""
     snapshots_topic: Text = declare("snapshots.topic", default="__quotahost_snapshots", live=False)
     """Compacted topic of the brokers' volume snapshots; made if it is absent."""
-    cluster_volumes_topic: Text = declare(
-        "cluster.volumes.topic", default="__quotahost_cluster_volumes", live=False
-    )
+    cluster_volumes_topic: Text = declare("cluster.volumes.topic", default="__quotahost_cluster_volumes", live=False)
     """Compacted topic of the clusters' volumes, which the pipeline writes and `cluster-volumes` reads."""
     snapshots_period: Duration = declare("snapshots.period", default="5s")
     """How often a broker publishes its snapshot at least; news (a thousandth of a volume's capacity, a limit crossed)

@@ -20,9 +20,7 @@ from quotahost.units.show import Unit, show_number
 _TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
 Threshold = tuple[str, float]
-RejectError = Annotated[
-    Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], ONE_OF
-]
+RejectError = Annotated[Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], ONE_OF]
 
 
 def _thresholds(value: object) -> tuple[Threshold, ...]:
@@ -35,9 +33,7 @@ def _thresholds(value: object) -> tuple[Threshold, ...]:
 def _topic(text: str, quoted: str) -> str:
     topic = text.strip()
     if not _TOPIC.fullmatch(topic):
-        raise ValueError(
-            f"has the entry {quoted}, whose name is no topic's; write letters, digits, ., _ and -"
-        )
+        raise ValueError(f"has the entry {quoted}, whose name is no topic's; write letters, digits, ., _ and -")
     if topic.startswith("__"):
         raise ValueError(f"has the internal topic {topic}, which is never turned back; remove it")
     return topic

@@ -91,16 +91,12 @@ def test_a_silent_cluster_is_unknown_after_validity_and_logged_once(
     clock.now += 1
     known = source.read()
     assert known is not None
-    assert known.unknown == (
-        "the cluster has not answered for its log dirs for validity + interval (10.005 s)",
-    )
+    assert known.unknown == ("the cluster has not answered for its log dirs for validity + interval (10.005 s)",)
     assert known.volumes == (Volume("1", "/d", 100, 60),), "the last volumes still hold"
     assert len(caplog.records) == 1
 
 
-def test_that_it_never_answered_is_logged_after_startup_grace(
-    make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_that_it_never_answered_is_logged_after_startup_grace(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     make(FakeBroker(), clock, startup__grace="30s")
     assert caplog.records == []

@@ -176,9 +176,7 @@ def test_a_jump_of_this_brokers_clock_makes_nothing_stale_or_healthy(jump: float
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
-def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapshots_are_taken(
-    jump: float,
-) -> None:
+def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapshots_are_taken(jump: float) -> None:
     world = World("1")
     counted: dict[int, int | None] = {}
     for second in range(0, 360, 5):
@@ -201,9 +199,7 @@ def test_what_is_read_again_after_a_jump_of_this_clock_is_as_fresh_as_what_it_fo
     assert world.consumed("1") == 2
 
 
-def test_strangers_in_a_flood_are_forgotten_and_the_clusters_brokers_stay(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_strangers_in_a_flood_are_forgotten_and_the_clusters_brokers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BROKERS", 10)
     world = World("1", "2")
     world.publishes("1", 7)

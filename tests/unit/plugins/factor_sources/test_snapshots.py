@@ -68,9 +68,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monitor(made.context).close()
 
 
-def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
-    world: World,
-) -> None:
+def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
     answer = world.read()
     assert answer.volumes == (OWN,)
     assert answer.waiting == "topic __quotahost_snapshots is not read yet"
@@ -89,9 +87,7 @@ def test_the_volumes_of_all_brokers_are_one_state_with_the_limits_published_with
     assert answer.unknown == ()
 
 
-def test_it_is_the_same_object_as_long_as_nothing_changes_also_while_a_broker_is_missing(
-    world: World,
-) -> None:
+def test_it_is_the_same_object_as_long_as_nothing_changes_also_while_a_broker_is_missing(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2")
     world.passes(100)
@@ -125,9 +121,7 @@ def test_a_stale_broker_is_unknown_at_once_and_a_missing_one_after_startup_grace
     )  # fmt: skip
 
 
-def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(
-    world: World,
-) -> None:
+def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
     answer = world.read()

@@ -86,9 +86,7 @@ def test_an_older_run_beside_a_fresh_newer_one_is_another_pipeline(world: World)
     assert world.kept == (2, 1)
 
 
-def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(
-    world: World,
-) -> None:
+def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(world: World) -> None:
     world.arrives(2, 1)
     world.passes(VALIDITY)
     assert world.arrives(1, 7) == "other-pipeline", "it is not too old yet"

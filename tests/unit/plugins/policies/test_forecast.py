@@ -271,16 +271,12 @@ def test_a_new_horizon_is_used_from_then_on() -> None:
 @settings(deadline=None)
 @given(
     st.lists(
-        st.tuples(
-            st.floats(0.001, 700) | st.just(POLL), st.sampled_from("ab"), st.integers(SOFT - GB, HARD + GB)
-        ),
+        st.tuples(st.floats(0.001, 700) | st.just(POLL), st.sampled_from("ab"), st.integers(SOFT - GB, HARD + GB)),
         max_size=40,
     )
 )
 @example([(0.25, "a", HARD), (0.0, "a", SOFT + 1)])  # no time between two looks
-def test_whatever_happens_the_factor_is_in_range_and_guarded_close_to_hard(
-    reads: list[tuple[float, str, int]],
-) -> None:
+def test_whatever_happens_the_factor_is_in_range_and_guarded_close_to_hard(reads: list[tuple[float, str, int]]) -> None:
     clock = Clock()
     policy = forecast(clock)
     for passed, name, consumed in reads:
@@ -303,6 +299,4 @@ def test_it_keeps_the_contract_of_a_policy() -> None:
         "static.storage.hard.min-free-percent": "0.05",
         "plugin.forecast.horizon": "5m",
     }
-    check_policy(
-        Forecast, properties, name="forecast", reconfigured=properties | {"plugin.forecast.horizon": "PT1H"}
-    )
+    check_policy(Forecast, properties, name="forecast", reconfigured=properties | {"plugin.forecast.horizon": "PT1H"})

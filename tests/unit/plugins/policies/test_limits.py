@@ -87,9 +87,7 @@ def test_the_factor_falls_in_proportion_between_soft_and_hard(
     ids=["no limits", "only hard", "only soft", "both in one place", "hard beyond the capacity",
          "soft beyond the capacity", "more free than there is"],
 )  # fmt: skip
-def test_limits_missing_or_beyond_the_volume(
-    soft: Limit | None, hard: Limit | None, factors: list[float]
-) -> None:
+def test_limits_missing_or_beyond_the_volume(soft: Limit | None, hard: Limit | None, factors: list[float]) -> None:
     judge = policy(soft, hard)
     assert [judge.quota_factor(used(consumed)) for consumed in (0, 10, 14, 15, 20)] == factors
 
@@ -181,9 +179,7 @@ def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCapture
     assert len(caplog.records) == 2
 
 
-def test_many_contradictions_are_bounded(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_many_contradictions_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(module, "MAX_CONTRADICTIONS", 2)
     judge = policy(*MIXED)
     for broker in "1234":
@@ -195,10 +191,7 @@ def test_many_contradictions_are_bounded(
 def test_it_keeps_the_contract_of_a_policy() -> None:
     kept: QuotaPolicy = policy()
     assert kept is not None
-    properties = {
-        "static.storage.soft.min-free-percent": "0.1",
-        "static.storage.hard.min-free-bytes": "1G",
-    }
+    properties = {"static.storage.soft.min-free-percent": "0.1", "static.storage.hard.min-free-bytes": "1G"}
     check_policy(Limits, properties, name="limits", volumes=[used(12, soft=MIXED[0], hard=MIXED[1])])
 
 

@@ -139,9 +139,7 @@ def test_names_are_not_split_or_joined(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("entity", [("alice", DEFAULT), (DEFAULT, DEFAULT)])
-def test_no_client_id_falls_back_to_the_users_quota_even_below_the_match(
-    broker: Broker, entity: Entity
-) -> None:
+def test_no_client_id_falls_back_to_the_users_quota_even_below_the_match(broker: Broker, entity: Entity) -> None:
     nameless = Client("alice", "")
     broker.alter(entity, 10.0)
     assert broker.ask(nameless) == Quota(None, Scope.USER)
@@ -245,9 +243,9 @@ def as_kafka(quota: Quota | None, client: Client) -> Answer | None:
 
 # Few names, so that quotas and clients meet; strange ones, so that none is special.
 names = st.sampled_from(["", "a", "b", "a:b", ":", "ü Ω*", "<default>"]) | st.text(max_size=3)
-entities = st.tuples(
-    names | st.sampled_from([DEFAULT, None]), names | st.sampled_from([DEFAULT, None])
-).filter(lambda entity: entity != (None, None))
+entities = st.tuples(names | st.sampled_from([DEFAULT, None]), names | st.sampled_from([DEFAULT, None])).filter(
+    lambda entity: entity != (None, None)
+)
 rates = st.none() | st.integers(1, 5).map(float)
 changes = st.lists(st.tuples(st.sampled_from(QUOTA_TYPES[:2]), entities, rates), max_size=12)
 

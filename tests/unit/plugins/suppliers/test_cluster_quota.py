@@ -43,12 +43,8 @@ class Idle:
 
 class World:
     def __init__(self, **properties: str) -> None:
-        self.broker = FakeBroker(
-            {"process.roles": "broker,controller"}, brokers={1: False, 2: True, 3: False}
-        )
-        self.host = FakeHost(
-            Role.SUPPLIER, ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker
-        )
+        self.broker = FakeBroker({"process.roles": "broker,controller"}, brokers={1: False, 2: True, 3: False})
+        self.host = FakeHost(Role.SUPPLIER, ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker)
         self.plugin: ClusterQuota = self.host.plugin
         self.sequence = 0
 
@@ -89,9 +85,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         ("free", "app", None),
     ],
 )
-def test_the_most_specific_rate_is_the_clients(
-    world: World, user: str, client_id: str, rate: float | None
-) -> None:
+def test_the_most_specific_rate_is_the_clients(world: World, user: str, client_id: str, rate: float | None) -> None:
     assert world.rate(user, client_id) == (None if rate is None else rate / 3)
 
 
@@ -134,9 +128,7 @@ def test_a_tombstone_takes_the_shares_back(world: World) -> None:
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
 
 
-def test_shares_that_stop_and_come_back_are_logged_once_each(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.shares(3.5e6)
     world.plugin.look()
     with caplog.at_level(logging.WARNING):

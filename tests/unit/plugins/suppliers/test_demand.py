@@ -15,12 +15,7 @@ class World:
         self.demands, self.now = Demands(WINDOW), 100.0
 
     def look(
-        self,
-        rate: float,
-        limit: float | None = 1e6,
-        idle: float = 0.0,
-        delay: float = 0.0,
-        after: float = 0.5,
+        self, rate: float, limit: float | None = 1e6, idle: float = 0.0, delay: float = 0.0, after: float = 0.5
     ) -> float | None:
         self.now += after
         used = ClientUsage("alice", "app", QuotaType.PRODUCE, rate, limit, delay, idle)
@@ -34,14 +29,7 @@ def world() -> World:
 
 @pytest.mark.parametrize(
     ("rate", "limit", "demand"),
-    [
-        (0.0, 1e6, 0.0),
-        (4e5, 1e6, 5e5),
-        (8.9e5, 1e6, 1.1125e6),
-        (9e5, 1e6, None),
-        (3e6, 1e6, None),
-        (3e6, None, 3.75e6),
-    ],
+    [(0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None), (3e6, None, 3.75e6)],
 )
 def test_a_client_near_its_limit_wants_all_and_any_other_a_quarter_more(
     world: World, rate: float, limit: float | None, demand: float | None
@@ -49,18 +37,14 @@ def test_a_client_near_its_limit_wants_all_and_any_other_a_quarter_more(
     assert world.look(rate, limit) == (demand if demand is None else pytest.approx(demand))
 
 
-def test_a_client_that_asked_nothing_for_a_second_wants_nothing_however_slowly_its_rate_falls(
-    world: World,
-) -> None:
+def test_a_client_that_asked_nothing_for_a_second_wants_nothing_however_slowly_its_rate_falls(world: World) -> None:
     world.look(8e5)
     assert world.look(8e5, idle=0.5) == pytest.approx(1e6)
     assert world.look(8e5, idle=1.2, after=0.7) == 0
     assert world.demands.silent
 
 
-def test_a_client_that_waits_out_its_throttle_time_is_silent_only_a_second_later(
-    world: World,
-) -> None:
+def test_a_client_that_waits_out_its_throttle_time_is_silent_only_a_second_later(world: World) -> None:
     world.look(0)
     assert world.look(2e6) is None  # (2 - 1) / 1 x 12 s
     for waited in range(1, 13):

@@ -85,11 +85,7 @@ def test_an_unlimited_default_or_override_is_an_answer() -> None:
         ("quota.producer.override", "clientA:4M,b:fast", "'b:fast', whose rate is not a number; write"),
         ("quota.consumer.override", "a:1,a:2", "'a' twice; remove one"),
         ("quota.producer.default", "much", "is not a number; write a plain number"),
-        (
-            "quota.producer.overide",
-            "a:1",
-            "did you mean client.quota.callback.plugin.overrides.quota.producer.o",
-        ),
+        ("quota.producer.overide", "a:1", "did you mean client.quota.callback.plugin.overrides.quota.producer.o"),
         ("producer-override", "a:1", "unknown property"),
     ],
 )
@@ -136,8 +132,6 @@ def test_without_a_default_those_not_listed_are_left_to_the_next_supplier() -> N
         (ControllerMutation, KIP_599, {"plugin.controller-mutation.users": "alice:1"}),
     ],
 )
-def test_they_keep_the_contract_of_suppliers(
-    entry: Any, given: dict[str, str], changed: dict[str, str]
-) -> None:
+def test_they_keep_the_contract_of_suppliers(entry: Any, given: dict[str, str], changed: dict[str, str]) -> None:
     clients = [Client("alice", "clientA"), Client("bob", "terraform")]
     check_supplier(entry, given, clients=clients, reconfigured=changed)

@@ -124,9 +124,7 @@ def test_a_client_that_uses_little_is_taken_down_at_once(world: World) -> None:
     assert world.given == 50e3
 
 
-def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(
-    world: World,
-) -> None:
+def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(world: World) -> None:
     world.share(50e3)
     world.look()
     assert world.given == 1e6
@@ -192,9 +190,7 @@ def test_a_record_from_before_the_start_is_aged_by_its_own_time(world: World) ->
 
 
 @pytest.mark.parametrize("jump", [3600, -3600])
-def test_shares_that_are_read_again_after_a_jump_of_this_brokers_clock_stay_fresh(
-    world: World, jump: float
-) -> None:
+def test_shares_that_are_read_again_after_a_jump_of_this_brokers_clock_stay_fresh(world: World, jump: float) -> None:
     world.take(1, 1)
     world.wall.now += jump
     world.clock.now += 5

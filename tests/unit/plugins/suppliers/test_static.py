@@ -62,12 +62,7 @@ def test_a_type_without_a_rate_is_left_to_the_next_supplier() -> None:
 
 @pytest.mark.parametrize(
     ("name", "scope"),
-    [
-        ("client", Scope.CLIENT),
-        ("user", Scope.USER),
-        ("client-id", Scope.CLIENT_ID),
-        ("broker", Scope.BROKER),
-    ],
+    [("client", Scope.CLIENT), ("user", Scope.USER), ("client-id", Scope.CLIENT_ID), ("broker", Scope.BROKER)],
 )
 def test_the_scope_is_that_of_the_property(name: str, scope: Scope) -> None:
     supplier = static(produce=1e6, request=10, scope=name)

@@ -68,9 +68,7 @@ def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
     assert [each[0] for each in world.kafka.made] == ["__quotahost_usage"]
 
 
-def test_a_broker_without_such_clients_publishes_an_empty_list_since_it_is_one_of_the_cluster(
-    world: World,
-) -> None:
+def test_a_broker_without_such_clients_publishes_an_empty_list_since_it_is_one_of_the_cluster(world: World) -> None:
     assert world.run() == 1
     assert world.kafka.sent[0].clients == ()
 

@@ -38,9 +38,7 @@ class World:
         self.context = context(self.broker, "publish-volumes", clock=self.clock, **given)
         self.task = PublishVolumes(self.context, self.clock)
         self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
-        self.context.settings = settings(
-            snapshots__period="5s", volumes__period="250ms", startup__grace="30s"
-        )
+        self.context.settings = settings(snapshots__period="5s", volumes__period="250ms", startup__grace="30s")
 
     def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
         """How many records are sent within this time; runs each 250 ms."""
@@ -184,9 +182,7 @@ def test_while_the_broker_starts_failures_are_not_logged_for_startup_grace(
     assert world.kafka.made[0][2] is False, "brokers that are down are waited for no more"
 
 
-def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(
-    world: World,
-) -> None:
+def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(world: World) -> None:
     world.broker.brokers = TimeoutError("no answer")
     world.run(7)
     world.broker.brokers = {1: False}

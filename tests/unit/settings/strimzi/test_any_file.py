@@ -10,17 +10,7 @@ from hypothesis import strategies as st
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.display import describe
 from quotahost.settings.strimzi.translation import Note
-from tests.unit.settings.strimzi.files import (
-    ADMIN,
-    BYTES,
-    FALLBACK,
-    INTERVAL,
-    RATIO,
-    SECRET,
-    VALIDITY,
-    notes,
-    read,
-)
+from tests.unit.settings.strimzi.files import ADMIN, BYTES, FALLBACK, INTERVAL, RATIO, SECRET, VALIDITY, notes, read
 
 SECRETS = {
     f"{ADMIN}sasl.jaas.config": f'a.B required username="u" password="{SECRET}";',
@@ -67,9 +57,7 @@ LIMITS: st.SearchStrategy[dict[str, str]] = st.one_of(
 
 
 @given(FILES, LIMITS)
-def test_every_valid_file_of_theirs_is_understood_and_described(
-    file: dict[str, str], limit: dict[str, str]
-) -> None:
+def test_every_valid_file_of_theirs_is_understood_and_described(file: dict[str, str], limit: dict[str, str]) -> None:
     properties = {**file, **limit}
     settings = read(properties)
     is_on = int(properties.get(INTERVAL, "60")) > 0
@@ -82,9 +70,7 @@ def test_every_valid_file_of_theirs_is_understood_and_described(
 
 
 @given(FILES, LIMITS, st.sampled_from([{}, {"mode": "x"}, {FALLBACK: "x"}, {"kafak.password": SECRET}]))
-def test_no_secret_of_strimzi_s_is_shown(
-    file: dict[str, str], limit: dict[str, str], wrong: dict[str, str]
-) -> None:
+def test_no_secret_of_strimzi_s_is_shown(file: dict[str, str], limit: dict[str, str], wrong: dict[str, str]) -> None:
     properties = {**file, **limit, **SECRETS, **wrong}
     shown = " ".join(notes(properties)) + repr(Note("x"))
     try:

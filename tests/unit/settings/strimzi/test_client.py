@@ -8,12 +8,7 @@ from quotahost.host.broker import HostBroker
 from quotahost.host.exemptions import Exemptions, Reason
 from quotahost.model import Client
 from tests.fakes.shim import FakeShim
-from tests.unit.settings.strimzi.files import (
-    ADMIN,
-    BOOTSTRAP,
-    notes,
-    read,
-)
+from tests.unit.settings.strimzi.files import ADMIN, BOOTSTRAP, notes, read
 
 
 def client_config(properties: dict[str, str]) -> dict[str, str]:
@@ -39,9 +34,7 @@ def test_our_own_client_wins_over_theirs_as_a_whole_or_setting_by_setting() -> N
     ours = client_config({**theirs, "kafka.bootstrap.servers": "other:1"})
     assert ours == {"bootstrap.servers": "other:1", "client.id": "quotahost-1"}
     assert any("is not used" in note for note in notes({**theirs, "kafka.bootstrap.servers": "other:1"}))
-    assert (
-        client_config({**theirs, "kafka.security.protocol": "PLAINTEXT"})["security.protocol"] == "PLAINTEXT"
-    )
+    assert client_config({**theirs, "kafka.security.protocol": "PLAINTEXT"})["security.protocol"] == "PLAINTEXT"
 
 
 @pytest.mark.parametrize(

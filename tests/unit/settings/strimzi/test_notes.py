@@ -32,9 +32,7 @@ from tests.unit.settings.strimzi.files import (
 )
 
 
-def test_the_host_logs_each_note_once_and_again_only_when_it_changes(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_host_logs_each_note_once_and_again_only_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     shim = FakeShim(given={"static.produce": "1000", INTERVAL: "60", VALIDITY: "PT5M", **BOOTSTRAP})
     shim.reconfigure(**{VALIDITY: "PT6M"})
     shim.idle()

@@ -201,9 +201,7 @@ def test_without_a_limit_of_theirs_no_disk_is_looked_at() -> None:
         {VALIDITY: "PT5M", "validity": "1m"},
     ],
 )
-def test_a_name_of_theirs_and_one_of_ours_that_mean_different_things_are_both_named(
-    properties: dict[str, str],
-) -> None:
+def test_a_name_of_theirs_and_one_of_ours_that_mean_different_things_are_both_named(properties: dict[str, str]) -> None:
     message = refused(properties)
     theirs, ours, *_ = properties
     assert f"{PREFIX}{theirs}={properties[theirs]}: " in message

@@ -15,9 +15,7 @@ from quotahost.plugins.kafka.newest import Newest
 from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.codec import Refused
 
-_SILENCE: Final = (
-    30.0  # seconds without any record after which the topic is read again; one is due every few seconds
-)
+_SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
 _MOST_LOGGED: Final = 100
 
 
@@ -28,9 +26,7 @@ class RecordReader:
         topic_read: whether all that was in the topic has been read, or the topic doesn't exist.
     """
 
-    def __init__(
-        self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]
-    ) -> None:
+    def __init__(self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
         self._context = context
         self._newest: Newest[ClusterRecord] = Newest(clock, wall)

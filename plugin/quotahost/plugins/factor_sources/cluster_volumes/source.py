@@ -28,10 +28,7 @@ class ClusterVolumesSource:
     """
 
     def __init__(
-        self,
-        context: Context,
-        wall: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
+        self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
         self._context, self._clock, self._own = context, clock, str(context.node_id)

@@ -23,9 +23,7 @@ class ClusterView:
 
     volumes: tuple[Volume, ...] = ()
     unknown: tuple[str, ...] = ()  # a sentence for each thing that is unknown
-    complete: bool = (
-        True  # False while a broker is missing that is still waited for, and so isn't unknown yet
-    )
+    complete: bool = True  # False while a broker is missing that is still waited for, and so isn't unknown yet
     stale: int = 0  # other brokers whose newest snapshot is older than validity
     missing: int = 0  # other brokers without a snapshot
 
@@ -110,9 +108,7 @@ def _stale(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for broker in record.stale_brokers:
         if broker in others:
             yield _Gap(
-                f"stale {broker}",
-                f"broker {printable(broker)}: its newest snapshot is stale",
-                fenced=others[broker],
+                f"stale {broker}", f"broker {printable(broker)}: its newest snapshot is stale", fenced=others[broker]
             )
     if (more := record.stale - len(record.stale_brokers)) > 0:
         yield _Gap("more stale", f"{more} more brokers with stale snapshots", brokers=more)

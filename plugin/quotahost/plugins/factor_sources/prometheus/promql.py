@@ -71,9 +71,7 @@ class PromQL:
     It uses no proxy of the process' environment: the properties alone decide where credentials go.
     """
 
-    def __init__(
-        self, url: str, timeout: float, credentials: Credentials | None = None, ca: str | None = None
-    ) -> None:
+    def __init__(self, url: str, timeout: float, credentials: Credentials | None = None, ca: str | None = None) -> None:
         """Bound each query, with all its redirects, to ``timeout`` seconds; ``ca`` is a PEM file to trust.
 
         Raises:

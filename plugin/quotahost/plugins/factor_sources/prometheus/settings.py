@@ -70,10 +70,7 @@ class PrometheusSettings(BaseModel):
     volume_label: _Label = Field("mountpoint", description="label whose value names the volume of a broker")
     expected: _Brokers = Field((), description="brokers, by that label, without which the state is unknown")
     interval: Duration = Field(
-        timedelta(seconds=10),
-        ge=timedelta(milliseconds=100),
-        le=timedelta(hours=1),
-        description="how often to ask",
+        timedelta(seconds=10), ge=timedelta(milliseconds=100), le=timedelta(hours=1), description="how often to ask"
     )
     timeout: Duration = Field(
         timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take in all"
@@ -87,9 +84,7 @@ class PrometheusSettings(BaseModel):
     def _fits_together(self) -> Self:
         """Check the properties together. Errors here show no values, so a URL that may contain a password ends here."""
         if "@" in self.url:
-            raise ValueError(
-                "url must not hold a user name, password or @; set username and password instead"
-            )
+            raise ValueError("url must not hold a user name, password or @; set username and password instead")
         if (self.available is None) is (self.consumed is None):
             raise ValueError("set exactly one of available and consumed")
         if (self.username is None) is not (self.password is None):

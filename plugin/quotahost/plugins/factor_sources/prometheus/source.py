@@ -40,9 +40,7 @@ class Prometheus:
 
     Section = PrometheusSettings
 
-    def __init__(
-        self, context: Context[PrometheusSettings], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, context: Context[PrometheusSettings], clock: Callable[[], float] = time.monotonic) -> None:
         """``clock`` in seconds, monotonic.
 
         Raises:
@@ -99,9 +97,7 @@ class Prometheus:
             volumes = self._volumes.of(capacity, used, available=own.available is not None)
         except QueryFailed as error:
             self._failed(str(error))
-        except (
-            Exception
-        ) as error:  # the thread must outlive any answer; the error's text may contain anything
+        except Exception as error:  # the thread must outlive any answer; the error's text may contain anything
             self._failed(f"{type(error).__name__} while reading the answer")
         else:
             self._last = (asked_at, volumes)

@@ -15,9 +15,7 @@ from tests.fakes.plugin_context import monitor
 from tests.unit.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, OWN, World
 
 
-def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
-    world: World,
-) -> None:
+def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
     assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
     world.publishes(FULL, live=False)
     world.source._reader.caught_up()
@@ -52,9 +50,7 @@ def test_records_of_other_clusters_and_records_that_are_refused_change_nothing(b
     assert counted == {"json": 1, "schema": 1, "version": 1}
 
 
-def test_a_refused_record_is_logged_once_for_each_reason(
-    begun: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refused_record_is_logged_once_for_each_reason(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
         begun.source._reader.record(b"c-1", b'{"version": 2}', True)
     (line,) = [r.getMessage() for r in caplog.records if "refused" in r.getMessage()]
@@ -81,16 +77,12 @@ def test_records_of_a_pipeline_that_reads_old_snapshots_again_are_refused(
     assert FULL in begun.read().volumes
     assert begun.broker.number("Refused", "Records", "behind") == 3
     assert (
-        caplog.text.count(
-            "the pipeline is behind: the newest snapshot in its records is older than validity (60 s)"
-        )
+        caplog.text.count("the pipeline is behind: the newest snapshot in its records is older than validity (60 s)")
         == 1
     )
     stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
     begun.publishes(run=2, newest_snapshot_at=now - timedelta(seconds=61), **stale)
-    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), (
-        "unless nobody reports any more"
-    )
+    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "unless nobody reports any more"
     begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=59))
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
 

@@ -91,9 +91,7 @@ def test_it_switches_back_only_to_a_complete_record(begun: World) -> None:
 
 
 @pytest.mark.parametrize("why", ["empty", "absent", "old", "tombstone"])
-def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
-    world: World, why: str
-) -> None:
+def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(world: World, why: str) -> None:
     world.knows("1", "2")
     if why in ("old", "tombstone"):
         world.publishes(EMPTY, live=why == "tombstone", at=-3600)
@@ -119,9 +117,7 @@ def test_a_topic_that_can_not_be_read_at_all_is_silent_too(world: World) -> None
     eventually(lambda: world.read() == ClusterVolumes((OWN, FULL)))
 
 
-def test_a_standby_source_of_another_kind_answers_as_it_can_and_this_brokers_disks_are_added(
-    begun: World,
-) -> None:
+def test_a_standby_source_of_another_kind_answers_as_it_can_and_this_brokers_disks_are_added(begun: World) -> None:
     begun.passes(61)
     begun.standby.answer = Factor(0.5)
     eventually(lambda: begun.read() == Factor(0.5))
@@ -154,9 +150,7 @@ def test_a_standby_source_that_can_not_be_built_is_unknown_logged_once_and_tried
     assert begun.read() == ClusterVolumes((OWN, FULL)), "nothing is unknown yet"
     begun.passes(30)
     fails = "the standby factor source snapshots fails"
-    assert begun.read() == ClusterVolumes((OWN, FULL), (fails,)), (
-        "and what is known of the cluster still holds"
-    )
+    assert begun.read() == ClusterVolumes((OWN, FULL), (fails,)), "and what is known of the cluster still holds"
     eventually(lambda: begun.passes(5) or (begun.number("Failures", "snapshots") or 0) > 2)
     assert caplog.text.count(fails) == 1
     begun.failure = None
@@ -171,9 +165,7 @@ def test_a_standby_source_that_fails_again_when_it_is_needed_again_is_logged_aga
 ) -> None:
     begun.failure = ValueError("no")
     for times in (1, 2):
-        eventually(
-            lambda n=times: begun.passes(5) or caplog.text.count("factor source snapshots fails; when") == n
-        )
+        eventually(lambda n=times: begun.passes(5) or caplog.text.count("factor source snapshots fails; when") == n)
         begun.publishes(FULL)
         begun.passes(1)
 
@@ -229,9 +221,7 @@ def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: 
         shown.gauge("Snapshot", "2", "Age", 5)
         shown.gauge("Connection", "snapshots", "Connected", 1)
         shown.gauge("Brokers", "", "Stale", 7)
-        assert number("Brokers", "Stale") == 0, (
-            "the source that doesn't answer doesn't show how many are stale"
-        )
+        assert number("Brokers", "Stale") == 0, "the source that doesn't answer doesn't show how many are stale"
         begun.passes(2)
         shown.gauge("Brokers", "", "Stale", 7)
         assert number("Brokers", "Stale") == 7

@@ -42,17 +42,13 @@ def world() -> World:
     return World()
 
 
-def test_the_fullest_and_the_worst_volumes_are_taken_once_each_without_this_brokers_own(
-    world: World,
-) -> None:
+def test_the_fullest_and_the_worst_volumes_are_taken_once_each_without_this_brokers_own(world: World) -> None:
     worst = {LimitType.MIN_FREE_BYTES: (Filling(disk("2", 90)), Filling(disk("3")))}
     view = world.view(disk("2", 90), disk("1", 95), worst=worst, count=3)
     assert view == ClusterView((disk("2", 90), disk("3")))
 
 
-def test_in_a_truncated_list_this_brokers_and_a_strangers_volumes_stand_for_those_left_out(
-    world: World,
-) -> None:
+def test_in_a_truncated_list_this_brokers_and_a_strangers_volumes_stand_for_those_left_out(world: World) -> None:
     listed = (disk("1", 95), disk("9", 94), disk("2", 90))
     assert world.view(*listed, count=4).volumes == listed
     assert world.view(*listed).volumes == (disk("2", 90),)
@@ -74,9 +70,7 @@ def test_a_missing_broker_is_waited_for_and_then_unknown(world: World) -> None:
     assert not world.view(**missing).complete, "it was there in between"
 
 
-def test_an_unregistered_broker_is_ignored_and_so_is_a_fenced_one_that_was_silent_for_expiry(
-    world: World,
-) -> None:
+def test_an_unregistered_broker_is_ignored_and_so_is_a_fenced_one_that_was_silent_for_expiry(world: World) -> None:
     silent: dict[str, Any] = {
         "reporting": 1,
         "stale": 1,
@@ -107,9 +101,7 @@ def test_the_entries_that_a_truncated_list_omits_are_unknown(world: World) -> No
     assert view.stale == 66
 
 
-def test_missing_brokers_that_are_not_listed_are_waited_for_also_while_they_become_fewer(
-    world: World,
-) -> None:
+def test_missing_brokers_that_are_not_listed_are_waited_for_also_while_they_become_fewer(world: World) -> None:
     assert not world.view(missing=100).complete
     world.clock.now += GRACE - 1
     assert not world.view(missing=50).complete

@@ -82,9 +82,7 @@ class World:
         registered.argument(dict.fromkeys(brokers, False))
         registered.answered = True
 
-    def publishes(
-        self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any
-    ) -> None:
+    def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
         self.sequence += 1
         when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now + at)
         fullest = tuple(map(Filling, volumes))

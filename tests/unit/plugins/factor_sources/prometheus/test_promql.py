@@ -104,9 +104,7 @@ def test_a_histogram_has_no_number(server: FakePrometheus) -> None:
         (Reply(302, b""), "redirected more than 5 times"),
     ],
 )  # fmt: skip
-def test_what_is_no_answer_is_a_failure_with_a_sentence(
-    server: FakePrometheus, reply: Reply, sentence: str
-) -> None:
+def test_what_is_no_answer_is_a_failure_with_a_sentence(server: FakePrometheus, reply: Reply, sentence: str) -> None:
     def answer(asked: Request, handler: BaseHTTPRequestHandler) -> Reply:
         handler.close_connection = True
         return reply
@@ -172,9 +170,7 @@ def dripping(start: bytes) -> object:
     return answer
 
 
-@pytest.mark.parametrize(
-    "start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"]
-)
+@pytest.mark.parametrize("start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"])
 def test_a_slow_server_has_the_timeout_in_all_and_not_for_each_byte(
     server: FakePrometheus, start: bytes | None
 ) -> None:
@@ -240,9 +236,7 @@ def test_a_redirect_on_the_same_server_keeps_the_credentials(server: FakePrometh
     assert [asked.authorization for asked in server.asked] == [f"Bearer {SECRET}"] * 2
 
 
-def test_a_redirect_with_a_name_and_password_in_it_sends_neither(
-    server: FakePrometheus, other: FakePrometheus
-) -> None:
+def test_a_redirect_with_a_name_and_password_in_it_sends_neither(server: FakePrometheus, other: FakePrometheus) -> None:
     target = other.url.replace("http://", "http://evil:pass@")
     server.replies["up"] = Reply(302, b"", {"Location": target})
     other.replies["up"] = Reply(403, b"")
@@ -252,9 +246,7 @@ def test_a_redirect_with_a_name_and_password_in_it_sends_neither(
 
 
 @pytest.mark.parametrize("padding", [0, 190])
-@pytest.mark.parametrize(
-    "credentials", [Credentials(token=SECRET), Credentials(username="me", password=SECRET)]
-)
+@pytest.mark.parametrize("credentials", [Credentials(token=SECRET), Credentials(username="me", password=SECRET)])
 def test_credentials_that_a_server_repeats_are_hidden(
     server: FakePrometheus, credentials: Credentials, padding: int
 ) -> None:
@@ -295,9 +287,7 @@ def secure(certificate: Path) -> Iterator[FakePrometheus]:
     fake.close()
 
 
-def test_a_server_with_a_certificate_of_ca_location_is_trusted(
-    secure: FakePrometheus, certificate: Path
-) -> None:
+def test_a_server_with_a_certificate_of_ca_location_is_trusted(secure: FakePrometheus, certificate: Path) -> None:
     secure.replies["up"] = success({("a", "/"): 1})
     assert len(PromQL(secure.url, LONG, ca=str(certificate)).query("up").series) == 1
 

@@ -54,9 +54,7 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
     def make(**more: str) -> Prometheus:
         section = {key.replace("_", "-"): text for key, text in more.items()}
         own = section_of({"interval": "100ms", **section}, server.url)
-        context = Context(
-            "prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE
-        )
+        context = Context("prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE)
         made.append(Prometheus(context, clock))
         return made[-1]
 
@@ -116,9 +114,7 @@ def test_an_expected_broker_that_is_gone_makes_the_state_unknown(source: Make) -
     assert known.unknown == ("expected broker 'kafka-3' has no volume",)
 
 
-def test_a_series_that_only_one_query_has_makes_the_state_unknown(
-    source: Make, server: FakePrometheus
-) -> None:
+def test_a_series_that_only_one_query_has_makes_the_state_unknown(source: Make, server: FakePrometheus) -> None:
     server.serve(SIZE, {("kafka-1", "/data"): 25})
     known = answered(source())
     assert known.unknown == ("broker 'kafka-2', volume '/data' has capacity, but no available",)
@@ -210,8 +206,7 @@ def test_a_failure_is_logged_once_until_it_heals(
     plugin.read()
     asks_more(server, 6)
     failed = (
-        "prometheus 127.0.0.1 gives no answer; the last holds for validity: "
-        "the server says bad_data: unknown query"
+        "prometheus 127.0.0.1 gives no answer; the last holds for validity: the server says bad_data: unknown query"
     )
     assert lines(caplog) == [failed]
 
@@ -223,9 +218,7 @@ def test_a_failure_is_logged_once_until_it_heals(
     eventually(lambda: lines(caplog) == [failed, healed, failed])
 
 
-def test_what_is_unknown_is_logged_once(
-    source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_unknown_is_logged_once(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
     server.serve(SIZE, {("kafka-1", "/data"): 25})
     answered(source())
     asks_more(server, 6)
