@@ -38,6 +38,7 @@ class HostBroker:
         made = self._shim.librdkafka(admin)
         # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
         made.pop("client.id", None)
+        # These properties may bring credentials alone; the address is then this broker's own listener.
         if "bootstrap.servers" not in made:
             made["bootstrap.servers"] = self._shim.client_config()["bootstrap.servers"]
         return made

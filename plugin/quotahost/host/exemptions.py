@@ -23,6 +23,7 @@ OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on 
 # node id: those are in ``Exemptions.client_ids``.
 INTERNAL_CLIENT_IDS: Final = r"broker-[0-9]+-\S+|raft-client-[0-9]+|quotahost-([0-9]+|pipeline)"
 _INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS, re.ASCII)
+#: A value in JAAS is quoted, and may then contain escaped quotes, or ends at a blank or the semicolon.
 _JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
@@ -50,7 +51,9 @@ class Exemptions:
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
         """``broker`` are the broker's own properties with node.id and inter.broker.principals (``Shim.broker``)."""
+        # Java joins them by line breaks: a principal from a certificate is a DN, which contains commas.
         brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
+        # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
         # The last reason wins: an operator's list stands above what quotahost finds out.
         self.principals = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
@@ -58,6 +61,7 @@ class Exemptions:
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
         self._plugin_anonymous = bool(self.internal_client_ids) or _connects_anonymously(settings)
         self.client_ids: set[str] = set()
+        # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
         self._add({node_id(broker)})
 
     def know(self, cluster: Cluster) -> bool:
@@ -75,6 +79,7 @@ class Exemptions:
     def reason(self, client: Client) -> Reason | None:
         """Why a client is exempt, None if it isn't."""
         listed = self.principals.get(client.principal)
+        # The principal of a client that authenticated decides alone, since its client-id is only a claim.
         if listed is not None or client.principal != ANONYMOUS:
             return listed
         internal = self.internal_client_ids and _INTERNAL.fullmatch(client.client_id)
@@ -88,6 +93,7 @@ def _connects_anonymously(settings: Settings) -> bool:
     if "bootstrap.servers" not in settings.kafka:
         return False
     protocol = settings.kafka.get("security.protocol")
+    # Without the property librdkafka's default applies, which is plaintext.
     return protocol is None or protocol.get_secret_value().lower() == "plaintext"
 
 
@@ -96,6 +102,7 @@ def _own_users(settings: Settings) -> set[str]:
     user, jaas = settings.kafka.get("sasl.username"), settings.kafka_admin.get("sasl.jaas.config")
     if user is not None:
         return {user.get_secret_value()}
+    # If kafka.* gives the address, HostBroker uses none of Strimzi's properties, so their user never connects.
     if jaas is None or "bootstrap.servers" in settings.kafka:
         return set()
     found = _JAAS_USER.search(jaas.get_secret_value())

@@ -30,6 +30,7 @@ class _Collect(Collector):
         self.latest: list[Gauge] = []
 
     def collect(self) -> Iterable[Metric]:
+        # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
         for described in CATALOGUE:
             family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
             labels = [described.label] if described.label else []
@@ -57,12 +58,14 @@ class Exporter:
 
     def close(self) -> None:
         """Give the port back and end both threads."""
+        # A host that failed starts again in this process, and its endpoint needs the port.
         self._server.shutdown()
         self._server.server_close()
         self._serving.join(1)
         self._reading.close(1)
 
     def _read(self) -> None:
+        # The list is replaced and never changed, so a scrape on a thread of the server reads it without a lock.
         self._collect.latest = self._gauges()
 
 

@@ -72,14 +72,17 @@ class FactorLoop:
             self._known_at, self._known = now, judgement.factor
             self._set_lacking(False)
             return judgement.factor
+        # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         if judgement.patience and now - since <= judgement.patience:
             self._set_lacking(False)
             last = self._at_start(judgement, settings) if self._known_at is None else self._known
+            # A volume that is known now may have become fuller than it was then.
             return _smaller(judgement.factor, last)
         self._set_lacking(True)
         action = State(settings.fallback_action)
         value = 0.0 if action is State.PAUSE else 1.0
+        # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
         return _smaller(Factor(value, f"fallback.action={action}: {judgement.unknown}"), judgement.factor)
 
     def _at_start(self, judgement: Judgement, settings: Settings) -> Factor:
@@ -110,9 +113,13 @@ class FactorInForce:
     def replace(self, new: Factor) -> None:
         """Put a factor into the table, if it differs by a step or in state; else at most its cause."""
         last = self._factor
+        # A change of state is taken however small it is: the fence closes at exactly 0 and opens above it.
         transition = new.state is not last.state
         change = abs(new.value - last.value)
+        # The new factor is compared with the one in force, so slow changes add up to a step. An equal factor has a case
+        # of its own, since no change is below a tenth of 0.
         if not transition and change < STEP and (change == 0 or change < SHARE * last.value):
+            # Another volume may be the cause now, which explain and the metrics have to show.
             new = Factor(last.value, new.cause)
             if new.cause == last.cause:
                 return
@@ -126,6 +133,7 @@ class FactorInForce:
 
     def _show_cause(self) -> None:
         """The cause stands in the metrics while the factor is below 1."""
+        # The cause is the MBean's name, so the MBean of an old cause has to go.
         if self._shown:
             self._shim.forget("Cause", self._shown)
         self._shown = self._factor.cause if self._factor.value < 1 else ""

@@ -20,6 +20,7 @@ class Failed(Generic[T]):
     """The answer of a guarded call if the plugin failed."""
 
 
+#: Not None, which is an answer: a supplier has no quota for the client, or a factor source knows nothing.
 FAILED: Failed[object] = Failed()
 
 

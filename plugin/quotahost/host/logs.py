@@ -38,6 +38,7 @@ class RateLimit(logging.Filter):
             self._opened[name], self._count[name] = now, 0
             if held:
                 record.msg = f"{record.getMessage()} ({held} records of this logger were held back before)"
+                # With arguments the handler would format the finished text again, and fail at a % in it.
                 record.args = None
         self._count[name] += 1
         return self._count[name] <= LINES_PER_WINDOW
@@ -48,6 +49,7 @@ class _ToQueue(logging.Handler):
         super().__init__()
         self._lines = lines
         self.setFormatter(logging.Formatter("%(message)s"))
+        # On the handler, since a logger's filter doesn't see the records of its child loggers.
         self.addFilter(RateLimit())
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -77,8 +79,10 @@ class Logs:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # A host that failed starts again in this interpreter; with the old handler every line would come twice.
         logging.getLogger().removeHandler(self._handler)
         self._lines.put(_END)
+        # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
         self._thread.join(timeout=1)
 
     def _run(self) -> None:

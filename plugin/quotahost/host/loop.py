@@ -74,21 +74,25 @@ class Host:
         try:
             settings, translation = read_properties(self._shim.properties())
             self._log_notes(translation)
+            # Until here the broker's start waits 30 s at most; what follows has start.timeout.
             self._shim.starting(settings.start_timeout.total_seconds())
             self._broker = HostBroker(self._shim, settings)
             self._disks = DiskMonitor(
                 self._broker, self._shim, node_id(self._broker.properties()), lambda: self._broker.settings, self._clock
             )
             self._builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started, self._guard)
+            # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
             sections = self._builder.validate(settings)
             plugins = self._builder.build(settings, sections, self._plugins)
             self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
+        # Anything else goes to serve.py, and the shim refuses the start with the traceback.
         except (SettingsError, PluginError) as problem:
             self._shim.refuse(str(problem))
             return
         self._install(settings, sections, plugins)
-        gc.collect()
+        gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
+        # The broker goes on only now: limits and exemptions are in place before its first request.
         self._shim.ready(live_properties(settings, models(settings)))
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in plugins.suppliers()))
         try:
@@ -101,8 +105,10 @@ class Host:
     def _serve(self) -> None:
         while not self._shim.closing():
             batch = self._shim.take(TAKE)
+            # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
                 self._handle(event)
+            # Changes that tick() announces are asked for again in the same round.
             self._tick()
             self._ask_again()
             self._resolve(batch)
@@ -114,6 +120,7 @@ class Host:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
+        # Clients that fail later don't put off a retry that is due already.
         if answers.incomplete and self._retry_at is None:
             self._retry_at = self._clock() + RETRY
 
@@ -133,6 +140,7 @@ class Host:
         if self._retry_at is not None and self._clock() >= self._retry_at:
             self._retry_at = None
             self._resolve(self._shim.unresolved())
+            # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
             if self._retry_at is None:  # nobody failed this time
                 for name, _ in self._plugins.suppliers():
                     self._guard.heal(name, "quota()")
@@ -156,6 +164,7 @@ class Host:
         now = cluster(fields)
         if self._exemptions.know(now):
             self._exempt()
+            # A client that is exempt now may stand in the table with a quota.
             self._changed.add()
         self._notifier.cluster_changed(self._plugins, now)
 
@@ -163,6 +172,7 @@ class Host:
         ticket, given = properties(fields)
         problem = None
         try:
+            # No plugin is built for this: the administrator waits for the verdict, and 2 s at most.
             self._validate(given)
         except (SettingsError, PluginError) as error:
             problem = str(error)
@@ -172,8 +182,10 @@ class Host:
         _, given = properties(fields)
         try:
             valid = self._validate(given)
+            # What is new is built while the old plugins still serve: if it fails, they go on.
             plugins = self._builder.build(valid.settings, valid.sections, self._plugins)
         except (SettingsError, PluginError) as error:
+            # Nobody waits for the outcome of this event, so the log is the only place to report it.
             log.error("the new properties are refused and the old ones stay: %s", error)
             return
         self._install(valid.settings, valid.sections, plugins)
@@ -203,10 +215,12 @@ class Host:
         new = plugins.without(old)
         for plugin in new:
             self._shim.plugin(plugin.context.name)
+        # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
         self._notifier.introduce(new)
         self._exemptions = Exemptions(settings, self._broker.properties())
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster)
+        # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
         self._exempt()
         self._broker.settings = settings
         self._factor.forget()
@@ -214,6 +228,7 @@ class Host:
         self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine)
         self._shim.configure(settings)
         self._scheduler.set(plugins.tasks())
+        # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)
         self._changed.add()
 
@@ -222,6 +237,7 @@ class Host:
         self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.internal_client_ids)
 
     def _close(self) -> None:
+        # Tasks and plugins end before the monitor that they read. Tasks close on their own threads, in 2 s together.
         self._scheduler.close()
         close(list(self._plugins), self._guard)
         self._disks.close()

@@ -82,6 +82,8 @@ class Gauge:
 def plain(field: str) -> str:
     """The text of a field that org.quotahost.util.Escape wrote."""
     text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\t" if m[2] == "t" else m[2], field)
+    # Java escapes UTF-16 units: a character beyond U+FFFF arrives as two halves, which utf-16 joins. A client may also
+    # send half a pair, which becomes U+FFFD.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -89,10 +91,13 @@ def parse(data: bytes, handle: Any) -> Batch:
     """A batch from the bytes of org.quotahost.inbox.Batch, which documents the layout."""
     (count,) = _U32.unpack_from(data)
     lengths = array("I", data[_U32.size : (1 + count) * _U32.size])
+    # Java writes big-endian numbers, an array has the machine's order.
     if sys.byteorder == "little":
         lengths.byteswap()
+    # One decoding and one slice for each text: the quickest way into Python (org.quotahost.inbox.Batch).
     text = data[(1 + count) * _U32.size :].decode()
     texts = (text[start:end] for start, end in pairwise(accumulate(lengths, initial=0)))
+    # map() is lazy, so next() takes the first text, which is the number of clients, before the first pair is read.
     clients = list(islice(map(Client._make, zip(texts, texts, strict=False)), int(next(texts))))
     return Batch(clients, list(_events(texts)), handle)
 
@@ -113,6 +118,7 @@ def client_quota(fields: tuple[str, ...]) -> ClientQuotaChange:
 
 
 def _name(kind: str, name: str) -> str | Default | None:
+    # The kind decides and not the name: Kafka calls a default "<default>", and a user may have that name.
     if kind == "default":
         return DEFAULT
     return name if kind == "name" else None

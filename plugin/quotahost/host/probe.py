@@ -29,6 +29,7 @@ def libpython_candidates() -> "list[str]":
     folders += [os.path.join(sys.base_prefix, "lib"), os.path.join(sys.base_prefix, "lib64")]
     if config.get("LIBDIR") and config.get("MULTIARCH"):
         folders.append(os.path.join(config["LIBDIR"], config["MULTIARCH"]))
+    # An interpreter without a shared library names an archive here, which can't be opened at run time.
     shared = [n for n in names if n and not n.endswith(".a")]
     return [os.path.join(f, n) for f in folders if f for n in shared]
 
@@ -45,10 +46,13 @@ def facts() -> "list[tuple[str, str]]":
         ("version", ".".join(map(str, sys.version_info[:3]))),
         ("executable", sys.executable),
         ("libpython", libpython()),
+        # The shim refuses a free-threaded build, which JPype doesn't support.
         ("free-threaded", str(bool(sysconfig.get_config_var("Py_GIL_DISABLED"))).lower()),
+        # The jar carries org.jpype, which fits exactly one version of jpype1.
         ("jpype", version_of("jpype1")),
         ("quotahost", version_of("quotahost")),
     ]
+    # The shim runs this by -c, which puts "" first: the broker must not import from its working directory.
     return found + [("path", p) for p in sys.path if os.path.isabs(p)]
 
 

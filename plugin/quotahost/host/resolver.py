@@ -41,6 +41,7 @@ class Resolver:
         """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
         self._asks_all = combine == "most-constraining"
         self._suppliers = tuple((at, name, ask) for at, (name, ask) in enumerate(suppliers.items()))
+        # Answers give their source as an index into these, because a supplier may have the name of a Reason.
         self._names = (*suppliers, *Reason)
         self._exempt_sources = {reason: [at] * len(QUOTA_TYPES) for at, reason in enumerate(Reason, len(suppliers))}
         self._exemptions = exemptions
@@ -73,6 +74,7 @@ class Resolver:
         given: list[tuple[float, int, Quota]] = []
         for at, name, ask in self._suppliers:
             try:
+                # Not by guard.call: each client that works would heal the plugin, and each that fails would be logged.
                 quota = ask(client, quota_type)
                 if quota is None:
                     continue
@@ -80,9 +82,11 @@ class Resolver:
                 if not self._asks_all:
                     return _scope_code(quota.scope, groups), rate, at
             except BaseException as error:  # see quotahost.host.guard
+                # The next supplier is not asked, because nobody knows what this one would have answered.
                 consequence = "its clients keep their last quota or stay newcomers"
                 self._guard.report(name, "quota()", consequence, error)
                 return NEWCOMER, _UNLIMITED, at
+            # NaN is neither smaller nor larger than any rate; infinity is the largest.
             given.append((math.inf if math.isnan(rate) else rate, at, quota))
         return self._most_constraining(given, groups, combined) if given else _NO_ANSWER
 
@@ -92,12 +96,14 @@ class Resolver:
         """The quota with the smallest rate; the text of its source adds the other rates, for ``quotahost explain``."""
         _, at, quota = min(given, key=itemgetter(0))  # the first of several
         others = [f"{self._names[a]}={rate}" for rate, a, _ in given if a != at]
+        # Java writes explain's line with tabs, so the other rates become fields of that line.
         text = "\t".join([self._names[at], *others])
         source = combined.setdefault(text, len(self._names) + len(combined)) if others else at
         return _scope_code(quota.scope, groups), _rate(quota), source
 
 
 def _rate(quota: Quota) -> float:
+    # A wrong type must fail here, as the supplier's failure (contract, sentence 6), and not later as the host's.
     if not isinstance(quota, Quota):
         raise TypeError(f"a supplier must answer a Quota or None, not {quota!r}")
     if not isinstance(quota.scope, Scope):
@@ -124,6 +130,7 @@ class ChangedAnswers:
         Raises:
             TypeError: a name that is neither text nor None.
         """
+        # The error must come up on the plugin's own thread: the host thread no longer knows who announced what.
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"answers_changed takes names (str) or None, not {name!r}")

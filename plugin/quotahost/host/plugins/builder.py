@@ -65,6 +65,7 @@ class Builder:
         try:
             self._build(plugins, settings, sections, old)
         except BaseException:
+            # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
             close(reversed(PluginSet(plugins).without(old)), self._guard, tasks=True)
             raise
         return PluginSet(plugins)
@@ -82,6 +83,7 @@ class Builder:
         made = self._construct(role, name, settings, section, self._metrics)
 
         def standby(name: str, metrics: Metrics) -> LoadedPlugin:
+            # The standby may be needed hours later: it gets the settings that are in force then.
             now, role = made.context.settings, Role.FACTOR_SOURCE
             return self._construct(role, name, now, discovery.plugin_settings(role, name, now), metrics)
 

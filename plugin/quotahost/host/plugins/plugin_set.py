@@ -54,6 +54,7 @@ class PluginSet:
 
     def without(self, others: PluginSet) -> list[LoadedPlugin]:
         """The plugins that are not among the others."""
+        # By identity, because a plugin's class may define an equality of its own.
         known = {id(each.plugin) for each in others}
         return [each for each in self._plugins if id(each.plugin) not in known]
 

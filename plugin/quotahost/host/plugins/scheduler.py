@@ -16,7 +16,7 @@ from quotahost.background import Periodic, start_daemon
 from quotahost.host.guard import Guard
 
 log = logging.getLogger("quotahost.tasks")
-CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together
+CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 
 
 class Scheduler:
@@ -44,6 +44,7 @@ class Scheduler:
             self._guard.call(name, "run()", "it runs again after its period", task.run)
 
         def end() -> None:
+            # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
             if callable(close := getattr(task, "close", None)):
                 self._guard.call(name, "close()", "it is dropped all the same", close)
             self._detach()
