@@ -22,8 +22,10 @@ def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] 
         try:
             run()
         finally:
+            # Also after an exception: by this call a thread that asked the broker leaves the JVM.
             at_end()
 
+    # A thread that doesn't end in time is left behind; as a daemon it doesn't keep the process.
     thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
     thread.start()
     return thread
@@ -60,14 +62,17 @@ class Periodic:
         """End the thread, and return whether it ended ``within`` seconds; if its work hangs, it is left behind."""
         self._stop.set()
         self._wake.set()
+        # The work itself may call close(), and no thread can join itself.
         if self._thread is not threading.current_thread():
             self._thread.join(within)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            # Cleared before the work, so that a wake() during the work leads to another call.
             self._wake.clear()
             self._work()
+            # clear() may have undone the wake of a close() that came right before it.
             if not self._stop.is_set():
                 self._wake.wait(self._period())
 

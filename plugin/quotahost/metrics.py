@@ -60,6 +60,7 @@ _CLUSTER_STATE: Final = "`snapshots`, `cluster-volumes`"
 # One row a metric reads better than ruff's seven lines.
 # fmt: off
 CATALOGUE: Final = (
+    # Java shows the beans from here to Plugin by itself (StandardGauges, PythonHost).
     *_bean("QuotaTable", rows=(
         ("Clients", "clients", GAUGE, "Clients that have a place in the table."),
         ("ClientsMax", "clients_max", GAUGE, "Places in the table (clients.max)."),
@@ -120,11 +121,13 @@ CATALOGUE: Final = (
     *_bean("Plugin", label="plugin", rows=(
         ("Errors", "plugin_errors", COUNTER, "Failures of a plugin."),
     )),
+    # The host and the plugins show the following ones.
     *_bean("Factor", rows=(
         ("Transitions", "transitions", COUNTER, "Changes between OPEN, THROTTLE and PAUSE."),
         ("LackOfData", "lack_of_data", GAUGE,
          "1 while fallback.action holds because a broker or volume is unknown (proposal 035)."),
     )),
+    # A metric's value is a number, so the cause is the name of the bean.
     *_bean("Cause", label="cause", shown_by="a factor source", rows=(
         ("Factor", "cause", GAUGE,
          "The factor, while it is below 1, by its cause: broker and volume, or what is unknown."),

@@ -16,6 +16,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def printable(text: str) -> str:
     """The text, cut at 200 characters; in quotes and escaped where it would break a line of a log."""
+    # Clients and other brokers' records choose such names: unescaped, a line break could forge a line of the log.
     text = text if len(text) <= 200 else text[:200] + "…"
     return text if text and text.isprintable() and text.strip() == text else repr(text)
 
@@ -23,5 +24,6 @@ def printable(text: str) -> str:
 def redact(text: str, secrets: Iterable[str]) -> str:
     """The text with ``***`` in place of each of the secrets, the longest first: one may contain another."""
     for secret in sorted(set(secrets), key=len, reverse=True):
+        # A password may be set to "", which replace() finds between any two characters.
         text = text.replace(secret, "***") if secret else text
     return text

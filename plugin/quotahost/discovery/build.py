@@ -80,6 +80,7 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
 
 def _check(role: Role, plugin: Any) -> None:
     """Raise a TypeError if the plugin lacks a method of its role's Protocol, or is a task with a bad period."""
+    # isinstance() with a Protocol would not tell which method is missing.
     methods = [name for name, value in vars(role.protocol).items() if name[0] != "_" and callable(value)]
     if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
         what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
@@ -95,6 +96,7 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
     If the plugin's model can't be read, its whole section is taken for secret.
     """
     section = settings.plugin.get(name, {})
+    # A plugin can read these by broker.client_config(), so its errors may contain them.
     clients = [*settings.kafka.items(), *settings.kafka_admin.items()]
     kafka = [value.get_secret_value() for key, value in clients if is_secret(key)]
     with suppress(Exception):

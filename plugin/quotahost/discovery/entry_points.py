@@ -41,7 +41,7 @@ def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> It
     """Turn whatever a plugin's own code raises into a PluginError that says ``what`` and shows no secret."""
     try:
         yield
-    except (PluginError, SettingsError):
+    except (PluginError, SettingsError):  # these name the plugin and a remedy already
         raise
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
         full = _one_line(error)

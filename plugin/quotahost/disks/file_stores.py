@@ -65,6 +65,7 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
 
 
 def _volume(broker: str, name: str, directory: str) -> Volume:
+    # f_bavail leaves out the blocks that are reserved for root. POSIX counts blocks in units of f_frsize, not f_bsize.
     store = os.statvfs(directory)
     capacity = store.f_blocks * store.f_frsize
     return Volume(broker, name, capacity, max(0, capacity - store.f_bavail * store.f_frsize))
@@ -75,6 +76,7 @@ def _names(stores: Mapping[int, str]) -> dict[int, str]:
     mounts = _mounts()
     known = {device: mounts.get(device, ("", directory)) for device, directory in stores.items()}
     sources = [source for source, _ in known.values()]
+    # A tmpfs has no device, and file systems of one ZFS pool name the same one.
     return {
         device: source if source.startswith("/") and sources.count(source) == 1 else mount_point
         for device, (source, mount_point) in known.items()
@@ -89,6 +91,7 @@ def _mounts() -> dict[int, tuple[str, str]]:
         return {}
     found = {}
     for line in lines:
+        # MOUNT PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAG ...] - TYPE SOURCE OPTIONS, with any number of tags.
         before, _, after = line.partition(" - ")
         fields, rest = before.split(), after.split()
         if len(fields) < 5 or len(rest) < 2:

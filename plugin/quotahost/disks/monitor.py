@@ -54,9 +54,11 @@ class DiskMonitor:
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
+        # Plugins are built on the host thread, but a standby factor source on a thread of its own.
         self._starting = threading.Lock()
         self._thread: Periodic | None = None
         self._looked = threading.Event()
+        # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._known: ClusterVolumes | None = None
         self._failure = LoggedOnce(log, logging.ERROR)
@@ -67,6 +69,7 @@ class DiskMonitor:
         """Itself, looking. The first caller waits a second at most for the first look."""
         with self._starting:
             if self._thread is None:
+                # Until the first look the age counts from here, not from the host's start.
                 self._newest = (self._clock(), None)
                 self._thread = Periodic("disks", self._try, self._period, self._start_thread)
                 self._looked.wait(_FIRST_LOOK_WITHIN)
@@ -80,6 +83,7 @@ class DiskMonitor:
     def known(self) -> ClusterVolumes:
         """See Disks."""
         known = self._as_known()
+        # The same object while nothing has changed: the host compares by `is` and then doesn't ask the policy again.
         if known != self._known:
             self._known = known
         return self._known or known
@@ -118,6 +122,7 @@ class DiskMonitor:
             try:
                 run()
             finally:
+                # Each look asks Java for offline directories, which attaches this thread to the JVM.
                 self._broker.thread_ends()
 
         return start_daemon(name, body)

@@ -4,16 +4,18 @@ def _boot():
     import sys
 
     try:
+        # Imports come from the environment of python.executable: probe.py has printed the path of that interpreter.
         sys.path[:] = {path}
         sys.executable = {executable}
         sys.argv = ["quotahost"]
         import _jpype
         import jpype._core
 
+        # Not jpype.startJVM(), which can only start a JVM: this library (attach.c) hands JPype the JVM that runs.
         # ignoreUnrecognized, convertStrings, interrupt (signals stay the JVM's), temporary file
         _jpype.startup({library}, (), True, False, True, None)
         jpype._core.initializeResources()
-    except BaseException:
+    except BaseException:  # a SystemExit that got out would end the broker's process (attach.c)
         import traceback
 
         # JNI's modified UTF-8 has no room for the rest of Unicode.

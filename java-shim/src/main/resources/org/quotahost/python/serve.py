@@ -4,7 +4,7 @@ def _serve():
         from quotahost.host.bridge import serve
 
         serve()
-    except BaseException:
+    except BaseException:  # a SystemExit that got out would end the broker's process (attach.c)
         import traceback
 
         # JNI's modified UTF-8 has no room for the rest of Unicode.
