@@ -16,6 +16,7 @@ from quotahost.records.clients import ClientKey
 _NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the client back
 _MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in
 _SILENCE: Final = 1.0  # seconds
+#: Request threads note the beat of a clock that the watch moves every 0.2 s, so that they read no time themselves.
 _BEAT: Final = 0.25  # seconds; Usage.java knows no more exactly when a client last asked
 _HELD: Final = 1.5  # seconds for which a new delay shows that the client is held back
 
@@ -67,11 +68,15 @@ class Demands:
 
     def _see(self, before: _Seen | None, used: ClientUsage, now: float) -> _Seen:
         asked_at = now - used.idle
+        # Of the past there is only the mean of the delays. It reaches back a minute and is too short where many small
+        # ones are among them, so it serves for the first look alone.
         if before is None:
             return _Seen(asked_at, asked_at + used.delay, used.delay, None)
         waits_until = before.waits_until
+        # A smaller difference is the clock's coarseness and no new request.
         if asked_at > before.asked_at + _BEAT:
             waits_until = now + self._wait(used)
+        # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
         moved = used.delay != before.delay and used.delay > 0
         return _Seen(max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at)
 
@@ -85,6 +90,7 @@ class Demands:
         return (used.rate / used.limit - 1) * self._window
 
     def _is_silent(self, key: ClientKey, used: ClientUsage, now: float) -> bool:
+        # A muted client is idle because Kafka told it to wait; as silent it would lose its share to other brokers.
         return used.idle > _SILENCE and now > self._seen[key].waits_until + _SILENCE
 
     def _demand(self, key: ClientKey, used: ClientUsage, now: float) -> float | None:
@@ -92,6 +98,7 @@ class Demands:
             return 0.0
         seen = self._seen[key]
         delayed = seen.delayed_at is not None and now - seen.delayed_at <= _HELD
+        # After its wait a client gets a moment to ask again before its measured rate counts, which is low by then.
         waits = seen.asked_at + _BEAT < seen.waits_until and now < seen.waits_until + _SILENCE
         near = used.limit is not None and used.rate >= _NEAR * used.limit
         return None if delayed or waits or near else used.rate * _MORE

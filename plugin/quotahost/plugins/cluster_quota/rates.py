@@ -61,6 +61,7 @@ class ClusterRates:
             QuotaType.PRODUCE: _by_name(settings.produce_clients, settings.produce_users, settings.produce_client_ids),
             QuotaType.FETCH: _by_name(settings.fetch_clients, settings.fetch_users, settings.fetch_client_ids),
         }
+        # A default that is set to "unlimited" is an answer, one that is not set is none; both are None here.
         if "produce_default" in settings.model_fields_set:
             self._rates[QuotaType.PRODUCE][None, None] = settings.produce_default
         if "fetch_default" in settings.model_fields_set:
@@ -73,6 +74,7 @@ class ClusterRates:
             KeyError: no quota is set for the client.
         """
         rates = self._rates.get(key.quota_type, {})
+        # A rate of None (unlimited) is found, too, so `in` decides and not the value.
         for name in ((key.principal, key.client_id), (key.principal, None), (None, key.client_id)):
             if name in rates:
                 return rates[name]

@@ -73,6 +73,7 @@ class ShareBook:
     def take(self, shares: Shares, live: bool, validity: float) -> bool:
         """A record was read; whether it is the newest now. ``live`` as for ``follower.Reader``."""
         self._newest.take(shares, live, validity)
+        # `is`: after a late record, or one that is read again, the kept record is another object.
         if self._newest.known()[0] is not shares:
             return False
         self._shares = {share.key: share for share in shares.clients}
@@ -99,6 +100,7 @@ class ShareBook:
     def rate(self, key: ClientKey, quota: float) -> float:
         """Bytes/s that a client with this cluster-wide quota is given on this broker now."""
         given = self._given.get(key)
+        # A quota that was lowered live holds at once, and not only from the next look on.
         return min(given.rate, quota) if given else self._part(quota)
 
     def look(self, rates: ClusterRates, used: list[ClientUsage], conditions: Conditions) -> list[ClientKey]:
@@ -114,6 +116,7 @@ class ShareBook:
         self._note_beginnings(uses, now)
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
+        # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
         for key in self._given.keys() | (self._shares.keys() if fresh else set()):
             quota = rates.limited(key)
             if quota is None:
@@ -125,8 +128,10 @@ class ShareBook:
             if after != before.rate and _worth_it(before, after, share is not None, now):
                 changed.append(key)
                 before = _Given(after, now, share is not None)
+            # Back at its equal part without a share, a client needs no memory: rate() works the equal part out.
             if share is not None or before.rate != self._part(quota):
                 given[key] = before
+        # Replaced as a whole: clients whose quota is gone are forgotten.
         self._given = given
         return changed
 
@@ -144,12 +149,16 @@ class ShareBook:
         if share is None:
             return part
         own = share.share * (quota / share.quota)  # the pipeline may not know a new quota yet
+        # Until the shares know of a client that begins, its share is only the reserve of each broker: a twentieth
+        # of an equal part (ADR 11).
         begun = self._begun.get(key)
         considered = begun is not None and now - begun >= _BEGINS
+        # An equal part below floor.bytes stays as it is: that floor on every broker could sum to more than the quota.
         return min(quota, max(own, min(part, floor) if considered else part))
 
     def _step(self, before: _Given, wanted: float, used: ClientUsage | None, max_mute: float) -> float:
         """The wanted rate, or on the way down to it as far as the client's measured rate allows."""
+        # Upwards no step mutes anybody, and of a client that Kafka doesn't measure there is no rate to mute it for.
         if wanted >= before.rate or used is None:
             return wanted
         # Kafka mutes for (rate - limit) / limit x window (QuotaUtils.throttleTime): at this limit for max_mute.

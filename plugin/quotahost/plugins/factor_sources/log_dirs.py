@@ -36,6 +36,7 @@ class LogDirs:
         """Begin to ask, without waiting for an answer. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self._interval = context.section.interval.total_seconds()
+        # The poll's thread replaces it as a whole, and never by None again, so the host thread needs no lock.
         self._answer: tuple[float, ClusterVolumes] | None = None
         failure = "the cluster doesn't answer for its log dirs: %s"
         self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure, clock)
@@ -49,6 +50,7 @@ class LogDirs:
         if self._answer is None:
             return None
         answered_at, volumes = self._answer
+        # An answer is an interval old before the next one is due, and interval may be longer than validity.
         longest = self._context.settings.validity.total_seconds() + self._interval
         if self._clock() - answered_at > longest:
             # The sentence names no age: the cause of the factor would be a new one every second.
@@ -65,6 +67,7 @@ class LogDirs:
         in_service = [broker for broker, fenced in brokers.items() if not fenced]
         directories = self._context.broker.log_dirs(in_service)
         unknown = [f"broker {broker} is fenced" for broker, fenced in brokers.items() if fenced]
+        # A broker that is left out of the answer must not look as if it had no disks.
         silent = set(in_service) - {each.broker for each in directories}
         unknown += [f"broker {broker} doesn't answer for its log dirs" for broker in sorted(silent)]
         self._answer = (self._clock(), _volumes(directories, unknown))

@@ -57,6 +57,7 @@ class Roster:
             before = self._newest.get(snapshot.broker)
             if before and not self._replaces(snapshot, before, live, validity):
                 return "late"
+            # Whoever may write to the topic can invent brokers, but no flood of them forgets a registered one.
             if before is None and len(self._newest) >= MAX_BROKERS and not self._make_room():
                 return "many"
             arrival = self._clock.arrival(snapshot, snapshot.captured_at, live, before)
@@ -73,6 +74,7 @@ class Roster:
         with self._lock:
             self._registered = dict(brokers)
             now = self._clock.now()
+            # A broker that joins later gets startup.grace from its registration on.
             self._missed_since = {b: self._missed_since.get(b, now) for b in brokers}
 
     def known(self, validity: float, grace: float, expiry: float) -> list[KnownBroker]:
@@ -83,6 +85,7 @@ class Roster:
         there is a snapshot are expected.
         """
         with self._lock:
+            # A list, because a generator would run after the lock was released.
             return list(self._each(self._clock.now(), validity, grace, expiry))
 
     def _each(self, now: float, validity: float, grace: float, expiry: float) -> Iterator[KnownBroker]:
@@ -91,6 +94,7 @@ class Roster:
             newest = self._newest.get(broker)
             since = newest.arrived_at if newest else self._missed_since.get(broker, self._started)
             age = now - since
+            # Kafka keeps a broker that is gone for good registered: without an end it would be unknown for ever.
             if fenced and age > expiry:
                 continue
             if newest and age <= validity:

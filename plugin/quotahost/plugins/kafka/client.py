@@ -12,6 +12,7 @@ from quotahost.api import Context
 
 _OURS: Final = {
     "log_level": 0,  # librdkafka would write to the broker's stderr at each try while the broker starts
+    # A broker that is back is found within about a second; by librdkafka's defaults within up to 10 s.
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1000,
     "allow.auto.create.topics": False,  # the broker would create our topics without compaction
@@ -26,6 +27,7 @@ def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
         more: further options of librdkafka, with ``_`` for ``.`` in their names.
     """
     options = {name.replace("_", "."): value for name, value in more.items()}
+    # The operator's kafka.* override ours, but not the options without which a caller can't work.
     return {**_OURS, **context.broker.client_config(), **options}
 
 

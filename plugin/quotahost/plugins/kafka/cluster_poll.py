@@ -46,6 +46,7 @@ class ClusterPoll:
         self._clock, self._started = clock, clock()
         self._fault = LoggedOnce(context.log)
         self.answered = False
+        # A thread of the context, because `ask` calls into Java, and such a thread must leave the JVM before it ends.
         self._loop = Periodic(
             name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
         )
@@ -57,6 +58,7 @@ class ClusterPoll:
     def _try(self) -> None:
         try:
             self._ask()
+        # Any exception: it may come from Java, and the thread must outlive it, or the last answer would stay for good.
         except Exception as error:
             grace = self._context.settings.startup_grace.total_seconds()
             if self.answered or self._clock() - self._started >= grace:

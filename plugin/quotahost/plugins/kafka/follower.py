@@ -19,7 +19,8 @@ from quotahost.plugins.kafka.client import Connection, client_config
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
-_CLOSE_WITHIN: Final = 2.0  # seconds
+_CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 5 s
+#: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
 _ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
 # After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
 _PLACE_LOST: Final = {
@@ -82,12 +83,14 @@ class Follower:
             try:
                 self._follow()
             except KafkaException as failure:
+                # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
                 self._connection.fails(error)
                 if error.code() in _ABSENT:
                     self._absent()
             except Exception:  # of the reader, for example; the thread must outlive it
                 self._context.log.exception("following %s failed; it is read again from its beginning", self._topic)
+            # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
             self._stop.wait(_RETRY)
 
     def _follow(self) -> None:
@@ -96,14 +99,18 @@ class Follower:
                 self._context,
                 group_id=f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
                 enable_auto_commit=False,
+                # The only sign that all has been read: compaction leaves gaps between the offsets.
                 enable_partition_eof=True,
+                # From the latest offset on, a compacted topic would show nothing of the brokers that have no news.
                 auto_offset_reset="earliest",
                 fetch_wait_max_ms=100,
+                # A topic that was deleted is noticed soon; by default librdkafka looks every 5 minutes.
                 topic_metadata_refresh_interval_ms=5000,
             )
         )
         try:
             partitions = _partitions(consumer, self._topic)
+            # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
             self._connection.works()
             self._read(consumer, set(partitions))
@@ -123,6 +130,7 @@ class Follower:
                     self._reader.record(message.key(), message.value(), live)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
+                # After any other error librdkafka goes on by itself.
                 elif self._place_lost(message):
                     return
             if not unread and not live:
@@ -137,6 +145,7 @@ class Follower:
 
 def _partitions(consumer: Consumer, topic: str) -> list[int]:
     metadata = consumer.list_topics(topic, timeout=2.0).topics[topic]
+    # librdkafka reports a topic that is absent here, and raises nothing.
     if metadata.error is not None:
         raise KafkaException(metadata.error)
     return list(metadata.partitions)

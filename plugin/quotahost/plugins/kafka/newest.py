@@ -83,6 +83,7 @@ class Newest(Generic[P]):
             kept = self._kept
             if kept is None or self._replaces(record, kept, live, validity):
                 self._kept = self._clock.arrival(record, record.computed_at, live, kept)
+                # Only a kept record that was too old can have given way to an older run.
                 if kept and record.run < kept.record.run:
                     self._outlived = kept.record.run
                 return ""
@@ -94,10 +95,12 @@ class Newest(Generic[P]):
         """A tombstone was read: the kept record is stale from now on."""
         with self._lock:
             if self._kept:
+                # Kept, though infinitely old: its volumes hold until the standby source has answered.
                 self._kept = replace(self._kept, arrived_at=-math.inf)
 
     def known(self) -> tuple[P | None, float]:
         """The kept record and its age in seconds, infinite after a tombstone; (None, infinity) before the first."""
+        # The reference is read once and replaced as a whole, so no reader needs the lock.
         kept = self._kept
         return (None, math.inf) if kept is None else (kept.record, self._clock.age(kept))
 

@@ -23,7 +23,7 @@ _PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "linger.ms": 0,
     "message.timeout.ms": 5000,  # by then the next record, which is newer, may be written instead
-    "topic.metadata.refresh.interval.ms": 5000,
+    "topic.metadata.refresh.interval.ms": 5000,  # a topic that was deleted is noticed soon; by default in 5 minutes
     "queue.buffering.max.messages": 100,
 }
 
@@ -65,12 +65,14 @@ class Publisher:
     def busy(self) -> bool:
         """Whether a record is still on its way; calls ``lost`` first if one was lost since."""
         if self._producer is not None:
+            # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
         return self._in_flight
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
         """Write the value that ``make`` returns. If that or the writing fails, ``lost`` is called, now or later."""
         try:
+            # Within the try: what the record is made of may fail, too, and the task must then try again.
             value = make()
             self._connected().produce(self._topic, key=key, value=value, on_delivery=self._delivered)
             self._in_flight = True
@@ -87,6 +89,7 @@ class Publisher:
     def _connected(self) -> Producer:
         if self._producer is None:
             brokers, now = len(self._context.broker.registered()), self._clock()
+            # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
             self._answered_at = now if self._answered_at is None else self._answered_at
             patient = self._starting()
             gathering = patient and now - self._answered_at < _REGISTERING
@@ -114,6 +117,7 @@ class Publisher:
             return  # the broker's own listener may not be open yet
         self._context.metrics.count("Publication", "", "Errors")
         self._connection.fails(error)
+        # The task tries again each second, and an error that lasts would fill the log.
         if str(error) != self._logged_error:
             self._logged_error = str(error)
             text = "this broker's %s can't be published; it tries again: %s"

@@ -53,6 +53,7 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
         return
     if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise KafkaException(error)
+    # Nobody adds replicas to the topic later, so one that is created too early would keep too few.
     if gathering and brokers < _REPLICAS:
         raise Gathering(f"{topic} is not created yet: more brokers may register soon")
     replicas = min(_REPLICAS, brokers if patient else len(metadata.brokers)) or 1
@@ -60,6 +61,7 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
         new = NewTopic(topic, 1, replicas, config=_CONFIG)
         admin.create_topics([new], request_timeout=_WAIT)[topic].result(_WAIT)
     except KafkaException as failure:
+        # All brokers of a new cluster try at once, and another one was quicker.
         if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
     else:

@@ -50,6 +50,7 @@ class Forecast(Limits):
     as large as all the way from soft to hard, the ramp is the calmer one.
     """
 
+    # The factor moves on while the volumes stay as they are, so the host must ask after every read.
     depends_on_time: ClassVar = True
 
     class Section(BaseModel):
@@ -85,11 +86,13 @@ class Forecast(Limits):
 
     def _next(self, volume: Volume, bounds: Bounds) -> float:
         now, ramp = self._clock(), bounds.ramp(volume.consumed)
+        # First, so that nothing that was learned too long ago is found.
         self._forget(now)
         history = self._histories.get((volume.broker, volume.name))
         if history is None:
             self._remember(volume, now, ramp)
             return ramp
+        # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
         passed = self._measure(history, now, volume)
         if 0.0 < ramp < 1.0:
             wanted = history.wanted(bounds.hard - volume.consumed, self._horizon)
@@ -109,10 +112,12 @@ class Forecast(Limits):
             self._applied = 1.0 if self._context.settings.mode == "shadow" else self._smallest
             self._round, self._smallest = self._round + 1, 1.0
         history.round = self._round
+        # Keeps the longest unseen first, where _forget looks.
         self._histories.move_to_end((volume.broker, volume.name))
         return history.add(now, volume.consumed, self._applied, self._horizon)
 
     def _remember(self, volume: Volume, now: float, factor: float) -> None:
+        # No older history makes room: the names come from other brokers, and a flood of them must not push any out.
         if len(self._histories) < MAX_VOLUMES:
             history = _History(now, volume.consumed, factor, self._round)
             self._histories[volume.broker, volume.name] = history
@@ -156,10 +161,13 @@ class _History:
 
     def add(self, now: float, consumed: int, applied: float, horizon: float) -> float:
         """Take a measurement, and the factor that was in force since the last one; the seconds since that."""
+        # Two looks show only the difference of writes and deletions: a rise counts as filled, a fall as deleted.
         passed, more = max(0.0, now - self.seen_at), consumed - self.consumed
         kept = math.exp(-passed / _SMOOTHING)
         self.filled = self.filled * kept + max(0, more)
+        # A second at factor 0.5 is worth half a second at factor 1.
         self.open_time = self.open_time * kept + max(applied, _LEAST) * passed
+        # Retention deletes in lumps, so deletions are remembered for much longer than what was filled.
         self.deleted = self.deleted * math.exp(-passed / horizon) + max(0, -more)
         self.seen_at, self.consumed = now, consumed
         return passed
@@ -171,6 +179,7 @@ class _History:
         """
         if self.filled <= 0.0 or self.open_time <= 0.0:
             return 1.0
+        # The fill rate that is allowed, over the one that the volume would have at factor 1 (filled / open_time).
         return min(1.0, (left + self.deleted) / horizon * self.open_time / self.filled)
 
     def move(self, wanted: float, passed: float) -> float:

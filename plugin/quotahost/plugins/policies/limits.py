@@ -33,6 +33,7 @@ class Bounds:
 
     def ramp(self, consumed: int) -> float:
         """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
+        # The hard limit comes first: where both are the same it is a switch, and nothing is divided by 0 below.
         if consumed >= self.hard:
             return 0.0
         if consumed <= self.soft:
@@ -50,6 +51,7 @@ def bounds(volume: Volume, soft: Limit | None, hard: Limit | None) -> Bounds | N
         return None
     at_soft, at_hard = (
         volume.capacity if limit is None else min(limit.consumed_at(volume.capacity), volume.capacity)
+        # Without a soft limit the hard one stands for both, which makes the switch.
         for limit in (soft or hard, hard)
     )
     return Bounds(min(at_soft, at_hard), at_hard, contradict=at_hard < at_soft)
@@ -81,11 +83,13 @@ class Limits:
     def _bounds(self, volume: Volume) -> Bounds | None:
         """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
         own = self._context.settings
+        # Each side by itself: a volume may be published with a hard limit alone.
         soft, hard = volume.soft or own.storage_soft, volume.hard or own.storage_hard
         found = bounds(volume, soft, hard)
         if soft and hard and found and found.contradict:
             self._contradict(volume, soft, hard)
         else:
+            # Healed, so a contradiction that comes again is logged again.
             self.contradictions.discard((volume.broker, volume.name))
         return found
 

@@ -65,6 +65,7 @@ class ClientQuotas:
         if not quotas:
             return None
         matched = _most_specific(quotas, client)
+        # With both names the tags find the same quota again, so only the rare client without one is looked up twice.
         if matched is None or (client.principal and client.client_id):
             return matched
         return _by_tags(quotas, client, matched)
@@ -75,6 +76,7 @@ class ClientQuotas:
         user, client_id = change.entity.user, change.entity.client_id
         key = (_keyed(user), _keyed(client_id))
         new = None if change.rate is None else Quota(self._rate(change), _scope(user, client_id))
+        # For a change without effect the host needn't ask again about every client that it may concern.
         if new == quotas.get(key):
             return
         if new is None:
@@ -99,6 +101,7 @@ class ClientQuotas:
 
 def _most_specific(quotas: _Quotas, client: Client) -> Quota | None:
     """The first of the eight levels that is set."""
+    # A Quota is always true, an unlimited one as well, so `or` passes over levels that are not set and nothing else.
     user, client_id, get = client.principal, client.client_id, quotas.get
     return (
         get((user, client_id))

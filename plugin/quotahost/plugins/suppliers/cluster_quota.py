@@ -47,6 +47,7 @@ class ClusterQuota:
         self._rates = ClusterRates(context.section)
         window = quota_window(context.broker.properties())
         self._book = ShareBook(window, time.monotonic, time.time)
+        # Guards the book, which the host thread, the follower's, the one of the brokers and the looking one all use.
         self._lock = threading.Lock()
         self._own = str(context.node_id).encode()
         self._cluster = ""
@@ -76,6 +77,7 @@ class ClusterQuota:
             quota = self._rates.find(key)
         except KeyError:
             return None
+        # Unlimited is an answer: the next supplier must not limit the client after all.
         if quota is None:
             return Quota(None, Scope.CLIENT)
         with self._lock:
@@ -107,6 +109,7 @@ class ClusterQuota:
 
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
+        # All brokers' shares are in one topic.
         if key != self._own:
             return
         if value is None:
@@ -126,6 +129,7 @@ class ClusterQuota:
             self._context.metrics.count("Refused", problem.reason, "Records")
             self._context.log.debug("refused a record: %s", problem)
             return
+        # The key is a broker's id alone, and other clusters have the same ids. Either cluster's id may be unknown yet.
         if shares.cluster and self._cluster and shares.cluster != self._cluster:
             self._context.metrics.count("Refused", "cluster", "Records")
             return
@@ -140,6 +144,7 @@ class ClusterQuota:
 
     def _count_brokers(self) -> None:
         with self._lock:
+            # The larger number gives the smaller parts, so that together they don't exceed the quota.
             before, self._book.brokers = self._book.brokers, max(1, self._registered, self._alive)
             changed = self._book.brokers != before
         if changed:
@@ -153,6 +158,7 @@ class ClusterQuota:
         try:
             self.look()
             self._failure.healed()
+        # Whatever fails, the thread must go on, or no client would get another share until the broker is restarted.
         except Exception:
             self._failure.report("working out the shares failed; what was given last stays", exc_info=True)
         self._pause = max(_EVERY, _REST * (time.monotonic() - started))
@@ -161,12 +167,15 @@ class ClusterQuota:
         """Work out the rate of each client, and announce those that changed."""
         settings = self._context.settings
         validity, max_mute = settings.validity.total_seconds(), settings.max_mute.total_seconds()
+        # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
+        # raises before a smaller share could mute anybody.
         used = self._used(validity)
         with self._lock:
             conditions = Conditions(validity, settings.floor_bytes, max_mute)
             changed = self._book.look(self._rates, used, conditions)
             fresh, age = self._book.fresh(validity), self._book.age()
             brokers, shared = self._book.brokers, self._book.shared
+        # Only now: the host asks again at once, and must find the new rates in the book.
         for key in changed:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._show(fresh, age, brokers, shared)

@@ -41,11 +41,13 @@ class ControllerMutation:
         """The quota of the client, or None (the next supplier is asked)."""
         if quota_type is not QuotaType.CONTROLLER_MUTATION:
             return None
+        # A Quota is always true, an unlimited one as well.
         return self._users.get(client.principal) or self._client_ids.get(client.client_id) or self._default
 
     def reconfigure(self, settings: ControllerMutationSettings) -> None:
         """Take other rates; the host asks again for all clients."""
         self._users = {name: Quota(rate, Scope.USER) for name, rate in settings.users.items()}
         self._client_ids = {name: Quota(rate, Scope.CLIENT_ID) for name, rate in settings.client_ids.items()}
+        # "unlimited" is None like a default that is not set, but it is an answer.
         is_set = "default" in settings.model_fields_set
         self._default = Quota(settings.default, SCOPES[settings.scope]) if is_set else None

@@ -48,6 +48,7 @@ class Overrides:
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of the client's client-id, whatever its principal."""
+        # KIP-13 knows produce and fetch only.
         by_name = self._overrides.get(quota_type)
         if by_name is None:
             return None

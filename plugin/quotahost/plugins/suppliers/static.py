@@ -34,6 +34,7 @@ class Static:
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of the type, or None (the next supplier is asked) where no rate is set."""
+        # At a live change of static.* the host replaces the settings and calls no method: this plugin has no section.
         if self._context.settings is not self._seen:
             self._read()
         return self._quotas.get(quota_type)

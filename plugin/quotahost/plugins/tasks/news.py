@@ -44,10 +44,12 @@ class NewsPublisher(Generic[T]):
             make: encodes it; called only if it is published.
             period: seconds until it is published again without being news.
         """
+        # busy() comes first: it also reports a lost record, even where there is nothing to send now.
         if self._publisher.busy() or seen is None:
             return
         news = self._published is not None and self._is_news(self._published, seen)
         if news or self._clock() >= self._due:
+            # Before it is sent: send() may call _lost at once, which must have the last word.
             self._published, self._due = seen, self._clock() + period
             self._publisher.send(self._key, lambda: make(seen))
 

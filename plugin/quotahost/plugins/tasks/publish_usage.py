@@ -54,6 +54,7 @@ class PublishUsage:
         started = self._clock()
         clients = self._look(started)
         took = timedelta(seconds=self._clock() - started)
+        # A look reads Kafka's MBeans for each client; with very many clients it would otherwise keep a core busy.
         self.period = max(self._context.settings.usage_period, _REST * took)
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._news.offer(clients, self._encoded, _EVERY)
@@ -71,7 +72,9 @@ class PublishUsage:
         found: _Clients = {}
         for each in busiest:
             key, quota = key_of(each), rates.limited(key_of(each))
+            # A silent client, whose demand is 0, stays in the records until its rate has run out.
             gone = key in self._demands.silent and each.rate < 1
+            # The broker lists the busiest clients first, so those beyond usage.clients are the least busy.
             if quota is not None and not gone and len(found) < most:
                 found[key] = Used(key, each.rate, demands[key], quota)
         return found
@@ -79,6 +82,7 @@ class PublishUsage:
     def _current_rates(self) -> ClusterRates:
         """The rates of the properties in force, which may change while the broker runs."""
         settings = self._context.settings
+        # The host replaces the settings as a whole at a live change, so identity shows one.
         if settings is not self._settings:
             section = read_section(NAME, settings.plugin.get(NAME, {}), ClusterQuotaSettings)
             self._settings, self._rates = settings, ClusterRates(cast("ClusterQuotaSettings", section))
@@ -97,7 +101,9 @@ def is_news(before: _Clients, now: _Clients) -> bool:
 
 
 def _moved(before: Used, now: Used) -> bool:
+    # A client that begins or ends to be held back changes the shares of all brokers, whatever its rate.
     if before.quota != now.quota or (before.demand is None) != (now.demand is None):
         return True
     pairs = ((before.rate, now.rate), (before.demand or 0.0, now.demand or 0.0))
+    # The part of the quota keeps a client that uses next to nothing from being news each time its rate wavers.
     return any(abs(new - old) >= max(_NEWS * old, _SLIGHT * now.quota) for old, new in pairs)

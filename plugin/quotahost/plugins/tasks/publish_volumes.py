@@ -52,11 +52,13 @@ class PublishVolumes:
         """The newest look at the disks; None where it is too old to be published with the present time."""
         settings = self._context.settings
         age, disks = self._disks.latest()
+        # A slow disk is published for half of validity: a machine that stalls for a moment must not silence its broker.
         longest = max(settings.validity / 2, settings.snapshots_period + settings.volumes_period)
         if age > longest.total_seconds():
             self._silence.report("the disks don't answer; nothing is published until they do")
             return None
         self._silence.healed()
+        # The disks have not answered yet, which is no fault so soon after the start.
         if disks is None:
             return None
         return Snapshot(
@@ -81,9 +83,12 @@ def is_news(before: Snapshot, now: Snapshot) -> bool:
 
 
 def _moved(before: Volume, now: Volume) -> bool:
+    # Other brokers make their factor of these, so a limit that an administrator has set must not wait for the period.
     if (before.capacity, before.soft, before.hard) != (now.capacity, now.soft, now.hard):
         return True
     change = abs(now.consumed - before.consumed)
     limits = [limit.consumed_at(now.capacity) for limit in (now.soft, now.hard) if limit]
+    # At a limit the state changes, however few bytes it takes.
     crossed = any((before.consumed >= limit) != (now.consumed >= limit) for limit in limits)
+    # Without `change > 0` an empty file store, whose capacity is 0, would be news at each look.
     return crossed or (change > 0 and change * _NEWS >= now.capacity)

@@ -48,6 +48,7 @@ class Failover:
         """
         validity = self._context.settings.validity.total_seconds()
         overdue = self._silent(age, topic_read, validity)
+        # The first record of a new pipeline may leave out brokers, and with them full disks that the standby knows.
         back = age <= validity and complete
         by_standby = standby is not None and (overdue or (self._by_standby and not back))
         if standby != self._standby:
@@ -63,6 +64,7 @@ class Failover:
 
     def _silent(self, age: float, topic_read: bool, seconds: float) -> bool:
         """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
+        # Without a record the age is infinite; a topic that was not read yet may still hold a fresh one.
         return age > seconds and (topic_read or self._clock() - self._started > seconds)
 
     def _switch(self, by_standby: bool) -> None:
@@ -80,6 +82,7 @@ class Failover:
     def _rename(self, standby: str | None) -> None:
         metrics = self._context.metrics
         if self._standby is not None:
+            # A live change may name another standby, and the old name would go on showing that it answers.
             metrics.forget("FactorSource", self._standby)
         self._standby = standby
         if standby is not None:

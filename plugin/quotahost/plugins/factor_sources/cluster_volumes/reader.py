@@ -16,6 +16,7 @@ from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.codec import Refused
 
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
+#: Texts to remember: they name runs, whose numbers come from the topic and must fill neither memory nor log.
 _MOST_LOGGED: Final = 100
 
 
@@ -83,6 +84,7 @@ class RecordReader:
 
     def absent(self) -> None:
         """The topic doesn't exist (yet)."""
+        # Nothing can be read, so the standby needn't wait for it.
         self.topic_read = True
 
     @property
@@ -92,6 +94,7 @@ class RecordReader:
     def _take(self, record: ClusterRecord, live: bool) -> str:
         """Keep the record if it is newer; "" or the reason why it is refused."""
         validity = self._context.settings.validity.total_seconds()
+        # Judged before Newest sees it: kept, it would count as fresh by its arrival.
         if _behind(record) > validity:
             text = "the pipeline is behind: the newest snapshot in its records is older than validity (%g s)"
             self._log_once("behind", text, validity)

@@ -48,6 +48,7 @@ class ClusterVolumesSource:
         answer = self._answer()
         if isinstance(answer, Factor):
             return answer
+        # The host judges all volumes again only for another object.
         if answer != self._last:
             self._last = answer
         return self._last or answer
@@ -84,10 +85,13 @@ class ClusterVolumesSource:
         if isinstance(answer, Factor):
             return answer
         if not self._standby.ready:
+            # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
             return self._by_record(replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
+        # The sources snapshots and local have this broker's disks in their answer, and no volume may count twice.
         if any(volume.broker == self._own for volume in answer.volumes):
             return answer
         own = self._disks.known()  # not every factor source looks at this broker's own disks
+        # Both may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys(own.unknown + answer.unknown))
         return ClusterVolumes(own.volumes + answer.volumes, unknown, answer.waiting or own.waiting)
 
@@ -108,6 +112,7 @@ class ClusterVolumesSource:
             return
         self._show_at = self._clock() + 1
         metrics = self._context.metrics
+        # After a tombstone the record's numbers say nothing any more.
         if record is None or age == math.inf:
             metrics.forget("ClusterRecord", "")
         else:

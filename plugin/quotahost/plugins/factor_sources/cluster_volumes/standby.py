@@ -49,6 +49,7 @@ class StandbyInstance:
             raise self.error
         if self.loaded is None:
             return _being_built(self.name)
+        # The host hands a live change to its own plugins only, and the standby is none of them.
         self.loaded.context.settings = self._context.settings
         answer = self.loaded.plugin.read()
         if answer is None:
@@ -94,6 +95,7 @@ class Standby:
     def keep(self, needed: bool) -> None:
         """Build the source if it is needed and isn't there, else close it; build it anew if its properties changed."""
         instance, name = self._instance, self.name
+        # The next failover is a new one, whose failures are logged again.
         if not needed:
             self._logged.clear()
         if instance and not (needed and instance.is_for(name)):
@@ -115,6 +117,7 @@ class Standby:
         except BaseException as error:  # SystemExit of a plugin is a failure like any other
             self._failed(instance, error)
             return self._unknown()
+        # "Being built" is an answer as well, and no sign that the source works.
         if self._logged and instance.loaded:
             self._context.log.warning("factor source %s works again", instance.name)
             self._logged.clear()
@@ -134,6 +137,7 @@ class Standby:
             self._logged.add(type(error))
             text = "the standby factor source %s fails; when it should answer, fallback.action holds"
             self._context.log.error(text, instance.name, exc_info=error)
+        # A source that was built and fails to read is read again at once, like any factor source.
         if instance.error:
             self._end(instance)
             self._try_at = self._clock() + _RETRY
@@ -141,6 +145,7 @@ class Standby:
     def _end(self, instance: StandbyInstance) -> None:
         instance.end()
         self._instance = None
+        # Those that have ended are dropped, so that going back and forth for months doesn't let the list grow.
         self._closing = [each for each in [*self._closing, instance] if each.thread.is_alive()]
 
     def _unknown(self) -> ClusterVolumes:

@@ -37,8 +37,10 @@ class StandbyMetrics:
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """See ``quotahost.api.Metrics``."""
         with self._lock:
+            # Shown under the lock: after withdraw() a late thread must not show a number that nobody would forget.
             if self._withdrawn or (type in _OF_THE_ANSWERER and not self.answers):
                 return
+            # Those of the answerer stay when the instance ends: cluster-volumes shows them on.
             if type not in _OF_THE_ANSWERER:
                 self._shown.add((type, name))
             self._metrics.gauge(type, name, attribute, value)
@@ -52,6 +54,7 @@ class StandbyMetrics:
             self._counted[key] = now = self._counted.get(key, 0.0) + by
             most = self._most.get(key, 0.0)
             self._most[key] = max(now, most)
+            # A source that is built again reads the same refused records again. Adding 0 shows a counter.
             if now > most or not by:
                 self._metrics.count(*key, now - most if by else 0.0)
 

@@ -54,6 +54,7 @@ class ClusterState:
 
     def register(self, brokers: _Brokers) -> None:
         """These are the registered brokers now, and whether each is fenced. Any thread may call."""
+        # Replaced as a whole, and read once in view(), so it needs no lock.
         self._registered = dict(brokers)
 
     def view(self, record: ClusterRecord | None, grace: float, expiry: float) -> ClusterView:
@@ -65,7 +66,9 @@ class ClusterState:
         others = {broker: fenced for broker, fenced in expected.items() if broker != self._own}
         stale, missing = list(_stale(record, others)), list(_missing(record, others))
         gaps = [*stale, *missing, *_offline(record, others), *_strangers(record, registered)]
+        # A gap that has closed is forgotten; if it comes again, it is waited for again.
         self._since = {gap.key: self._since.get(gap.key, now) for gap in gaps}
+        # A broker that was shut down for good stays fenced until somebody unregisters it.
         expired = {gap.key for gap in gaps if gap.fenced and now - self._since[gap.key] > expiry}
         awaited = {gap.key for gap in gaps if gap.awaited and now - self._since[gap.key] <= grace} - expired
         view = ClusterView(
@@ -82,6 +85,7 @@ class ClusterState:
         if view.complete:
             self._complete = view
             return view
+        # A new pipeline has not read all snapshots yet: full disks of the brokers that it lacks must not be forgotten.
         listed = {(volume.broker, volume.name) for volume in view.volumes}
         last = (v for v in self._complete.volumes if (v.broker, v.name) not in listed)
         return replace(view, volumes=(*view.volumes, *last))
@@ -127,6 +131,7 @@ def _offline(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
     for each in record.offline_dirs:
         if each.broker in others:
             text = f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}"
+            # Not awaited: a directory is listed only because its broker has reported it as offline.
             yield _Gap(text, text)
     if (more := record.offline - len(record.offline_dirs)) > 0:
         yield _Gap("more offline", f"{more} more log dirs that are offline")
@@ -135,6 +140,7 @@ def _offline(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
 def _strangers(record: ClusterRecord, registered: _Brokers | None) -> Iterator[_Gap]:
     """Brokers that are in service, and of which the pipeline doesn't know."""
     in_service = sum(1 for fenced in (registered or {}).values() if not fenced)
+    # The record names no healthy broker, so that its size doesn't grow with the cluster; only numbers can be compared.
     known = record.reporting + record.stale + record.missing
     if in_service > known:
         text = f"{in_service} brokers run, but the pipeline knows only {known}"

@@ -73,16 +73,19 @@ class HttpClient:
         """
         self._timeout = timeout
         with self._lock:
+            # An abort for good that came between two queries still holds.
             self._aborted = self._for_good
         timer = threading.Timer(timeout, self.abort)
         timer.daemon = True
         timer.start()
         try:
             yield
+        # A socket that is shut down ends in one of many exceptions, of TLS, of HTTP or its own. Aborted replaces them.
         except Exception:
             if not self._aborted:
                 raise
         finally:
+            # join() waits for an abort that has begun: it would otherwise end the next query.
             timer.cancel()
             timer.join()
             self._forget()
@@ -99,7 +102,9 @@ class HttpClient:
 
     def open(self, host: str, port: int) -> socket.socket:
         """A connected socket that :meth:`abort` shuts down."""
+        # There is no socket to shut down before it is connected, so the timeout bounds each try to connect.
         connected = socket.create_connection((host, port), self._timeout)
+        # Each redirect opens a socket of its own.
         self._forget()
         with self._lock:
             if self._aborted:
@@ -125,6 +130,7 @@ class HttpClient:
         try:
             connection.request("POST", target, body, {**form, **headers})
             with connection.getresponse() as answer:
+                # Bounded here, because the answer may be endless and Content-Length may be absent or wrong.
                 content = answer.read(MAX_BYTES + 1)
                 if len(content) > MAX_BYTES:
                     raise TooLarge(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")

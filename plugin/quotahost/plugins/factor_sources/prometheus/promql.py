@@ -88,11 +88,13 @@ class PromQL:
         Raises:
             QueryFailed: there is no usable answer.
         """
+        # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
         body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
         try:
             with self._http.limited(self._timeout):
                 response = self._post(body)
             answer = _answer(response)
+        # `from None`, because the text of the first error is not cleaned: a server may repeat the credentials in it.
         except QueryFailed as error:
             raise self._failed(str(error)) from None
         except (Aborted, TimeoutError):
@@ -134,6 +136,7 @@ class PromQL:
 
 def shorten(text: str) -> str:
     """One printable line of at most 200 characters."""
+    # Cut off first: the text may be as long as a whole answer. A line break in it would fake a line of the log.
     line = "".join(c if c.isprintable() else " " for c in text[: _MAX_TEXT + 1])
     return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"
 
@@ -146,6 +149,7 @@ def _origin(url: str) -> tuple[str, str | None, int]:
 def _answer(response: Response) -> Answer:
     try:
         reply = json.loads(response.body)
+    # Brackets that are nested by the thousand end in a RecursionError.
     except (ValueError, RecursionError):
         reply = None
     # The API reports errors as JSON, too, with another HTTP status.

@@ -47,6 +47,7 @@ class Prometheus:
             ValueError: ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
         """
         own = context.section
+        # Otherwise every answer would be too old before the next one came.
         if own.interval >= context.settings.validity:
             raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
         self._context, self._own, self._clock = context, own, clock
@@ -63,6 +64,7 @@ class Prometheus:
         """The last volumes, None before the first answer. Once they are older than ``validity`` they are unknown."""
         last = self._last
         if self._loop is None:
+            # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
             self._loop = Periodic("prometheus", self._work, lambda: self._pause)
         if last is None:
             return None
@@ -77,6 +79,7 @@ class Prometheus:
 
     def close(self) -> None:
         """End the thread; a query under way is aborted."""
+        # Set first, so that the query which abort() ends is not logged as a fault.
         self._closed = True
         self._client.abort()
         if self._loop is not None:
@@ -109,6 +112,7 @@ class Prometheus:
 
     def _log(self, fault: str, reason: str) -> None:
         """Log a kind of fault once, until there is another kind or none."""
+        # By the kind of fault, as its words may change with each answer.
         if fault == self._logged or self._closed:
             return
         self._logged, log = fault, self._context.log

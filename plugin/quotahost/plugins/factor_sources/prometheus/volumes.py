@@ -54,6 +54,7 @@ class Volumes:
 
     def _by_place(self, query: str, answer: Answer, problems: list[str]) -> dict[Place, int | None]:
         """Bytes by place, None where they are unknown; each such place gets a sentence in ``problems``."""
+        # A warning may mean that a part of the series is missing, and with it a full disk.
         problems += [f"the {query} query came with a warning: {warning}" for warning in answer.warnings]
         found: dict[Place, int | None] = {}
         count: Counter[Place] = Counter()
@@ -68,6 +69,7 @@ class Volumes:
             found[broker, volume] = int(series.value) if sound else None
             if not sound:
                 problems.append(f"{_named((broker, volume))} has {series.value:g} as {query}")
+        # Nothing says which of several series is right, so none is taken.
         for place, times in count.items():
             if times > 1:
                 found[place] = None
@@ -79,6 +81,7 @@ def _volume(place: Place, size: int, other: int, available: bool, problems: list
     if size == 0:
         problems.append(f"{_named(place)} has a capacity of 0")
         return []
+    # Consumed bytes may exceed the capacity, as file systems keep blocks for root; available ones can't.
     if available and other > size:
         problems.append(f"{_named(place)} has {other} bytes available of {size}")
         return []
@@ -86,6 +89,7 @@ def _volume(place: Place, size: int, other: int, available: bool, problems: list
 
 
 def _named(place: Place) -> str:
+    # Labels are anybody's text of any length, and the sentence goes to the log.
     broker, volume = map(shorten, place)
     return f"broker {broker!r}, volume {volume!r}"
 
