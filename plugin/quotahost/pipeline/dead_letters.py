@@ -33,6 +33,7 @@ def dead_letters(snapshots: DataFrame, usage: DataFrame) -> DataFrame:
         usage: as ``shares.parse`` returns them.
     """
     found = snapshots.sparkSession.sql(sql("refused"), parsed=snapshots, usage=usage)
+    # Spark reports this count with the batch's progress, for the metric: no second pass counts them.
     return found.observe(DEAD_LETTERS, F.count("key").alias(DEAD_LETTERS))
 
 

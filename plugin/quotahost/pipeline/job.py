@@ -33,6 +33,7 @@ log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 0.5  # seconds
 _SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership
+# Each question makes an Admin client, which connects anew.
 _BROKERS_EVERY: Final = 5.0  # seconds
 
 
@@ -80,13 +81,18 @@ class Job:
         self._kafka = JvmKafka(spark, client)
         own, brokers = self._kafka.cluster()
         cluster = options.cluster or own
+        # Only the cluster with the topics lists its brokers. Where the snapshots are mirrored from another cluster,
+        # nobody can say which of its brokers are missing.
         self._asks_for_brokers = cluster == own
         self._kafka.ensure(_topics(options))
         self._producer = self._kafka.producer()
         self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
+        # A leader publishes with every tick, also while no snapshot comes.
         self._leadership = leadership = Leadership(max(3 * tick, _SILENCE))
         leadership.begin(self._consumer, launched=time.time_ns() // 1_000_000)
+        # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
         leadership.follow(self._consumer)
+        # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress)
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ())
@@ -118,6 +124,7 @@ class Job:
 
     def close(self) -> None:
         """Stop the queries and what runs beside them."""
+        # The ticks and the query of the volumes send by the producer, so it is closed last.
         self._ticks.close()
         self._supervisor.close()
         if self._leadership.close():  # else its thread still polls

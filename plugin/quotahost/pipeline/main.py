@@ -30,6 +30,7 @@ def run(chosen: Options) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     progress = Progress()
+    # Spark needs seconds to start, so a port that is taken ends the program before.
     if chosen.metrics_port is not None:
         progress.serve(chosen.metrics_port, chosen.metrics_address)
     spark = session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint))

@@ -80,6 +80,7 @@ class Progress:
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
         """Take the progress of a batch, in the order of the batches; the same again is counted once."""
         number = int(progress["batchId"])
+        # A look that found nothing bears the number of the next batch, which would then not be counted.
         if idle(progress):
             return
         left = sum(map(behind, progress["sources"]))
@@ -93,6 +94,7 @@ class Progress:
                 self._refused.inc(refused(progress))
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
+        # A query has one stateful operator at most (docs/adr/0010).
         for operator in progress["stateOperators"][:1]:
             self._state_rows.labels(query).set(operator["numRowsTotal"])
             self._state_bytes.labels(query).set(operator["memoryUsedBytes"])

@@ -41,6 +41,7 @@ class Options(BaseModel):
     The descriptions are the command's help. The field ``kafka`` is no option, as it holds secrets.
     """
 
+    # pydantic would repeat a wrong value in its message, and some values are secrets.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     bootstrap: str = Field(min_length=1, description="bootstrap.servers of the cluster with the topics.")
@@ -114,8 +115,10 @@ def options(**given: Any) -> Options:
     environment = {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}
     try:
         made = Options(**environment | {name: value for name, value in given.items() if value is not None})
+        # A file that can't be read is an error now, not after Spark's start.
         made.client()
     except ValidationError as error:
+        # Without the cause: pydantic's error contains the values, which a traceback would show.
         raise OptionsError("; ".join(map(_problem, error.errors(include_input=False)))) from None
     except (OSError, ValueError) as error:
         raise OptionsError(f"--kafka-config can't be read: {error}") from None
@@ -132,6 +135,7 @@ def as_text(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     if isinstance(value, timedelta):
+        # The largest unit that divides the value, so that it reads back as the same value.
         unit, size = next(
             ((unit, size) for unit, size in _UNITS.items() if not value % size), ("ms", timedelta(milliseconds=1))
         )
@@ -142,4 +146,5 @@ def as_text(value: object) -> str:
 def _problem(details: Any) -> str:
     name = str(details["loc"][0]) if details["loc"] else ""
     where = f"{option(name)} (or {_ENV}{name.upper()}): " if name else ""
+    # pydantic puts these words before the text of a ValueError.
     return f"{where}{details['msg'].removeprefix('Value error, ')}"

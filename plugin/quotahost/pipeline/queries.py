@@ -53,6 +53,7 @@ def _with_short_error(work: Batch) -> Batch:
         try:
             work(frame, number)
         except Exception as problem:
+            # The text of Py4J's own exception has whole Java stacks; that of Java's has its message first.
             text = str(getattr(problem, "java_exception", problem))
             first = next(iter(text.splitlines()), "")
             raise BatchFailed(f"{type(problem).__name__}: {first[:300]}") from None
@@ -70,6 +71,7 @@ class Queries:
     def volumes(self, publish: Batch) -> StreamingQuery:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
         topics = (*self._options.snapshots_topic, self._options.tick_topic)
+        # A tick only causes a batch; none of its fields is read.
         good = parse.parse(self._read(topics)).where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
         volumes = aggregate.state(good, self._options.fill_window)
         return self._start_complete("volumes", volumes, publish)
@@ -95,6 +97,7 @@ class Queries:
 
     def _read(self, topics: tuple[str, ...], task: int = _TASK) -> DataFrame:
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
+        # From the earliest record, so that a lost checkpoint is rebuilt from the compacted topics.
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
         # loss.
@@ -104,11 +107,13 @@ class Queries:
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
     ) -> StreamingQuery:
+        # All rows with each batch, not only those that changed: a broker that falls silent changes no row.
         writer = rows.writeStream.outputMode("complete").foreachBatch(_with_short_error(publish))
         return self._start(name, writer, least)
 
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)
+        # Spark's default trigger begins a batch with each record that comes; a batch costs the same whatever is in it.
         every = f"{round(max(least, self._options.interval).total_seconds() * 1000)} milliseconds"
         place = f"{self._options.checkpoint.rstrip('/')}/{name}"
         query: StreamingQuery = (

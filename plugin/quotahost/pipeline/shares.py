@@ -96,6 +96,7 @@ class SharesPublisher:
 
     def __call__(self, usage: DataFrame, batch: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
+        # Without a reading Spark keeps no state, and the query failed with each batch while this pipeline stood by.
         if self._leadership.stands_by():
             bring_forward(usage)
             return

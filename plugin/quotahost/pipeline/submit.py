@@ -20,6 +20,7 @@ def submit_line(options: Options, master: str) -> str:
     Raises:
         ConnectorError: the connector's jars are missing.
     """
+    # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
     parts = [
         ["spark-submit", "--master", master],

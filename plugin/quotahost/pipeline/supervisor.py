@@ -16,6 +16,7 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.spark.offsets import behind
 
 _FIRST_PAUSE: Final = 1.0  # seconds before a failed query is started again; doubled each time
+# Brokers don't wait for it: their standby source answers.
 _LONGEST_PAUSE: Final = 30.0
 
 
@@ -71,6 +72,7 @@ class Supervisor:
             # Reading recentProgress costs more; it is needed only where several batches ended since the last look.
             for each in [last] if self._progress.follows(name, last) else query.recentProgress:
                 self._progress.batch(name, each)
+            # It has reported progress since its start, so its next failure begins with the shortest pause.
             self._pauses.pop(name, None)
 
     def _failed(self, name: str, query: StreamingQuery) -> None:

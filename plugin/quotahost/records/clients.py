@@ -33,6 +33,7 @@ class ClientKey(NamedTuple):
     @property
     def octets(self) -> int:
         """How long the two names are together, in bytes of UTF-8."""
+        # A lone surrogate must not raise here: the codec refuses such a name in words.
         return len(self.principal.encode(errors="replace")) + len(self.client_id.encode(errors="replace"))
 
 
@@ -82,6 +83,7 @@ class KeyJson(TypedDict):
     quotaType: Annotated[QuotaType, PlainValidator(_quota_type)]
 
 
+# In the order of ClientKey's fields: both directions pair them by position.
 _KEY: Final = tuple(KeyJson.__annotations__)
 
 

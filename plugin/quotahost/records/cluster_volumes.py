@@ -21,7 +21,7 @@ from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, WORST, Fil
 
 __all__ = ["MAX_BYTES", "MAX_LISTED", "MAX_WORST", "ClusterRecord", "Filling", "OfflineDir", "decode", "encode"]
 
-MAX_BYTES: Final = 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 
 
 @with_config(RECORD)
@@ -91,6 +91,7 @@ class ClusterRecord(Versioned):
     worst: Annotated[Worst, WORST] = field(default_factory=lambda: dict.fromkeys(LimitType, ()))
 
     def __post_init__(self) -> None:
+        # The dataclass is frozen, so its own constructor has no other way to set a field.
         object.__setattr__(self, "computed_at", in_utc(self.computed_at))
         if self.newest_snapshot_at is not None:
             object.__setattr__(self, "newest_snapshot_at", in_utc(self.newest_snapshot_at))

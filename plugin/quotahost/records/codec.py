@@ -61,6 +61,7 @@ class Codec(Generic[_T]):
         Raises:
             Refused: the bytes are no such record. Nothing else is raised, whatever the bytes.
         """
+        # Before the parse, which a stranger could make costly by a huge value.
         if len(value) > self._most:
             raise Refused("size", f"the record has {len(value):,} bytes, more than {self._most:,}")
         try:
@@ -78,6 +79,7 @@ class Codec(Generic[_T]):
             Refused: no reader would take the record: it is too large, a list is too long, a number out of range, a
                 name too long or no valid Unicode, or the like.
         """
+        # pydantic's warnings of values that don't fit are of no use: the decode below refuses these.
         fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False) | instead
         if fields["clusterId"] == "":
             del fields["clusterId"]
@@ -130,5 +132,6 @@ def _text(details: ErrorDetails) -> str:
     where = ".".join(map(str, details["loc"])) or "the record"
     if refused := _refused(details):
         return f"{where}: {refused}"
+    # Cut by reprlib, as a stranger may have written a megabyte there.
     given = "" if details["type"] == "missing" else f", not {reprlib.repr(details['input'])}"
     return f"{where}: {details['msg']}{given}"

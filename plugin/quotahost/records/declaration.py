@@ -65,6 +65,7 @@ class NullIs:
 
 
 def _is_key(name: str, info: ValidationInfo) -> str:
+    # The context is the record's key, as Codec.decode was given it.
     if info.context != name.encode():
         named, key = reprlib.repr(name), reprlib.repr(info.context)
         raise Refused("key", f"the record names {named}, but its key is {key}")
@@ -81,7 +82,7 @@ Needed = Annotated[_T, _NEEDED]  # a field that JSON must have, although the dat
 class Record:
     """Base of the records: makes pydantic insist on the fields that are Needed."""
 
-    __slots__ = ()
+    __slots__ = ()  # else the records, whose classes have slots, would have a __dict__ as well
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -95,6 +96,7 @@ class Record:
         return schema
 
 
+# By keyword only: a field with a default must not stand before those of the records that have none.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versioned(Record):
     """Base of the records whose JSON must name its version, which is no part of their value."""

@@ -25,6 +25,7 @@ MAX_LONG: Final = 2**63 - 1  # "long" in the proposal's schema: Java's
 #: end is no ``$``, before which both allow a line break.
 DATE_TIME: Final = (
     "^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?"
+    # The end: no character follows, a dot or another. Python and Java don't share a sign for the very end of a text.
     "(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])(?![^.]|[.])"
 )
 _DATE_TIME: Final = re.compile(DATE_TIME)

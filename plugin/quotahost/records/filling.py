@@ -41,6 +41,7 @@ class Filling:
 
 def _without_nulls(fields: object) -> object:
     """Spark writes a limit that isn't there with nulls for its fields."""
+    # A limit that isn't there comes as null, as {} or as an object of nulls; LimitJson judges anything else.
     if not isinstance(fields, dict):
         return {} if fields is None else fields
     return {name: value for name, value in fields.items() if value is not None}

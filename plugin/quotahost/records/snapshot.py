@@ -37,6 +37,7 @@ def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ..
     counts = Counter(each["volumeName"] for each in listed)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise Refused("volumes", f"the volume {reprlib.repr(twice[0])} is listed more than once")
+    # The broker is absent where its id was refused: pydantic goes on to the other fields, to find all faults.
     broker = info.data.get("broker", "")
     return tuple(
         Volume(
@@ -109,5 +110,6 @@ def encode(snapshot: Snapshot) -> bytes:
 
 def _volume_json(volume: Volume, snapshot: Snapshot) -> dict[str, Any]:
     limits = {"hardLimit": (volume.hard, snapshot.hard), "softLimit": (volume.soft, snapshot.soft)}
+    # The constructor has given the broker's limits to all volumes without their own.
     own = {name: limit_json(own) for name, (own, brokers) in limits.items() if own != brokers}
     return {**sizes_json(volume), **own}

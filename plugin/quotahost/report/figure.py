@@ -33,6 +33,7 @@ _SILENT: Final = 5  # times the usual distance of two buckets: the line is broke
 def draw(curve: Curve, report: Report, titled: bool = False) -> Figure:
     """A figure with a transparent background; ``titled`` names the volume in it."""
     figure = Figure(figsize=(8.6, 2.9), layout="constrained")
+    # The page's background, light or dark, shows through.
     figure.patch.set_alpha(0)
     axes = figure.add_subplot()
     axes.patch.set_visible(False)
@@ -110,6 +111,7 @@ def _levels(curve: Curve) -> dict[str, int]:
 
 
 def _frame(axes: Any, curve: Curve, report: Report, end: float) -> None:
+    # At least a byte high: a volume may have no capacity, and matplotlib can't draw an axis of no length.
     top = 1.04 * max(1, *(max(bucket.high, bucket.capacity) for bucket in curve.buckets))
     axes.set(xlim=(report.since, in_utc(end)), ylim=(0, top))
     axes.axvline(report.until, color=COLOURS["grid"], linewidth=1)
@@ -131,6 +133,7 @@ def _frame(axes: Any, curve: Curve, report: Report, end: float) -> None:
 def _labels(axes: Any, curve: Curve, top: float) -> None:
     """To the right of the axes, pushed down where levels lie close together."""
     above = 1.0 + _APART
+    # From the top down. The capacity comes first where a limit is equal to it.
     levels = sorted(_levels(curve).items(), key=lambda item: (item[1], item[0] == "full"), reverse=True)
     for name, level in levels:
         above = min(level / top, above - _APART)

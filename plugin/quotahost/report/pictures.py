@@ -37,4 +37,5 @@ def pictures(report: Report, folder: Path, drawn: Callable[[int], None] = lambda
 
 def _file_name(name: Name) -> str:
     """Letters, digits, dots and dashes: no name of a volume may lead out of the folder."""
+    # Two volumes may become alike here; the number in front keeps their files apart.
     return re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(name)).replace("..", "_")[:_LONGEST]

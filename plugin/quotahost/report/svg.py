@@ -31,11 +31,13 @@ def as_svg(figure: Figure, salt: str, label: str) -> Markup:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     drawn = text.getvalue()
+    # Without the XML prolog: within HTML an <svg> has none.
     drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
     drawn = re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
     drawn = re.sub(r"font-family: [^;\"]*;?", "", drawn)
     for name, colour in COLOURS.items():
         drawn = drawn.replace(colour, f"var(--{name})")
+    # format escapes the label: a volume's name may come from anybody who writes to the topic.
     labelled = Markup('<svg role="img" aria-label="{}"').format(label)
     return labelled + Markup(drawn.removeprefix("<svg"))
 
@@ -51,9 +53,11 @@ class Sparkline(NamedTuple):
 
 def sparkline(curve: Curve) -> Sparkline:
     """The whole curve, thinned out to one point for each two pixels."""
+    # The step is rounded up, so that there are no more than _POINTS.
     buckets = curve.buckets[:: -(-len(curve.buckets) // _POINTS)]
     if buckets[-1] is not curve.newest:
         buckets = (*buckets, curve.newest)
+    # A curve may be one bucket only, whose span is 0.
     since, span = buckets[0].at, max(1e-9, curve.newest.at - buckets[0].at)
     top = max(1, *(max(bucket.capacity, bucket.last) for bucket in buckets))
     # Not from empty, so that its shape is seen; with some room below, so that noise doesn't look like change.
@@ -65,4 +69,5 @@ def sparkline(curve: Curve) -> Sparkline:
     across = (_WIDTH - 2 * _MARGIN) / span
     points = [(_MARGIN + (bucket.at - since) * across, height(bucket.last)) for bucket in buckets]
     hard = curve.newest.hard
+    # A limit below the part that is drawn lies at its lower edge.
     return Sparkline(points, None if hard is None else height(max(hard, bottom)))

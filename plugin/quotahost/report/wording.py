@@ -19,6 +19,7 @@ _TIMES: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 def show_bytes(count: float) -> str:
     """Three digits, in powers of 1000: ``3.42 TB``, ``950 MB``, ``0 B``."""
     size, unit = abs(count), 0
+    # From 999.5 on, three digits would show 1000.
     while size >= 999.5 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     digits = 0 if unit == 0 else max(0, 2 - len(str(int(size))) + 1)
@@ -42,12 +43,14 @@ def show_time(seconds: float | None) -> str:
         return "reached"
     if seconds > _YEAR:
         return "in over a year"
+    # "0 s" would say that it is reached already.
     return show_span(timedelta(seconds=max(1.0, seconds)))
 
 
 def show_span(span: timedelta) -> str:
     """A span in its two largest units, rounded: ``3 d 4 h``; 90 s are ``1 min 30 s``."""
     for (unit, size), (finer, step) in zip(_TIMES, (*_TIMES[1:], ("", 1)), strict=True):
+        # Rounded in the finer unit first: 59.9 s are 1 min, never 60 s.
         left = round(span.total_seconds() / step)
         if left * step >= size:
             whole, rest = divmod(left, size // step)
@@ -94,6 +97,7 @@ def title(curve: Curve, report: Report) -> str:
 def state(curve: Curve) -> str:
     """A volume's state by its limits now, as the policy ``limits`` sees it: ``hard``, ``soft`` or ``below``."""
     now = curve.newest
+    # At the hard limit the factor is 0, while at the soft one it is still 1.
     if now.hard is not None and now.last >= now.hard:
         return "hard"
     return "soft" if now.soft is not None and now.last > now.soft else "below"

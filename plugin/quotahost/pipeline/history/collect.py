@@ -42,6 +42,7 @@ def collect(spark: SparkSession, question: Question, show_step: Callable[[str], 
     if span is None:
         raise no_readings(spark, question, asked)
     since, until = span
+    # A quarter of the span, from microseconds to seconds.
     recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
     show_step(f"Ranking the volumes by their last {show_span(recent)}")
     rates, known = _worst(history, until, recent, question.worst)
@@ -54,6 +55,7 @@ def _span(history: DataFrame, asked: list[date]) -> tuple[int, int] | None:
     """Microseconds since 1970 of the oldest and the newest reading; reads the first and the last day only if it can."""
     ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]
     edges = history.where(F.col("day").isin(asked[0], asked[-1])).groupBy("day").agg(*ends).collect()
+    # On one of the two days there is no reading of what was asked for, so all days are read.
     if {row["day"] for row in edges} != {asked[0], asked[-1]}:
         edges = history.agg(*ends).where("first IS NOT NULL").collect()
     if not edges:
@@ -64,6 +66,7 @@ def _span(history: DataFrame, asked: list[date]) -> tuple[int, int] | None:
 def _worst(history: DataFrame, until: int, recent: timedelta, count: int) -> tuple[dict[Name, float | None], int]:
     """The fill rates of the worst volumes in bytes/s, worst first, and how many volumes there are."""
     length = recent // _MICRO
+    # Spark doesn't open the folders of earlier days.
     day = in_utc((until - length) / 1e6).date()
     found = ranked(history.where(F.col("day") >= F.lit(day)), until, length).limit(count).collect()
     rates = {Name(*row[:3]): row["rate"] for row in found}
@@ -75,8 +78,10 @@ def _finite(rate: float | None) -> float | None:
 
 
 def _curves(history: DataFrame, rates: dict[Name, float | None], since: int, until: int) -> tuple[Curve, ...]:
+    # Rounded up: otherwise the newest reading would begin a bucket of its own.
     width = (until - since) // MOST_BUCKETS + 1
     found = buckets(history, list(rates), since, width).collect()
+    # Sorted here, where the buckets are few.
     found.sort(key=lambda row: (*row[:3], row["at"]))
     of = {name: tuple(map(_bucket, each)) for name, each in groupby(found, key=lambda row: Name(*row[:3]))}
     return tuple(Curve(name, of[name], rate) for name, rate in rates.items())

@@ -45,6 +45,7 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     return latest.select(
         *VOLUME,
         "rate",
+        # A volume with no room at all, whose limit is at 0 bytes, comes first.
         F.expr(f"coalesce(try_divide({ahead}, room), double('infinity')) AS expected"),
         F.expr("count(*) OVER () AS known"),
     ).orderBy(F.desc("expected"), *VOLUME)

@@ -26,6 +26,7 @@ def days(spark: SparkSession, directory: str) -> list[date]:
     Raises:
         NoHistory: there is no such directory, or no folder of a day in it.
     """
+    # By Hadoop's own file system, as the directory need not be on this machine.
     java: Any = spark
     path = java._jvm.org.apache.hadoop.fs.Path(directory)
     system = path.getFileSystem(java._jsc.hadoopConfiguration())
@@ -46,6 +47,7 @@ def days_asked(spark: SparkSession, question: Question) -> list[date]:
     """
     there = days(spark, question.directory)
     since = question.since.astimezone(UTC).date() if question.since else date.min
+    # ``until`` is excluded: midnight belongs to the day before.
     last = (question.until - timedelta(microseconds=1)).astimezone(UTC).date() if question.until else date.max
     asked = [day for day in there if since <= day <= last]
     if not asked:
@@ -87,4 +89,5 @@ def no_readings(spark: SparkSession, question: Question, asked: list[date]) -> N
 
 
 def _readings(spark: SparkSession, question: Question) -> DataFrame:
+    # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
     return spark.read.schema(COLUMNS).option("ignoreMissingFiles", "true").parquet(question.directory)

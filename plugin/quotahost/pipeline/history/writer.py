@@ -61,7 +61,7 @@ def start_history(
     """
     return (
         readings(snapshots)
-        .coalesce(1)
+        .coalesce(1)  # one file for each day of the batch: Spark's list of all files grows with each
         .writeStream.queryName("quotahost-history")
         .format("parquet")
         .partitionBy("day")

@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 #: Configuration of a topic of which nobody needs the past.
+# Ten minutes in ms. Kafka deletes closed segments only, so a segment is closed as early.
 SHORT_LIVED: Final = {"cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"}
 _TIMEOUT_MS: Final = 20_000
 _REPLICAS: Final = 3
@@ -66,7 +67,9 @@ class JvmKafka:
         serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
         settings = {
             "acks": "all",
+            # Each send waits for its record, so nothing else would come to fill a batch.
             "linger.ms": 0,
+            # Kafka demands that this is no less than linger.ms and request.timeout.ms together.
             "delivery.timeout.ms": _TIMEOUT_MS,
             "request.timeout.ms": _TIMEOUT_MS // 2,
         }

@@ -35,6 +35,7 @@ class KafkaClock:
     def correct(self, written: int) -> None:
         """Take the timestamp, in ms since the epoch, of a record that Kafka has just written."""
         ahead = written - self._wall()
+        # Corrected only where it matters: the answer's delay is in ``ahead``, and each new value costs a new plan.
         self.ahead = ahead if abs(ahead) > _TOLERANCE_MS else 0
         if abs(ahead) > _WARNING_MS:
             self._wrong.report(

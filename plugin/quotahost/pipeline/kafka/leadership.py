@@ -50,9 +50,11 @@ class Leadership:
     def begin(self, consumer: JvmConsumer, launched: int) -> None:
         """Read the topic to its end, and take a run: ``launched`` (ms since the epoch) if it is the highest."""
         end = consumer.end()
+        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets.
         while consumer.at() < end:
             for key, value in consumer.poll(_POLL):
                 self._highest = max(self._highest, _run(key, value))
+        # Readers pass over records of a lower run, such as this pipeline's would have after a clock was put back.
         self._highest = self.run = max(launched, self._highest + 1)
 
     def follow(self, consumer: JvmConsumer) -> None:
@@ -65,6 +67,7 @@ class Leadership:
 
     def note(self, run: int) -> None:
         """Take notice of a record with this run."""
+        # 0 is no cluster record's; records with this run are this pipeline's own.
         if run in (0, self.run):
             return
         with self._lock:
@@ -82,10 +85,12 @@ class Leadership:
     def stands_by(self) -> bool:
         """Whether a pipeline that was launched later publishes; if it has ceased to, this one takes a new run."""
         with self._lock:
+            # Asked by the threads of two queries, and changed by the follower's: hence the lock.
             self.standing_by = self._highest > self.run
             if self.standing_by and self._clock() - self._other_arrived_at > self._silence:
                 self.run = self._highest = max(int(time.time() * 1000), self._highest + 1)
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
+                # If the other pipeline comes back, the log says so again.
                 self._logged, self.standing_by = None, False
             return self.standing_by
 

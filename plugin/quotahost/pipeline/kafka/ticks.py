@@ -51,9 +51,11 @@ class Ticks:
         return max(0.0, self._last + self._period - self._clock())
 
     def _write_if_due(self) -> None:
+        # A record may have been published while this thread slept; then the tick is due later.
         if not self._hurried.is_set() and self._remaining() > 0:
             return
         self._hurried.clear()
+        # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
         self._last = self._clock()
         try:
             self._send(KEY, b"")

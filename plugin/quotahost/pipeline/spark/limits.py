@@ -12,6 +12,7 @@ def reached_at(limit: str, capacity: str = "capacity") -> str:
         limit: an SQL expression for a struct of ``type`` and ``level``, as in a snapshot.
         capacity: one for the volume's capacity in bytes.
     """
+    # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT. The bounds are those of the policy ``limits``.
     return f"""CASE {limit}.type
         WHEN 'ConsumedBytes' THEN least({limit}.level, {capacity})
         WHEN 'MinFreeBytes' THEN {capacity} - least({limit}.level, {capacity})

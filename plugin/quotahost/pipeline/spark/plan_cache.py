@@ -65,6 +65,7 @@ class PlanCache:
 
     def _keep(self, plan: Any) -> None:
         self._steps = []
+        # The roll-up reads its input once, so the plan is a chain that ends at the batch's rows.
         while plan.children().size() == 1:
             self._steps.insert(0, plan)
             plan = plan.children().head()
@@ -81,6 +82,7 @@ class PlanCache:
         session, none = batch._jdf.sparkSession(), getattr(jvm, "scala.Option").empty()
         # The kept plan's columns have numbers of their own; the new rows have their columns in the same order.
         kept, at, sorted_by = self._rows, rows.outputPartitioning(), self._rows.outputOrdering()
+        # All arguments are given, as Py4J knows none of Scala's defaults.
         plan = kept.copy(kept.output(), rows.rdd(), at, sorted_by, False, none, session, none, none)
         sequence = getattr(jvm, "org.apache.spark.api.python.PythonUtils").toSeq
         for step in self._steps:

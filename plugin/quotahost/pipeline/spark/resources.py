@@ -10,6 +10,7 @@ from pathlib import Path
 def sql(name: str, **fields: object) -> str:
     """The text of ``sql/NAME.sql`` with each ``{field}`` filled in; ``spark.sql`` fills in the names of DataFrames."""
     text = _text(f"sql/{name}.sql")
+    # Not str.format: the text has fields that are left for spark.sql.
     for field, value in fields.items():
         plain = str(value).replace("{", "{{").replace("}", "}}")  # spark.sql formats the text once more
         text = text.replace("{" + field + "}", plain)

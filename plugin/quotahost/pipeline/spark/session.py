@@ -54,6 +54,7 @@ def checkpoint_files(checkpoint: str) -> dict[str, str]:
     12 ms, and 7 ms without a second file of checksums. The state's files are LZ4, which has checksums of its own.
     """
     scheme = urlsplit(checkpoint).scheme
+    # Under spark-submit a path without a scheme lies in Hadoop's default file system, often not on this machine.
     if scheme != "file" and (scheme or submitted()):
         return {}
     return {
@@ -70,6 +71,7 @@ def submitted() -> bool:
 
 def _own(master: str, kafka: bool) -> dict[str, str]:
     if submitted():
+        # The JVM runs already, with the properties that spark-submit was given.
         return {key: value for key, value in defaults().items() if key.startswith("spark.sql.")}
     return local(master, kafka)
 
@@ -78,6 +80,7 @@ def local(master: str, kafka: bool = True) -> dict[str, str]:
     """The configuration of a session whose driver runs in this process."""
     jars = {"spark.jars": ",".join(map(str, connector.jars()))} if kafka else {}
     own = defaults()
+    # The JVM starts with this session, so Spark's log is configured by a property of the JVM.
     own["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={path(LOG4J)}"
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     own |= jars | {"spark.master": master, "spark.scheduler.allocation.file": path(POOLS).as_uri()}

@@ -18,6 +18,7 @@ def spark_options(client: Mapping[str, str]) -> dict[str, str]:
 
 def kafka_sink(writer: _Writer, topic: str, client: Mapping[str, str]) -> _Writer:
     """A writer of key, value and maybe headers, as records that all replicas have; ``client`` in Java's names."""
+    # acks comes last: an operator's own setting must not weaken it.
     options = {"topic": topic, **spark_options(client), "kafka.acks": "all"}
     return writer.format("kafka").options(**options)
 

@@ -12,11 +12,13 @@ timed AS (
 SELECT topic, partition, offset, timestamp, broker, value, at,
   least(coalesce(at, timestamp), timestamp) AS seen,  -- else a snapshot of a clock that is ahead would stay the newest
   value IS NULL AS removed, s,
+  -- The first fault is the reason, in the order in which brokers look for faults (records/codec.py).
   CASE
     WHEN broker IS NULL THEN 'key'
     WHEN value IS NULL THEN NULL
     WHEN octet_length(value) > {max_bytes} THEN 'size'
     WHEN s.schemaVersion <> 1 THEN 'version'
+    -- For Spark broken JSON and a field of another type are alike; brokers tell them apart.
     WHEN s._corrupt IS NOT NULL OR s.brokerId IS NULL
       THEN if(is_valid_utf8(text) AND try_parse_json(text) IS NOT NULL, 'schema', 'json')
     WHEN at IS NULL OR s.softLimit IS NULL OR s.hardLimit IS NULL OR s.volumes IS NULL THEN 'schema'
@@ -25,12 +27,15 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
         coalesce(array_contains(s.volumes.capacity, -1) OR array_min(s.volumes.capacity) < 0, TRUE)
         OR coalesce(array_contains(s.volumes.consumed, -1) OR array_min(s.volumes.consumed) < 0, TRUE)
         OR array_contains(s.volumes.volumeName, '') IS NULL
+        -- A record of so few bytes has no name that is too long: most records are spared the lambda.
         OR (octet_length(value) > {max_name} OR array_contains(s.volumes.volumeName, ''))
           AND exists(s.volumes.volumeName, name -> coalesce(length(name) > {max_name}, TRUE)))
       OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name} THEN 'schema'
+    -- from_json takes the number 7 for the text "7", brokers don't: a quote has to follow the field's name.
     WHEN broker <> s.brokerId OR NOT (contains(text, '"brokerId":"') OR text RLIKE '"brokerId"\\s*:\\s*"') THEN 'key'
     WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'
     WHEN {bad_soft} OR {bad_hard}
+      -- The lambda runs only where some volume has a limit of its own.
       OR (coalesce(array_max(s.volumes.softLimit.type), array_max(s.volumes.hardLimit.type)) IS NOT NULL
           OR coalesce(array_max(s.volumes.softLimit.level), array_max(s.volumes.hardLimit.level)) IS NOT NULL)
         AND exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'limit'

@@ -2,6 +2,7 @@
 SELECT topic, partition, offset, timestamp, coalesce(nullif(s.clusterId, ''), :cluster) AS cluster, broker,
   coalesce(at, timestamp) AS at, removed, s.offlineLogDirs AS offline,
   transform(s.volumes, v -> struct(v.volumeName AS name, v.capacity AS capacity, v.consumed AS consumed,
+    -- A limit without fields is none. Spark reads it as a struct of nulls, which coalesce would take for a limit.
     if(v.softLimit.type IS NOT NULL, v.softLimit, if(s.softLimit.type IS NOT NULL, s.softLimit, NULL)) AS soft,
     if(v.hardLimit.type IS NOT NULL, v.hardLimit, if(s.hardLimit.type IS NOT NULL, s.hardLimit, NULL)) AS hard)) AS volumes
 FROM {parsed} WHERE error IS NULL

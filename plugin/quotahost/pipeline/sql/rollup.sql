@@ -4,12 +4,15 @@ WITH timed AS (
 listed AS (  -- as columns: Spark doesn't compile what an aggregate computes from its input itself
   SELECT clusterId AS cluster, broker, seen, first, offline, capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now,
     seen >= timestamp_millis(at - :validity) AS fresh,
+    -- The negated consumption comes first: the smallest structs are the fullest volumes.
     if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS item
   FROM timed WHERE seen >= timestamp_millis(at - :expiry)),
 kinds AS (  -- of volumes of one capacity with the same limits, the one that consumes more is nearer to any limit
   SELECT cluster, now, capacity, softType, softLevel, hardType, hardLevel,
     count_if(first AND fresh) AS reporting, count_if(first AND NOT fresh) AS stale,
+    -- The first ids only: a record of 10,000 silent brokers must stay small.
     min_by(broker, broker, {listed}) FILTER (WHERE first AND NOT fresh) AS staleBrokers,
+    -- Of the own cluster alone, since only its registered brokers are known.
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
     max(seen) AS newest, count(item) AS volumes,
@@ -18,6 +21,7 @@ kinds AS (  -- of volumes of one capacity with the same limits, the one that con
     min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items
   FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel),
 named AS (
+  -- Decimals: 10,000 brokers may have more than 2**63 bytes.
   SELECT *, capacity * CAST(volumes AS DECIMAL(28, 0)) AS total, 2147483648 * CAST(usedHigh AS DECIMAL(28, 0)) + usedLow AS used,
     if(softType IS NULL, NULL, struct(softType AS type, softLevel AS level)) AS softLimit,
     if(hardType IS NULL, NULL, struct(hardType AS type, hardLevel AS level)) AS hardLimit
@@ -25,7 +29,9 @@ named AS (
 bounded AS (
   SELECT *, transform(items, v -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName,
       capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate)) AS top,
+    -- A soft limit alone falls towards the capacity. One that lies beyond the hard limit counts as the hard limit.
     coalesce({hard_at}, capacity) AS hardAt, least({soft_at}, coalesce({hard_at}, capacity)) AS softAt FROM named),
+-- As the policy `limits`. The fullest volume is enough: a volume that consumes less has no smaller factor.
 rated AS (
   SELECT *, CASE
     WHEN softLimit IS NULL AND hardLimit IS NULL OR top IS NULL OR size(top) = 0 THEN NULL
@@ -36,17 +42,20 @@ rated AS (
 clusters AS (
   SELECT cluster, max(now) AS now, sum(reporting) AS reporting, sum(stale) AS stale,
     slice(array_sort(flatten(collect_list(staleBrokers))), 1, {listed}) AS staleBrokers,
+    -- Stale brokers are known, so no broker counts as stale and as missing.
     array_except(from_json(:registered, 'ARRAY<STRING>'), flatten(collect_list(known))) AS missing,
     flatten(transform(flatten(collect_list(offline)),
       o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline,
     max(newest) AS newest, sum(volumes) AS volumeCount,
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed, min(factor) AS smallestFactor,
+    -- get gives null for an empty list, where top[0] is an error; collect_list leaves nulls out.
     collect_list(get(top, 0)) AS fullest, flatten(collect_list(top)) AS tops
   FROM rated GROUP BY cluster)
 SELECT cluster, now, reporting, stale, staleBrokers, newest, volumeCount, capacity, consumed, smallestFactor,
   if(cluster = :cluster, size(missing), 0) AS missing,
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
   size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
+  -- Names are the last criterion, so that a batch that is done again lists the same volumes.
   slice(array_sort(transform(fullest, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {listed}).v AS fullest,
   slice(array_sort(transform(tops, v -> struct(v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS ConsumedBytes,
   slice(array_sort(transform(tops, v -> struct(v.capacity - v.consumed AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreeBytes,

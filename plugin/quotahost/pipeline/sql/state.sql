@@ -6,6 +6,7 @@ WITH placed AS (
   SELECT topic, broker, seen, offset, removed,
     struct(s.clusterId AS cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline) AS s,
     struct(seen, s.volumes.volumeName AS names, s.volumes.consumed AS consumed) AS past,
+    -- Of the newest period the first snapshot: max_by takes the largest, so time and offset are negated.
     struct(unix_millis(seen) div {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first
   FROM {good}),
 brokers AS (  -- broker first: Spark sorts by the first bytes of the first column, and topics are all alike
@@ -27,8 +28,10 @@ spread AS (  -- a broker that comes back after a tombstone begins a new history
   FROM aged)
 SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0) = 0, offline, NULL) AS offline,
   v.volumeName AS volumeName, v.capacity AS capacity, v.consumed AS consumed,
+  -- Type and level are taken together: a level of the broker's must not meet a type of the volume's.
   coalesce(v.softLimit.type, softType) AS softType, if(v.softLimit.type IS NULL, softLevel, v.softLimit.level) AS softLevel,
   coalesce(v.hardLimit.type, hardType) AS hardType, if(v.hardLimit.type IS NULL, hardLevel, v.hardLimit.level) AS hardLevel,
+  -- A volume mostly keeps its place in the list, so the search by name is needed only where volumes came or went.
   CASE WHEN passed > 0 THEN (double(v.consumed) - double(if(get(names, pos) = v.volumeName, get(before, pos),
     get(before, CAST(coalesce(nullif(array_position(names, v.volumeName), 0) - 1, -1) AS INT))))) / passed END AS fillRate,
   current_timestamp() AS now

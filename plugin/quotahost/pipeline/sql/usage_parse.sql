@@ -3,6 +3,7 @@
 WITH parsed AS (
   SELECT key, value, topic, partition, offset, timestamp, try_validate_utf8(string(key)) AS k, u
   FROM {raw} LATERAL VIEW explode(array(from_json(
+    -- A value that is too large is not even parsed.
     if(octet_length(value) <= :bytes, try_validate_utf8(string(value)), NULL), :schema,
     map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt')))) AS u),
 timed AS (
@@ -13,15 +14,18 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timesta
     WHEN k IS NULL THEN 'key: the record has none'
     WHEN value IS NULL THEN NULL
     WHEN octet_length(value) > :bytes THEN 'size: the record is too large'
+    -- Another version may differ in any field, so its version is reported before anything else.
     WHEN u.version <> :version THEN 'version: another one'
     WHEN u IS NULL OR u._corrupt IS NOT NULL THEN 'json: malformed, or a field of another type'
     WHEN u.version IS NULL THEN 'version: missing'
     WHEN u.brokerId IS NULL OR u.brokerId <> k THEN 'key: it is not the brokerId'
     WHEN char_length(k) > :name OR char_length(u.clusterId) > :name THEN 'schema: an id is too long'
     WHEN at IS NULL THEN 'schema: usageAt is missing or no date-time'
+    -- A record of the future would stay the newest of its broker until time catches up.
     WHEN at > timestamp + make_interval(0, 0, 0, 0, 0, 0, :skew) THEN 'schema: usageAt is in the future'
     WHEN u.clients IS NULL THEN 'schema: clients are missing'
     WHEN size(u.clients) > :clients THEN 'schema: too many clients'
+    -- A missing field makes the condition null, hence coalesce. For Spark NaN exceeds infinity, so it is refused, too.
     WHEN exists(u.clients, c -> NOT coalesce(
         c.user IS NOT NULL AND c.clientId IS NOT NULL AND c.quotaType IN ('PRODUCE', 'FETCH')
         AND c.rate >= 0 AND c.rate < double('Infinity') AND c.quota > 0 AND c.quota < double('Infinity')

@@ -68,8 +68,10 @@ class Publisher:
         if not self._output.caught_up():
             bring_forward(volumes)
             return
+        # stands_by() comes first: where the other pipeline has ceased to publish, it changes the run.
         standing_by, run = self._leadership.stands_by(), self._leadership.run
         found = [record(row, run, batch) for row in self._clusters(volumes, rules)]
+        # The roll-up has no row for a cluster without snapshots.
         if all(each.cluster != rules.cluster for each in found):
             found.append(_without_brokers(rules, run, batch, self._clock.now()))
         for each in found:
@@ -78,6 +80,7 @@ class Publisher:
             self._output.published(each, standing_by)
 
     def _clusters(self, volumes: DataFrame, rules: Rules) -> list[Row]:
+        # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
         ahead = self._clock.ahead
         return self._plans.over(volumes, lambda batch: rollup(batch, rules, ahead), rules, ahead).collect()
 

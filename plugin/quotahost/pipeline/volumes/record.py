@@ -18,6 +18,7 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
         run,
         sequence,
         datetime.fromtimestamp(row["now"] / 1000, UTC),
+        # PySpark returns times without a zone, in this machine's; astimezone reads them so.
         row["newest"].astimezone(UTC),
         row["reporting"],
         row["stale"],
@@ -27,6 +28,7 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
         row["offline"],
         tuple(OfflineDir(each["broker"], each["logDir"]) for each in row["offlineLogDirs"]),
         row["volumeCount"],
+        # Spark's sums are Decimals.
         int(row["capacity"]),
         int(row["consumed"]),
         row["smallestFactor"],
