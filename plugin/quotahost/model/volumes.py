@@ -41,6 +41,7 @@ class Volume:
             if not isinstance(text, str):
                 raise ValueError(f"the {what} of a volume must be a string, not {text!r}")
         for what, size in (("capacity", self.capacity), ("consumed", self.consumed)):
+            # A bool is an int for isinstance, and would pass as a size of one byte.
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
                 raise ValueError(f"{what} of a volume must be a whole number of bytes from 0, not {size!r}")
         for what, limit in (("soft", self.soft), ("hard", self.hard)):
