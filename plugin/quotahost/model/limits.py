@@ -103,4 +103,5 @@ def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
 
 def exact(level: float) -> Fraction:
     """The decimal number that a float prints as, without the error of its binary form."""
+    # By its digits: Fraction(0.1) would be the binary number beside it.
     return Fraction(repr(level))

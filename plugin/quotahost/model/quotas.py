@@ -118,6 +118,7 @@ class Quota:
         # For isinstance a bool is an int: True would be a quota of one byte a second.
         if isinstance(rate, bool) or not isinstance(rate, (int, float)):
             raise ValueError(f"quota rate must be a number or None (unlimited), not {rate!r}")
+        # NaN fails any comparison, so it is refused here as well.
         if not 0 < rate <= MAX_RATE:
             raise ValueError(
                 f"quota rate {rate!r} must be finite and above 0: Kafka does not throttle at all "

@@ -79,6 +79,7 @@ class Factor:
 
     def __post_init__(self) -> None:
         value = self.value
+        # NaN fails the comparison: no factor can make a limit that Kafka doesn't enforce.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise ValueError(f"factor {value!r} must be a number from 0.0 to 1.0")
 
