@@ -50,10 +50,12 @@ def read_broker_file(path: Path) -> BrokerFile:
         QuotahostError: it can't be read, or one of its unicode escapes is malformed.
     """
     try:
+        # As bytes: of these javaproperties reads ISO 8859-1, where a text stream would follow the locale.
         with path.open("rb") as stream:
             everything = javaproperties.load(stream)
     except (OSError, ValueError) as error:
         raise QuotahostError(f"{path} can't be read: {error}; name the broker's server.properties") from None
+    # Without providers Kafka takes ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers", "").strip())
     unresolved = [
         name

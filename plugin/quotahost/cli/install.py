@@ -43,6 +43,7 @@ def install_jar(kafka_home: Path) -> Installed:
         raise QuotahostError(f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to")
     with carried_jar() as jar, writing(libs):
         target = libs / f"quotahost-{jar.quotahost}.jar"
+        # The older jars go last: if the copy fails, the broker keeps the one that it has.
         before = jars_in(libs)
         _copy(jar.path, target)
         for old in before:
@@ -56,7 +57,9 @@ def _copy(source: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".quotahost-", dir=target.parent) as folder:
         copy = Path(folder, target.name)
         shutil.copyfile(source, copy)
+        # Whatever the umask: the broker may run as another user.
         copy.chmod(0o644)
+        # On the disk before it is renamed: else a crash could leave an empty file under the jar's name.
         with copy.open("rb") as written:
             os.fsync(written.fileno())
         copy.replace(target)

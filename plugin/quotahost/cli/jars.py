@@ -64,6 +64,7 @@ def carried_jar() -> Iterator[Jar]:
             "this quotahost was built without its jar; in a source tree run `make build`, "
             "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
         )
+    # Java needs a path, and the package may be imported from a zip file.
     with as_file(resource) as path:
         jar = read_jar(path)
         if jar is None:

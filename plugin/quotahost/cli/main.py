@@ -93,4 +93,5 @@ def install(
 @app.command()
 def properties() -> None:
     """Print the table of all properties, in Markdown."""
+    # The table ends with its own line break: the output is put into documents as it is.
     typer.echo(properties_table(), nl=False)

@@ -25,6 +25,7 @@ def pipeline(*, print_submit: bool, **given: object) -> None:
     try:
         from quotahost.pipeline import main, submit
     except ModuleNotFoundError as missing:
+        # Any other missing module is a defect, which the advice to install Spark would hide.
         if (missing.name or "").split(".")[0] not in ("pyspark", "py4j"):
             raise
         _end("the pipeline needs Spark: pip install 'quotahost[spark]'")
@@ -49,11 +50,13 @@ def _of_field(name: str, field: FieldInfo) -> Parameter:
     """An option of the command, None where it isn't given; the model converts and checks what typer doesn't."""
     kind: Any = field.annotation if field.annotation in (int, int | None, Path | None) else str
     default = not field.is_required() and field.default is not None and as_text(field.default)
+    # None and not the default itself, which would win over a variable of the environment.
     return _parameter(name, kind | None, None, typer.Option(help=field.description, show_default=default))
 
 
 _SUBMIT = _parameter("print_submit", bool, False, typer.Option(help="Print the spark-submit line, and end."))
 # Typer reads a command's options from its signature.
 pipeline.__signature__ = Signature(  # type: ignore[attr-defined]
+    # kafka takes secrets, and a command line is visible to others on the machine.
     [_SUBMIT, *(_of_field(name, field) for name, field in Options.model_fields.items() if name != "kafka")]
 )

@@ -119,11 +119,13 @@ def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) 
         now = span_ms + request.ms  # one span after 0, so that the bucket is full and a window begins
         in_span.append(request)
         produced += request.amount
+        # It never empties the deque: the request of now is in it.
         while in_span[0].ms <= request.ms - span_ms:
             produced -= in_span.popleft().amount
         kafka.record(request.amount, now)
         outcomes.append((
             Outcome(simple_delay_s(produced, rate * span_ms / 1000, rate)),
+            # Without Kafka's cast to int, which wraps above 24.8 days: the wait is to be seen, however long.
             Outcome(kafka.throttle_ms(rate, now, cast=False) / 1000),
             Outcome(0.0) if bucket.admit(request.amount, now) else Outcome(bucket.throttle_ms(now) / 1000, True),
             Outcome(0.0) if burst.admit(request.amount, now) else Outcome(burst.throttle_s(now), True),

@@ -46,8 +46,10 @@ class Limit:
         if not isinstance(self.type, LimitType):
             raise ValueError(f"limit type must be a LimitType, not {self.type!r}")
         level = self.level
+        # For isinstance a bool is an int: true in a record would be a limit of one byte.
         if isinstance(level, bool) or not isinstance(level, int | float):
             raise ValueError(f"the level of a {self.type} limit must be a number, not {level!r}")
+        # NaN fails any comparison, so it is refused here as well.
         if not 0 <= level < math.inf:
             raise ValueError(f"the level of a {self.type} limit must be finite and at least 0, not {level!r}")
         if self.type is LimitType.MIN_FREE_PERCENTAGE:
@@ -56,6 +58,7 @@ class Limit:
         elif level != int(level):
             raise ValueError(f"the level of a {self.type} limit must be whole bytes, not {level!r}")
         else:
+            # A frozen dataclass takes another value in no other way.
             object.__setattr__(self, "level", int(level))
 
     def __str__(self) -> str:
@@ -91,6 +94,7 @@ def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
     """
     if soft is None or hard is None or soft.type is not hard.type:
         return None
+    # While a volume fills, consumed bytes rise and free bytes fall: the order of the levels turns round.
     consumed = hard.type is LimitType.CONSUMED_BYTES
     if hard.level >= soft.level if consumed else hard.level <= soft.level:
         return None
@@ -99,4 +103,5 @@ def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
 
 def exact(level: float) -> Fraction:
     """The decimal number that a float prints as, without the error of its binary form."""
+    # By its digits: Fraction(0.1) would be the binary number beside it.
     return Fraction(repr(level))

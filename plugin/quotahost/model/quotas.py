@@ -86,6 +86,7 @@ class Scope:
         return Scope(ScopeKind.GROUP, name)
 
 
+# A class can have attributes of its own type only after it was made.
 Scope.CLIENT = Scope(ScopeKind.CLIENT)
 Scope.USER = Scope(ScopeKind.USER)
 Scope.CLIENT_ID = Scope(ScopeKind.CLIENT_ID)
@@ -114,8 +115,10 @@ class Quota:
             raise ValueError(f"quota scope must be a Scope, such as Scope.USER, not {self.scope!r}")
         if rate is None:
             return
+        # For isinstance a bool is an int: True would be a quota of one byte a second.
         if isinstance(rate, bool) or not isinstance(rate, (int, float)):
             raise ValueError(f"quota rate must be a number or None (unlimited), not {rate!r}")
+        # NaN fails any comparison, so it is refused here as well.
         if not 0 < rate <= MAX_RATE:
             raise ValueError(
                 f"quota rate {rate!r} must be finite and above 0: Kafka does not throttle at all "
@@ -126,6 +129,7 @@ class Quota:
 UNLIMITED: Final = Quota(None)
 
 
+# An enum, not the text: a user may bear the name <default>.
 class Default(Enum):
     """Kafka's ``<default>`` entity in a client quota."""
 

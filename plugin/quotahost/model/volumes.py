@@ -41,6 +41,7 @@ class Volume:
             if not isinstance(text, str):
                 raise ValueError(f"the {what} of a volume must be a string, not {text!r}")
         for what, size in (("capacity", self.capacity), ("consumed", self.consumed)):
+            # A bool is an int for isinstance, and would pass as a size of one byte.
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
                 raise ValueError(f"{what} of a volume must be a whole number of bytes from 0, not {size!r}")
         for what, limit in (("soft", self.soft), ("hard", self.hard)):
@@ -78,6 +79,7 @@ class Factor:
 
     def __post_init__(self) -> None:
         value = self.value
+        # NaN fails the comparison: no factor can make a limit that Kafka doesn't enforce.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise ValueError(f"factor {value!r} must be a number from 0.0 to 1.0")
 

@@ -71,7 +71,9 @@ def live_properties(settings: Settings, models: Models | None = None) -> list[st
         settings: lists the configured plugins, whose own properties are live too.
         models: the configured plugins' section models by name.
     """
+    # Kafka compares whole names (Reconfigurable.reconfigurableConfigs), so a family's star would match nothing.
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]
+    # A factor source and a task may have the same name, and share their properties then.
     names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}
     plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]

@@ -92,6 +92,7 @@ def declare(name: str, *, default: Any = None, words: str = "", live: bool = Tru
     """
     kind = "default_factory" if callable(default) else "default"
     extra: dict[str, Any] = {"property": name, "words": words, "live": live}
+    # A default is written as an operator writes it, so it takes the parser's way as well.
     return Field(**{kind: default}, validate_default=True, repr=repr, json_schema_extra=extra)
 
 
@@ -108,6 +109,7 @@ def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Pro
 def _property(path: tuple[str, ...], field: FieldInfo) -> Property:
     extra: dict[str, Any] = field.json_schema_extra  # type: ignore[assignment]  # declare() gives a dict
     unit = _unit(field)
+    # The type has a word for None, such as unlimited or none: the table shows what an operator would write.
     written = unit.show(None) if field.default is None else field.default
     default = extra["words"] if field.default_factory else written
     doc = " ".join((field.description or "").split())  # one line of it, however the source wraps it
@@ -117,5 +119,6 @@ def _property(path: tuple[str, ...], field: FieldInfo) -> Property:
 def _unit(field: FieldInfo) -> Unit:
     if get_origin(field.annotation) is Literal:
         return Unit(", ".join(get_args(field.annotation)), str)
+    # Not each type has a unit: the plain str and dict have none.
     text = Unit("", lambda value: "none" if value is None else str(value))
     return next((m for m in field.metadata if isinstance(m, Unit)), text)

@@ -64,6 +64,7 @@ def _family(declaration: Property, settings: Any, models: Models) -> Iterator[Ro
                 shown = HIDDEN if is_secret_property(key, models.get(name)) else text
                 yield Row(f"{PREFIX}plugin.{name}.{key}", shown, _SET)
         else:
+            # kafka.* and static.kafka.admin.*: every value of theirs is a secret.
             yield Row(f"{PREFIX}{declaration.name.removesuffix('*')}{name}", HIDDEN, _SET)
 
 
@@ -77,4 +78,5 @@ def table(declarations: Iterable[Property]) -> str:
 def _line(p: Property) -> str:
     default = f"`{p.default}`" if p.default and " " not in p.default else p.default
     cells = (f"`{p.name}`", default, p.unit.name, "yes" if p.live else "no", p.doc)
+    # An unescaped | would end the cell.
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

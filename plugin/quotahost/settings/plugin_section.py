@@ -37,6 +37,7 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
     problems = [] if is_open else [_unknown(prefix, key, known) for key in section if key not in known]
     keys = {key: _field_key(model, known[key]) if key in known else key for key in section}
     try:
+        # Unknown names stay out: the model would report them once more, and without the nearest name.
         own = model.model_validate({keys[k]: text for k, text in section.items() if is_open or k in known})
     except ValidationError as error:
         problems += [_wrong(prefix, section, model, details) for details in error.errors()]
@@ -48,6 +49,7 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
 
 def _field_key(model: type[BaseModel], field: str) -> str:
     """By what name the model takes the field."""
+    # By default pydantic takes a field that has an alias by the alias only.
     alias = model.model_fields[field].validation_alias
     return alias if isinstance(alias, str) else field
 
@@ -70,5 +72,6 @@ def _wrong(prefix: str, section: Mapping[str, str], model: type[BaseModel], deta
     if is_secret_property(key, model):
         what = "its value is not accepted" if details["type"] in _CUSTOM else details["msg"]
         return Problem(prefix + key, f"{what} (a secret, so not shown){meaning}")
+    # The text may be the plugin's own, and quote another property of the section.
     text = redact(reason(details), secret_values(section, model))
     return Problem(prefix + key, text + meaning, section.get(key))

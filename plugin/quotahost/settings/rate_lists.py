@@ -109,6 +109,7 @@ def _pieces(text: str, separator: str) -> list[str]:
 def _plain(text: str) -> str:
     """Without blanks around it and without its escapes."""
     trimmed = _TRIMMED.fullmatch(text)
+    # The escapes go last: an escaped blank at an end must outlive the trimming.
     return re.sub(r"\\(.)", r"\1", trimmed[1] if trimmed else text, flags=re.DOTALL)
 
 

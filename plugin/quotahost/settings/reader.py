@@ -43,6 +43,7 @@ def read(
     given = {n.removeprefix(PREFIX): text for n, text in properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(model)}
     data: dict[str, Any] = {}
+    # All problems are gathered before any is raised, so that an operator needs one start to see them all.
     found = list(problems)
     for name, text in given.items():
         path = _path(name, known, synonyms)
@@ -80,7 +81,9 @@ def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
 def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> tuple[str, ...] | Problem:
     """The attributes that lead to a property's place in the model."""
     for prefix, (attribute, count, form) in _FAMILIES.items():
+        # With the dot, so that the bare name of a family (kafka=...) is called incomplete, not unknown.
         if f"{name}.".startswith(prefix):
+            # The last part keeps its dots: librdkafka's names (bootstrap.servers) and plugins' own may contain some.
             parts = name[len(prefix) :].split(".", count - 1)
             if len(parts) == count and all(parts):
                 return (attribute, *parts)
@@ -100,6 +103,7 @@ def _unknown(name: str, known: Iterable[str], synonyms: Iterable[str]) -> str:
     # A name of another family is more likely meant than one of Strimzi's that is a little like it.
     also = synonyms if name.startswith("static.") else ()
     like = nearest(name, [*(k for k in known if not k.endswith("*")), *also])
+    # The name of a family may be misspelt where the rest is known to librdkafka or a plugin alone.
     family, _, rest = name.partition(".")
     if like is None and rest and (near := nearest(family, ("kafka", "plugin"))):
         like = f"{near}.{rest}"

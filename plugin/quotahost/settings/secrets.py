@@ -36,6 +36,7 @@ def _property_name(field: str, alias: object) -> str:
 def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
     """Whether the value of a plugin's property must never be shown."""
     field = property_names(model).get(name)
+    # The name is enough even where there is a model: its author may have declared a password as str.
     return is_secret(name) or (model is not None and field is not None and _has_secret(model, field))
 
 
@@ -43,6 +44,7 @@ def _has_secret(model: type[BaseModel], field: str) -> bool:
     def within(annotation: Any) -> bool:
         if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
             return True
+        # A secret is also hidden in `SecretStr | None` or `list[SecretStr]`.
         return any(within(part) for part in get_args(annotation))
 
     return within(model.model_fields[field].annotation)

@@ -88,6 +88,7 @@ SomeNames = Annotated[Names, AfterValidator(_some)]
 
 def _principals(value: object) -> tuple[str, ...]:
     # Strimzi's plugin takes a principal that is there twice, and empty entries; so does this.
+    # A dict, unlike a set, keeps the operator's order.
     return tuple(dict.fromkeys(_principal(part) for part in split(value, ";") if part))
 
 
@@ -99,6 +100,7 @@ def _principal(text: str) -> str:
         raise ValueError(f"has a principal of type {kind!r}; write {_USER}{text} if this is a user's name")
     if not name:
         raise ValueError(f"has {_USER} without a name; write {_USER}name")
+    # In Kafka's ACLs User:* is everybody; taken literally here it would exempt nobody.
     if name == "*":
         raise ValueError("has the wildcard *, but names are taken as they are; list each principal")
     return name
@@ -113,6 +115,7 @@ def choose(value: object, options: Iterable[_S]) -> _S:
     Raises:
         ValueError: none of the options; it names them and the nearest.
     """
+    # Operators meet both spellings: Kafka's type is CONTROLLER_MUTATION, our properties say controller-mutation.
     folded = {option.lower().replace("-", "_"): option for option in options}
     given = str(value).strip()
     text = given.lower().replace("-", "_")

@@ -66,6 +66,7 @@ def parse_overrides(value: object) -> tuple[Override, ...]:
     found: dict[str, Override] = {}
     for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
         override = _parse(entry)
+        # `is`: an entry that equals the first one stands there twice, too.
         if found.setdefault(_place(override.volume), override) is not override:
             raise ValueError(f"has {override.volume!r} twice; write its limits in one entry")
     return tuple(found.values())
@@ -106,6 +107,7 @@ def _level(entry: str, text: str) -> tuple[str, Limit]:
     except ValueError as error:
         raise ValueError(f"has {text!r} in the entry {entry!r}: {number!r} {error}") from None
     if level is None:
+        # The parsers read the word none as None.
         raise ValueError(f"has {text!r} in the entry {entry!r}: a limit can't be taken away, only changed")
     return side, limit_of(limit_type, level)
 
@@ -146,5 +148,6 @@ def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping
             if later and first:
                 conflicts.append(f"{each.volume} is the volume {volume}, whose {side} limit is set before: {first}")
         limits[volume] = (soft or each.soft, hard or each.hard)
+    # A directory without a volume, as it is offline now, is a known name: its entry is no spelling mistake.
     unmatched = tuple(each.volume for each in overrides if _place(each.volume) not in names)
     return Matched(limits, unmatched, tuple(conflicts))

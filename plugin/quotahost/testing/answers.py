@@ -65,6 +65,7 @@ class Answers:
 
     def _quickest(self, client: Client, quota_type: QuotaType) -> tuple[Any, float]:
         """The last answer, and the seconds of the quickest; it asks again only if one was slow."""
+        # It ends well before call() gives up, so that a slow supplier is reported as slow and not as one that hangs.
         best, end = float("inf"), time.monotonic() + self._host.patience / 2
         for _ in range(TRIES):
             begin = time.perf_counter()
@@ -83,5 +84,6 @@ def _covered(client: Client, announced: Sequence[tuple[str | None, str | None]])
 
 
 def _named(client: Client) -> str:
+    # Kafka lets a client-id have 32,767 bytes, and the samples have one of that length.
     principal, client_id = (repr(n if len(n) <= 40 else n[:40] + "…") for n in client)
     return f"principal {principal}, client-id {client_id}"

@@ -40,6 +40,7 @@ class FakeBroker:
         return self.node
 
     def client_config(self) -> dict[str, str]:
+        # A copy, so that what a plugin adds for its own client doesn't show in the next answer.
         return dict(self.client)
 
     def registered(self) -> dict[int, bool]:
@@ -71,5 +72,6 @@ class FakeBroker:
         self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + by
 
     def forget(self, type: str, name: str) -> None:
+        # A list, since the loop removes keys of what it walks through.
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             self.shown.pop(key, None)

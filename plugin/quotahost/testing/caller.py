@@ -47,6 +47,7 @@ class Caller:
         """
         answer: Future[_T] = Future()
         self._work.put((function, answer))
+        # Not result(within): a TimeoutError that the plugin raises would look like ours.
         if not wait([answer], within).done:
             raise ContractBroken(hanging, f"{what} did not return within {within:g} s")
         error = answer.exception()

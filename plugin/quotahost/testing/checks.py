@@ -45,6 +45,7 @@ def check_supplier(
     with _hosted(Role.SUPPLIER, entry, properties, name) as host:
         answers = Answers(host, [*CLIENTS, *clients])
         answers.expect_announced("nothing has happened")
+        # Brokers come and go: a supplier may divide a quota by their number, and must announce what that changes.
         host.cluster(1, 2, 3)
         host.cluster(1)
         answers.expect_announced("cluster_changed()")
@@ -124,6 +125,7 @@ def check_task(
 def _hosted(
     role: Role, entry: Entry[PluginT], properties: Properties | None, name: str | None
 ) -> Iterator[FakeHost[PluginT]]:
+    # Taken before the plugin is built, since its constructor may start threads already.
     before = set(threading.enumerate())
     try:
         host = FakeHost(role, entry, properties, name=name)
@@ -131,11 +133,13 @@ def _hosted(
         raise ContractBroken(1, f"with these properties a broker would not start: {error}") from error
     with host:
         yield host
+    # Only after close(), and not after a failure: that one is what the author must see.
     _check_threads(before, host.patience)
 
 
 def _changed(host: FakeHost[Any], properties: Properties | None, other: Properties | None) -> Iterator[None]:
     """Change settings live: the broker's to equal ones, then the plugin's own, and back."""
+    # Another object, as after a change of other properties (contract 8).
     host.context.settings = host.context.settings.model_copy()
     yield
     change: Callable[[Any], None] | None = getattr(host.plugin, "reconfigure", None)
@@ -151,6 +155,7 @@ def _changed(host: FakeHost[Any], properties: Properties | None, other: Properti
 
 
 def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
+    # `object`: the Protocol promises a type, but a plugin under test may answer anything.
     answer: object = host.call("read()", host.plugin.read)
     if answer is None or isinstance(answer, Factor):
         return
@@ -165,6 +170,8 @@ def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
 
 def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:
     last: dict[tuple[str, str, int], tuple[float, Volume]] = {}
+    # The pipeline lists only the fullest of volumes of one kind, since every policy falls as a volume fills
+    # (docs/adr/0009): by a policy that rises again the brokers would miss the smallest factor.
     for volume in sorted(volumes, key=lambda v: v.consumed):
         factor = _factor(host, volume)
         lowest, emptier = last.get((volume.broker, volume.name, volume.capacity), (1.0, volume))

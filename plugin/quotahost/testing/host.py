@@ -74,10 +74,12 @@ class FakeHost(Generic[PluginT]):
         # As on a broker, a task has a thread of its own.
         is_task = role is Role.TASK
         self._task_thread = Caller(f"fake-quotahost-task-{self._name}") if is_task else self._host_thread
+        # A function, because a live change replaces the settings while the monitor's thread runs.
         self._disks = DiskMonitor(self.broker, self.broker, node_id, lambda: self._in_force)
         try:
             self._in_force = self._settings(properties or {})
             self._loaded = self._build(self._in_force)
+        # Nobody can close a host that was never made, so its threads end here, after a KeyboardInterrupt too.
         except BaseException:
             self._end()
             raise
@@ -146,6 +148,7 @@ class FakeHost(Generic[PluginT]):
             self.context.settings, self.context.section = settings, section
             self.call("reconfigure()", lambda: reconfigure(section))
         else:
+            # Before the old one is closed: if it can't be built, the old one goes on, as on a broker.
             new = self._build(settings)
             self._close_plugin()
             self._loaded = new
@@ -181,6 +184,7 @@ class FakeHost(Generic[PluginT]):
 
     def _settings(self, properties: Properties) -> Settings:
         given = {PREFIX + key.removeprefix(PREFIX): text for key, text in properties.items()}
+        # The settings refuse plugin.NAME.* of a plugin that no property names.
         given.setdefault(PREFIX + self._role.broker_property, self._name)
         return Settings.from_properties(given)
 
@@ -191,6 +195,7 @@ class FakeHost(Generic[PluginT]):
     def _close_plugin(self) -> None:
         close = getattr(self.plugin, "close", None)
         if callable(close):
+            # A task is closed on its own thread (contract 7); for other roles this is the host thread.
             self._task_thread.call("close()", close, self.patience, hanging=7, raising=7)
 
     def _end(self) -> None:

@@ -24,6 +24,7 @@ CLIENTS: Final = (
     Client("a:b", "c"),
     Client("a", "b:c"),
     Client(_ANY_CHARACTERS, _ANY_CHARACTERS),
+    # A client may choose the name by which Kafka writes its default entity.
     Client("<default>", "<default>"),
     Client("alice", "x" * 32_767),
 )
@@ -47,6 +48,7 @@ CLIENT_QUOTAS: Final = tuple(
 
 VOLUMES: Final = tuple(
     Volume("1", "/data", capacity, int(capacity * share))
+    # The largest is Java's largest long, in which Kafka reports sizes.
     for capacity in (1, 10**9, 10**12, 2**63 - 1)
     for share in (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0, 1.01)
 )

@@ -21,6 +21,7 @@ class BurstRate:
         Raises:
             ValueError: one of them is not above 0.
         """
+        # `not quota > 0` refuses NaN, too.
         if not quota > 0 or samples < 1 or window_ms < 1:
             raise ValueError("quota, samples and window_ms must be above 0")
         self._quota, self._window_ms = quota, window_ms
@@ -31,6 +32,7 @@ class BurstRate:
     def windows(self, now_ms: int) -> tuple[float, ...]:
         """The contents of each window, the oldest first."""
         index = now_ms // self._window_ms
+        # At most all of them: the first call comes from time 0 to now, and a silent client may skip any number.
         passed = max(0, min(index - self._index, len(self._windows)))
         self._windows = self._windows[passed:] + [0.0] * passed
         self._index = index
@@ -49,6 +51,7 @@ class BurstRate:
         self.windows(now_ms)
         full = self._quota * self._window_ms / 1000.0
         for i, filled in enumerate(self._windows[:-1]):
+            # A past window may be more than full: it took the rest of a burst while it was the present one.
             part = min(n, max(0.0, full - filled))
             self._windows[i] += part
             n -= part

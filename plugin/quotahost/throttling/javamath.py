@@ -22,8 +22,10 @@ def to_long(x: float) -> int:
     """``Math.round``: the nearest long, halves upwards; NaN is 0."""
     if math.isnan(x):
         return 0
+    # Java gives the nearest long where Python's integers would grow.
     if abs(x) >= _LONG_MAX:
         return _LONG_MAX if x > 0 else -_LONG_MAX - 1
+    # Not by round(), which takes halves to the even neighbour.
     floor = math.floor(x)
     return floor + (x - floor >= 0.5)
 

@@ -71,7 +71,9 @@ class SampledRate:
         self._purge(now_ms)
         if not self._samples:
             self._samples.append(_Sample(now_ms, now_ms))
+        # With one sample and no time passed the length would be 0; Kafka then divides by 1 ms.
         elapsed = now_ms - min(sample.started_ms for sample in self._samples)
+        # Windows that have not begun yet are taken for windows without records.
         missing = self._max - 1 - elapsed // self._window_ms
         return max(elapsed + max(missing, 0) * self._window_ms, 1)
 
@@ -103,6 +105,7 @@ class SampledRate:
 
     def _purge(self, now_ms: int) -> None:
         for sample in self._samples:
+            # By the last record, as in Kafka: a sample that began before the monitored time may reach into it.
             if now_ms - sample.last_ms >= self._max * self._window_ms:
                 sample.reset(now_ms)
 

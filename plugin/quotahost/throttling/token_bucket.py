@@ -44,4 +44,5 @@ class TokenBucket:
     def throttle_ms(self, now_ms: int) -> int:
         """``ControllerMutationQuotaManager.throttleTimeMs``: until K is 0, rounded to ms; 0 if K >= 0."""
         tokens = self.tokens(now_ms)
+        # Divided first and rounded last, as in Kafka: another order could round to another millisecond.
         return 0 if tokens >= 0 else to_long(divide(-tokens, self.quota) * 1000)

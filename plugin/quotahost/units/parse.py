@@ -26,6 +26,7 @@ _SECONDS: Final[dict[str, int | Decimal]] = {"ms": Decimal("0.001"), "s": 1, "m"
 _NUMBER: Final = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _QUANTITY: Final = re.compile(rf"([+-]?{_NUMBER}(?:[eE][+-]?[0-9]+)?)\s*(.*)", re.DOTALL)
 _DURATION: Final = re.compile(rf"({_NUMBER})\s*(.*)", re.DOTALL)
+# The lookaheads refuse P and PT, which name no time.
 _ISO: Final = re.compile(
     rf"P(?=[0-9T])(?:([0-9]+)D)?(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:({_NUMBER})S)?)?", re.IGNORECASE
 )
@@ -35,9 +36,11 @@ _DURATION_REMEDY: Final = "write ISO 8601 such as PT5M, or a number with ms, s, 
 
 def _exact(number: str, scale: int | Decimal) -> Decimal:
     """The exact product: 0.1M is 100000, where floats would make a neighbour of it."""
+    # The largest double has 309 digits; 28, the decimal module's default, would round.
     with localcontext(Context(prec=400)):
         try:
             return Decimal(number) * scale
+        # 1e999999999 is beyond the module's exponents, long before it is turned into a float.
         except ArithmeticError:
             raise ValueError(f"{number!r} is out of range; write a smaller number") from None
 
@@ -49,6 +52,7 @@ def parse_quantity(value: object) -> float:
         ValueError: not a number, unknown unit, or not finite and above 0; it says what to write.
     """
     text = _text(value)
+    # By a pattern of its own, since float() also takes nan, inf and 1_000.
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise ValueError(f"is not a number; {_SIZE_REMEDY}")
@@ -129,6 +133,7 @@ def parse_duration(value: object) -> timedelta:
         ValueError: no unit, unknown unit, or out of range; it says what to write.
     """
     if isinstance(value, timedelta):
+        # Not total_seconds(), a float: whole microseconds stay exact.
         seconds = Decimal(value // timedelta(microseconds=1)) / 1_000_000
     else:
         seconds = _seconds(_text(value))

@@ -27,6 +27,7 @@ def show_number(value: float) -> str:
     """All digits with thousands separators: ``10,000,000``, ``0.05``; the largest as Python writes them."""
     if not 1e-9 <= abs(value) < 1e18:
         return repr(value)
+    # A float's own format "f" stops after six decimals, and would show 1e-8 as 0.
     text = f"{Decimal(repr(value)):,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -36,6 +37,7 @@ def shorthand(value: float) -> str:
     forms = [
         f"{value / scale:.0f}{unit}"
         for unit, scale in SCALES.items()
+        # Only without a remainder: what is shown must read back as the same value.
         if unit and 1000 <= value < 1e18 and value % scale == 0
     ]
     return min(forms, key=len, default="")
@@ -51,6 +53,7 @@ def show_limit(value: float | None, unit: str) -> str:
 
 def show_duration(value: timedelta) -> str:
     """``60 s``, ``0.5 s``, ``3,600 s (1h)``."""
+    # Whole microseconds, since a float of seconds would show digits that nobody wrote.
     seconds = Decimal(value // timedelta(microseconds=1)) / 1_000_000
     text = f"{seconds:,f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text

@@ -43,6 +43,7 @@ def doctor(
     Ends with 1 if something is wrong, with 0 if all is well or merely weak.
     """
     broker = None if properties is None else read_broker_file(properties)
+    # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
     found: Interpreter | None = None
     try:
@@ -50,7 +51,9 @@ def doctor(
         interpreter = list(_interpreter(found, python, configured))
     except InterpreterError as error:
         interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
+    # By the prefix: the executables of several environments may be links to the same file.
     is_here = found is not None and found.prefix == sys.prefix
+    # --here ends the chain: the doctor that was started there never starts another one.
     if found and found.quotahost and not is_here and not here:
         raise typer.Exit(_run_there(found.executable, properties, kafka_home, python))
     sections = [

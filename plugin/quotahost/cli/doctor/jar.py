@@ -30,6 +30,7 @@ def check_jar(kafka_home: Path | None, found: Interpreter | None) -> Iterator[Fi
     if not jars:
         yield wrong(f"no jar of quotahost's in {libs}", install)
     elif len(jars) > 1:
+        # Java would take each class from whichever of them the classpath lists first.
         names = ", ".join(jar.path.name for jar in jars)
         yield wrong(f"more than one jar of quotahost's in {libs}: {names}", f"{install}, which leaves one")
     else:
@@ -49,5 +50,6 @@ def _versions(jar: Jar, found: Interpreter | None, remedy: str) -> Iterator[Find
     if found is None or not found.quotahost:
         return  # that quotahost isn't installed there is a finding of the interpreter
     for name, needed, installed in (("quotahost", jar.quotahost, found.quotahost), ("jpype1", jar.jpype, found.jpype)):
+        # Exactly: JPype's Java classes work with the native module of their own version only.
         if needed != installed:
             yield wrong(f"the jar needs {name} {needed}, installed is {installed or 'none'}", remedy)

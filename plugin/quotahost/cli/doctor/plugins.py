@@ -16,6 +16,7 @@ def check_plugins() -> Section:
             rows.append((role, found.name, found.distribution, found.version, found.error or "ok"))
             if found.error:
                 findings.append(weak(f"{role} {found.name} of {found.distribution} is broken: {found.error}"))
+    # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
     if not rows:
         remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"
         findings.append(wrong("none found, not even quotahost's own", remedy))

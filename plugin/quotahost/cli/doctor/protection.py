@@ -25,8 +25,10 @@ from quotahost.units.show import show_duration, show_number
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 AUTHORIZER: Final = "authorizer.class.name"
 _INNER: Final = f"{PREFIX}fence.authorizer"
+#: Properties of StandardAuthorizer: a file that sets one belongs to a cluster with ACLs.
 _OF_ACLS: Final = ("super.users", "allow.everyone.if.no.acl.found")
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
+#: The factor sources that read this broker's file stores, on which overrides apply.
 _LOOK_AT_DISKS: Final = ("local", "snapshots", "cluster-volumes")
 _READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
 
@@ -62,6 +64,7 @@ def _fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    # On a controller the fence always stays open: Kafka makes the authorizer there as well, but no client produces.
     idle = settings.factor_source is None and settings.topics.total is None
     if idle and broker.get("process.roles") != "controller":
         yield weak(
@@ -80,6 +83,7 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
 def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Whether one batch at the floor takes longer than ``max.mute``, so that Kafka mutes the producer for longer."""
     text = broker.get("message.max.bytes")
+    # A value that is no number is Kafka's to refuse.
     largest = int(text) if text.isdecimal() else _MESSAGE_MAX
     mute = settings.max_mute.total_seconds()
     if settings.floor_bytes * mute < largest:
@@ -132,9 +136,11 @@ def _overrides_unseen(settings: Settings) -> Iterator[Finding]:
 def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """The limits on the file stores of this machine, as far as the broker's log directories are here."""
     here = [name for name in log_dirs(broker.properties) if os.path.exists(name)]  # noqa: PTH110 - Path.exists() raises where it may not look
+    # The doctor may run on another machine, where the broker's paths say nothing.
     if not here:
         return
     disks = read_disks(broker.get("node.id"), here)
+    # Directories that are not here have "" for a volume, so that their overrides are not judged as unmatched.
     known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
     matched = match(settings.static.storage.overrides, [volume.name for volume in disks.volumes], known)
     for name in matched.unmatched:

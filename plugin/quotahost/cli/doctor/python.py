@@ -73,13 +73,16 @@ def ask(executable: str) -> Interpreter:
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
         raise InterpreterError(f"{executable} is no Python: it answered nothing that a Python would")
+    # All of these lines have the same key, of which the dict above keeps the last value only.
     config = [value for key, _, value in lines if key == "config"]
     return Interpreter.model_validate(facts | {"named": executable, "config": config})
 
 
 def _run(executable: str) -> str:
+    # As text, since quotahost may not be installed for that interpreter.
     command = [executable, "-c", inspect.getsource(probe) + _MORE]
     try:
+        # No standard input: a program that is no Python might wait for some.
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
@@ -115,6 +118,7 @@ def check_python(found: Interpreter) -> Iterator[Finding]:
 
 def _libpython(found: Interpreter) -> Finding:
     config = ", ".join(found.config)
+    # The shim opens libpython by dlopen, so a Python that is linked statically can't run in a JVM.
     if found.libpython:
         return good(f"shared libpython: {found.libpython} ({config})")
     minor = ".".join(found.version.split(".")[:2])

@@ -48,6 +48,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
 
 def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     found = broker.get(_CLASS)
+    # A class that a config provider supplies can't be read here, so nothing is said of it.
     if found != CLASS and _CLASS not in broker.unresolved:
         text = f"{_CLASS} is {found}" if found else f"{_CLASS} is not set"
         yield wrong(f"{text}: this broker does not load quotahost", f"{_CLASS}={CLASS}")

@@ -117,6 +117,7 @@ def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
             "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
             f"{AUTHORIZER}={FENCES[0]}",
         )
+    # Added up as the settings do it (TopicSettings).
     if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
         yield weak(
             "the topics' thresholds use up the total: while the broker is over it, topics without a threshold of "
@@ -136,6 +137,7 @@ def unauthenticated(broker: BrokerFile) -> list[str]:
     controllers = broker.listed("controller.listener.names")
     listeners = [each.partition(":")[0].strip() for each in broker.listed("listeners", "PLAINTEXT://:9092")]
     names = [name for name in listeners if name not in controllers]
+    # By Kafka's default map a listener bears the name of its protocol.
     return [name for name in names if _is_open(broker, name, protocols.get(name, name).upper())]
 
 
@@ -143,4 +145,6 @@ def _is_open(broker: BrokerFile, listener: str, protocol: str) -> bool:
     if protocol != "SSL":
         return protocol == "PLAINTEXT"
     general = broker.get("ssl.client.auth", "none")
+    # With `requested`, Kafka lets a client without a certificate in as ANONYMOUS. In the names of properties Kafka
+    # writes a listener's name in lower case.
     return broker.get(f"listener.name.{listener.lower()}.ssl.client.auth", general).lower() != "required"

@@ -17,6 +17,7 @@ from quotahost.model import Client, QuotaType, State
 
 
 def _finite(value: object) -> float | None:
+    # Java writes an unlimited base as NaN and an unlimited limit as null.
     number = math.nan if value in (None, "null") else float(str(value))
     return number if math.isfinite(number) else None
 
@@ -123,6 +124,7 @@ class Answer(BaseModel):
 
 def escaped(text: str) -> str:
     """As an argument that survives every locale: printable ASCII, all else in Java's ``\\uXXXX``."""
+    # Java's characters are UTF-16 units, and a name may contain half of a pair, hence surrogatepass.
     units = memoryview(text.encode("utf-16-be", "surrogatepass")).cast("B")
     codes = (units[at] << 8 | units[at + 1] for at in range(0, len(units), 2))
     return "".join(chr(c) if 0x20 <= c <= 0x7E and c != 0x5C else f"\\u{c:04x}" for c in codes)
@@ -135,10 +137,12 @@ def parse(lines: Iterable[str], client: Client) -> Answer:
         ValueError: these are not the lines of this version's Explain.
     """
     rows = [[plain(field) for field in line.split("\t")] for line in lines]
+    # Exactly one such line; with none or two the unpacking raises the ValueError.
     ((pid, node),) = (row[1:] for row in rows if row[0] == "broker")
     facts: dict[str, object] = {row[1]: row[2] for row in rows if row[0] == "state"}
     try:
         quotas = [parse_quota(row[1:]) for row in rows if row[0] == "quota"]
+        # A fact that Java no longer sends, or sends in another form, is an error of the model, which names it.
         return Answer.model_validate(facts | {"pid": pid, "node": node, "client": client, "quotas": quotas})
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
@@ -151,7 +155,9 @@ def parse_quota(row: list[str]) -> QuotaState:
     Raises:
         ValidationError: a field is missing or wrong.
     """
+    # With supplier.combine=most-constraining this field has tabs of its own: NAME=RATE of each other supplier.
     supplier, *others = row[6].split("\t") if len(row) > 6 else [""]
+    # Not strict: pydantic names a field that a row of another version lacks.
     facts: dict[str, object] = dict(zip(QuotaState.model_fields, row, strict=False))
     rates = [each.partition("=")[::2] for each in others]
     return QuotaState.model_validate(facts | {"supplier": supplier, "others": rates})

@@ -46,6 +46,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
         return Client(user, client_id)
     if client is None or user is not None or client_id is not None:
         raise typer.BadParameter("give --client USER/CLIENT, or both --user and --client-id")
+    # At the last slash: a principal may be a distinguished name that contains some.
     name, slash, rest = client.rpartition("/")
     if not slash or not name:
         raise typer.BadParameter("--client is USER/CLIENT; where nobody authenticates USER is ANONYMOUS")

@@ -48,6 +48,7 @@ def ask(client: Client, pid: int | None = None, broker: int | None = None) -> An
                           "org.quotahost.explain.Explain", which, *map(escaped, client)])  # fmt: skip
     except NoJar as error:
         raise Unanswered(str(error), "reinstall quotahost") from None
+    # Explain ends with 2 after an error, but its line says more than the code.
     wrong = next((line for line in lines if line.startswith("error\t")), None)
     if wrong is not None:
         kind, details = map(plain, wrong.split("\t")[1:3])
@@ -79,7 +80,9 @@ def _run(command: Sequence[str]) -> list[str]:
         raise Unanswered(f"no answer within {_TIMEOUT:.0f} s", "see whether the broker still runs") from None
     except OSError as error:
         raise Unanswered(f"{command[0]} can't be run: {error.strerror or error}", _JDK) from None
+    # Explain escapes all else, because the locale may garble a pipe.
     lines = done.stdout.decode("ascii", "replace").splitlines()
+    # Explain prints an error as a line; without any line, the JVM itself failed.
     if not lines:
         last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"])[-1]
         raise Unanswered(f"{command[0]} failed: {last}", _JDK)

@@ -136,6 +136,7 @@ def _sharers(quota: QuotaState) -> tuple[str, str]:
     if quota.user == _BROKER:
         return "all clients of this broker", "whole broker's"
     if quota.user.startswith(_GROUP):
+        # The tags have the user's and the group's name URL-encoded, as Kafka sanitizes it.
         return f"group {printable(unquote(quota.user[len(_GROUP) : -1]))}", "group's"
     if not quota.user:
         return f"client-id {printable(quota.client_id)}, whatever the user", "client-id's"
@@ -158,6 +159,7 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
     """Whether the factor lowers this limit now."""
+    # A quota below the floor stays whole under any factor, so the limit is compared, too.
     whole = quota.stand_in if quota.base is None else quota.base
     return (
         str(quota.type) in answer.factor_types

@@ -46,6 +46,7 @@ def report(
 
     Reads what the pipeline wrote to its history, on this machine, with 1 GB of memory whatever its size.
     """
+    # Looked for and not imported: what can be checked without them is checked first.
     missing = [name for name in ("pyspark", "matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
         raise QuotahostError(f"quotahost report needs {' and '.join(missing)}: pip install 'quotahost[spark]'")

@@ -64,6 +64,7 @@ class Work(Progress):
 
         self._begin("Starting Spark")
         spark = start("quotahost report")
+        # Rich's own thread asks for the number, while this one waits for Spark.
         self._count.of_spark = lambda: tasks(spark)
         return collect(spark, question, self._begin)
 

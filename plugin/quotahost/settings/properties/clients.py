@@ -13,6 +13,7 @@ from quotahost.units import BytesLimit, Count, Duration, MutationsLimit, Percent
 class NewcomerSettings(Frozen):
     """What all clients share that are not resolved yet."""
 
+    # One quota for all of them: with one each, a client would have as many as it invents names (docs/adr/0003).
     produce: BytesLimit = declare("newcomers.produce", default="100M")
     """Produce rate that all clients share whose own quota is not known yet."""
     fetch: BytesLimit = declare("newcomers.fetch", default="100M")

@@ -13,6 +13,7 @@ class ConnectionSettings(Frozen):
 
     metrics_port: Port = declare("metrics.port", live=False)
     """Port of the Prometheus endpoint."""
+    # Loopback by default, because the endpoint serves everyone who can connect.
     metrics_address: Text = declare("metrics.address", default="127.0.0.1", live=False)
     """Address that it listens on."""
     kafka: dict[str, SecretStr] = declare(

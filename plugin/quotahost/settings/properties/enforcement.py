@@ -30,6 +30,8 @@ class EnforcementSettings(Frozen):
     """How long after its start a broker waits for the first state of the disks."""
     start_timeout: Duration = declare("start.timeout", default="30s", live=False)
     """How long the start of the broker waits for the plugins."""
+    # 35K: a batch of 1 MiB, Kafka's default of message.max.bytes, then delays its producer for 30 s,
+    # the default of max.mute. Strimzi's limit of 1 byte/s muted producers for hours.
     floor_bytes: BytesPerSecond = declare("floor.bytes", default="35K")
     """Byte rate that no factor takes a quota below: there Kafka's throttle times grow to hours, which no later change
     takes back. A quota that is itself lower stays as it was set."""
@@ -38,6 +40,7 @@ class EnforcementSettings(Frozen):
     several steps, one each quota window."""
     factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
     """Quota types that the factor multiplies."""
+    # By default ACLs stay in force where there are some; behind `none` everybody may do everything.
     fence_authorizer: Text = declare(
         "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False
     )

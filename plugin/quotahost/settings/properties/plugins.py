@@ -12,6 +12,7 @@ from quotahost.settings.types import Combination, Name, Names, SomeNames, Standb
 from quotahost.units import Duration
 
 _CLUSTER_VOLUMES: Final = "cluster-volumes"
+#: Both need the snapshots of all brokers: `cluster-volumes` gets them summed up by the pipeline.
 _SNAPSHOT_READERS: Final = ("snapshots", _CLUSTER_VOLUMES)
 
 # The defaults that depend on properties above them. A field that was refused is absent from ``fields``.

@@ -56,7 +56,8 @@ class StorageSettings(Frozen):
             raise ValueError(f"{problem}; let the hard limit be reached after the soft one")
         return self
 
-    # Cached, because the policies ask for them once for each of up to 20,000 volumes.
+    # Cached, because the policies ask for them once for each of up to 20,000 volumes. cached_property writes into
+    # __dict__, past pydantic's frozen=True.
 
     @cached_property
     def soft_limit(self) -> Limit | None:
@@ -78,5 +79,6 @@ class StorageSettings(Frozen):
         return {
             f"static.storage.{key}": limit_of(limit_type, level)
             for key, (its_side, limit_type, _) in LEVELS.items()
+            # The field of static.storage.soft.min-free-bytes is soft_min_free_bytes.
             if its_side == side and (level := getattr(self, re.sub("[.-]", "_", key))) is not None
         }

@@ -34,6 +34,7 @@ def _topic(text: str, quoted: str) -> str:
     topic = text.strip()
     if not _TOPIC.fullmatch(topic):
         raise ValueError(f"has the entry {quoted}, whose name is no topic's; write letters, digits, ., _ and -")
+    # Java spares these topics whatever is configured (TopicThresholds): a threshold would have no effect.
     if topic.startswith("__"):
         raise ValueError(f"has the internal topic {topic}, which is never turned back; remove it")
     return topic
@@ -63,6 +64,7 @@ class TopicSettings(Frozen):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        # fsum: with sum(), the order of the topics could decide whether thresholds that use up the total still fit.
         wanted = math.fsum(rate for _, rate in self.thresholds)
         if self.thresholds and self.total is None:
             raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")

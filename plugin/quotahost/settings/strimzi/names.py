@@ -20,6 +20,7 @@ from quotahost.units.parse import parse_duration, parse_share, parse_size
 ADMIN: Final = "static.kafka.admin."
 SAME: Final = "the same"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+# Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
 _DOUBLE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
 _LEAST_RATIO: Final = 1e-8  # for 0: on no volume more than a file system can't hand out anyway
 
@@ -77,6 +78,7 @@ def _read_bytes(text: str) -> str:
 
 
 def _read_ratio(text: str) -> str:
+    # Without an exponent, which our shares don't take.
     return f"{Decimal(repr(max(_LEAST_RATIO, share(text)))):f}"
 
 
@@ -87,10 +89,12 @@ def _read_interval(text: str) -> str:
 
 
 def _read_fallback(text: str) -> str:
+    # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
     return State.OPEN if share(text) == 1 else State.PAUSE
 
 
 def _read_validity(text: str) -> str:
+    # Our own property also takes 30s, which Java's Duration.parse refuses.
     if not text.upper().startswith("P"):
         raise ValueError("must be an ISO 8601 duration, such as PT5M")
     parse_duration(text)

@@ -64,8 +64,10 @@ def translate(properties: Mapping[str, str]) -> Translation:
     """
     given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
     own = [name for name in OWN if name in given]
+    # The bare family name is no setting: the reader reports it as incomplete.
     if not own and not any(name.startswith(ADMIN) and name != ADMIN for name in given):
         return Translation(dict(properties))
+    # The reader doesn't know these names, and would refuse them.
     replaced = {PREFIX + name for name in own}
     made = Translation({name: text for name, text in properties.items() if name not in replaced})
     _Translator(given, made).run()
@@ -110,6 +112,7 @@ class _Translator:
     def _limit(self) -> StrimziProperty | None:
         """The limit of Strimzi's that is set, right or wrong."""
         limits = [limit for limit in (AVAILABLE_BYTES, AVAILABLE_RATIO) if limit.name in self._given]
+        # Strimzi's plugin refuses both, too.
         if len(limits) == 2:
             excluded = f"{PREFIX}{limits[0].name}, as in Strimzi's plugin"
             self._problem(limits[1], f"excludes {excluded}; keep one of them")
@@ -127,6 +130,7 @@ class _Translator:
         """Set Strimzi's factor source where the file names none; return whether there is one."""
         own = self._given.get(_SOURCE)
         if self._texts.get(CHECK_INTERVAL.name) == "":  # an interval of 0 or less: off
+            # An empty factor.source means none, so both properties say the same.
             if own is not None and own.strip():
                 other = f"{PREFIX}{_SOURCE}={printable(own)}"
                 self._problem(CHECK_INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
@@ -148,6 +152,7 @@ class _Translator:
 
     def _interval(self) -> None:
         source, text = self._source(), self._texts.get(CHECK_INTERVAL.name)
+        # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
         if source == _LOG_DIRS:
             self._put(CHECK_INTERVAL)
             self._default(CHECK_INTERVAL)
@@ -161,6 +166,7 @@ class _Translator:
             why = ": there is no factor in between here, and PAUSE is the safer" if between else ""
             self._put(FALLBACK, why, warns=between)
         if has_source:
+            # A file of theirs keeps the fallback that it had; the note says that it is the weaker one.
             self._default(FALLBACK, ", which is weaker than PAUSE, quotahost's own", warns=True)
 
     def _note_client(self) -> None:
@@ -209,6 +215,7 @@ class _Translator:
         self._problem(theirs, f"contradicts {own}; keep one of them")
 
     def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
+        # The value may be shown: only the Admin client's properties carry secrets, and they never come here.
         self._made.problems.append(Problem(PREFIX + theirs.name, wrong, self._given[theirs.name]))
 
     def _note(self, text: str, warns: bool = False) -> None:
@@ -222,6 +229,7 @@ class _Translator:
 def _differ(theirs: StrimziProperty, own: str, text: str) -> bool:
     """Whether two texts of ours mean different things; a wrong value of ours is reported as ours, by the reader."""
     try:
+        # By their values: 10G and 10000000000 agree.
         return bool(theirs.parse(own) != theirs.parse(text))
     except ValueError:
         return False
