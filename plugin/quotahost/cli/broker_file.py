@@ -17,6 +17,8 @@ from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
+#: The second also shows quotahost's numbers among Kafka's own metrics (4.1 and newer).
+CLASSES: Final = (CLASS, "org.quotahost.MonitoredPythonQuotaCallback")
 _REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
 
 

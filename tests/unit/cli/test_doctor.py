@@ -60,6 +60,12 @@ def test_a_broker_that_would_not_load_quotahost_is_wrong(
     assert f"{words}: this broker does not load quotahost" in result.output
 
 
+def test_the_callback_with_kafkas_own_metrics_is_no_mistake(site: Path, package: Path, tmp_path: Path) -> None:
+    result = doctor(tmp_path, f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback")
+    assert "does not load quotahost" not in result.output
+    assert result.exit_code == 0
+
+
 def test_configured_plugins_that_fail_or_refuse_their_settings_are_wrong(
     site: Path, package: Path, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pydantic import BaseModel
 
-from quotahost.cli.broker_file import CLASS, BrokerFile
+from quotahost.cli.broker_file import CLASS, CLASSES, BrokerFile
 from quotahost.cli.console import Finding, Level, Section, good, note, wrong
 from quotahost.discovery.build import configured, load, plugin_settings
 from quotahost.discovery.entry_points import PluginError, settings_model
@@ -49,7 +49,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
 def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     found = broker.get(_CLASS)
     # A class that a config provider supplies can't be read here, so nothing is said of it.
-    if found != CLASS and _CLASS not in broker.unresolved:
+    if found not in CLASSES and _CLASS not in broker.unresolved:
         text = f"{_CLASS} is {found}" if found else f"{_CLASS} is not set"
         yield wrong(f"{text}: this broker does not load quotahost", f"{_CLASS}={CLASS}")
     for name in broker.unresolved:
