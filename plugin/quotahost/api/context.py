@@ -115,8 +115,6 @@ class Context(Generic[SectionT_co]):
                 run()
             except BaseException:  # a library's SystemExit is a failure like any other
                 self.log.exception("thread %s of plugin %s ended", name, self.name)
-            finally:
-                # The thread may have called Java, and would stay attached to the JVM.
-                self.broker.thread_ends()
 
-        return start_daemon(name, body)
+        # The thread may have called Java, and would stay attached to the JVM.
+        return start_daemon(name, body, at_end=lambda: self.broker.thread_ends())
