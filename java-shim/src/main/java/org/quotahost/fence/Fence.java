@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.regex.Pattern;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -24,6 +25,8 @@ public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
     private static final String ANONYMOUS = "ANONYMOUS";
+    /** Longer than any client-id of Kafka's own or of quotahost's. */
+    private static final int LONGEST_CLIENT_ID = 256;
 
     private static final LongAdder rejections = new LongAdder();
     private static final LongAdder shadowed = new LongAdder();
@@ -53,8 +56,16 @@ public final class Fence {
         boolean contains(String principal, String clientId) {
             if (principals.contains(principal)) return true;
             if (clientId == null || !principal.equals(ANONYMOUS)) return false;
-            return anonymousClientIds.contains(clientId)
-                    || internalClientIds != null && internalClientIds.matcher(clientId).matches();
+            // Hostile client-ids are long; nothing hashes or matches them.
+            if (clientId.length() > LONGEST_CLIENT_ID) return false;
+            return anonymousClientIds.contains(clientId) || internalClientIds != null && mayBeInternal(clientId)
+                    && internalClientIds.matcher(clientId).matches();
+        }
+
+        /** Whether the pattern is worth trying, since that allocates. */
+        private static boolean mayBeInternal(String clientId) {
+            return clientId.startsWith("broker-") || clientId.startsWith("raft-client-")
+                    || clientId.startsWith("quotahost-");
         }
     }
 
@@ -87,6 +98,14 @@ public final class Fence {
         if (!now.closed) return now.topics.error(actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
         return shadow ? null : FenceClosedException.INSTANCE;
+    }
+
+    /**
+     * Whether no quota applies to a client. The quota table asks on behalf of clients that it doesn't know, and on each
+     * request of a client that is ANONYMOUS; so it neither waits nor allocates for names that are not exempt.
+     */
+    public static boolean exempt(KafkaPrincipal principal, String clientId) {
+        return exempt.contains(principal.getName(), clientId);
     }
 
     private static boolean writes(List<Action> actions, List<AuthorizationResult> results) {

@@ -10,15 +10,23 @@ package org.quotahost.table;
  * @param groups the names of groups that codes refer to
  * @param supplierIndexes who gave each quota, as an index into suppliers; -1 for nobody
  * @param suppliers names of suppliers, and reasons for which a client is exempt
+ * @param distinct for each client, the client-ids of its principal whose quota differs, as an index into distinctIds;
+ *     EACH or ALONE
  */
-record Answers(int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers) {
+record Answers(int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers,
+        int[] distinct, ClientIds[] distinctIds) {
+    /** In distinct: each client-id of the principal may have another quota. */
+    static final int EACH = -1;
+    /** In distinct: the answer is for this client alone, and tells nothing about others of its principal. */
+    static final int ALONE = -2;
+
     /** The answer for one client of the batch. */
     Answer of(int client) {
-        return new Answer(this, client * Tags.TYPES);
+        return new Answer(this, client * Tags.TYPES, distinct[client]);
     }
 
     /** One client's part of the arrays, from an index on. */
-    record Answer(Answers all, int from) {
+    record Answer(Answers all, int from, int distinct) {
         int code(int type) {
             return all.codes[from + type];
         }
@@ -29,6 +37,22 @@ record Answers(int[] codes, double[] rates, String[] groups, int[] supplierIndex
 
         String[] groups() {
             return all.groups;
+        }
+
+        /** Whether a supplier failed for one of the types. */
+        boolean failed() {
+            for (int type = 0; type < Tags.TYPES; type++) if (code(type) == Scopes.NEWCOMER) return true;
+            return false;
+        }
+
+        /** The client-ids of the principal whose quota differs; null if each one's may. */
+        ClientIds distinctIds() {
+            return distinct < 0 ? null : all.distinctIds[distinct];
+        }
+
+        /** Whether the answer is what all client-ids of its principal would get, but for the distinct ones. */
+        boolean isOfPrincipal(String clientId) {
+            return distinct != ALONE && !failed() && (distinct == EACH || !distinctIds().contains(clientId));
         }
 
         /** "" for nobody. */
