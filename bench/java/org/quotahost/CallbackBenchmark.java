@@ -74,14 +74,12 @@ public class CallbackBenchmark {
             table.configure(2 * CLIENTS, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates, new String[] {"PRODUCE"});
             List<Batch.Lookup> lookups = new ArrayList<>();
             for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), "client", 1));
-            double[] each = new double[CLIENTS * TYPES];
-            Arrays.fill(each, 1e6);
-            int[] zeros = new int[CLIENTS * TYPES];
-            int[] scopes = new int[CLIENTS * TYPES];
+            int[] zeros = new int[TYPES];
+            int[] scopes = new int[TYPES];
             Arrays.fill(scopes, scope);
             ClientIds[] none = {new ClientIds(new String[0])};
-            table.publish(new Batch(lookups, List.of()), scopes, each, new String[0], zeros, new String[] {"static"},
-                    new int[CLIENTS], none);
+            table.publish(new Batch(lookups, List.of()), new int[CLIENTS], scopes, rates, new String[0], zeros,
+                    new String[] {"static"}, new int[1], none);
             PythonQuotaCallback made = new PythonQuotaCallback();
             Field field = PythonQuotaCallback.class.getDeclaredField("table");
             field.setAccessible(true);

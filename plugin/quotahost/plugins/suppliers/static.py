@@ -39,6 +39,10 @@ class Static:
             self._read()
         return self._quotas.get(quota_type)
 
+    def distinct_client_ids(self, principal: str) -> frozenset[str]:
+        """Nobody: all have the same rates."""
+        return frozenset()
+
     def _read(self) -> None:
         self._seen = self._context.settings
         static = self._seen.static

@@ -3,17 +3,19 @@ package org.quotahost.table;
 /**
  * The host's answers for a batch of clients, as the flat arrays in which Python hands them over.
  *
- * <p>Client i of the batch and quota type t stand at index i x Tags.TYPES + t. QuotaTable.publish reads them.
+ * <p>Many clients have the same answer, so each answer is there once, as a row: client i of the batch has row rows[i],
+ * and quota type t of row r stands at index r x Tags.TYPES + t. QuotaTable.publish reads them.
  *
+ * @param rows the row of each client
  * @param codes the scope of each quota (Scopes)
  * @param rates base rates, NaN for unlimited
  * @param groups the names of groups that codes refer to
  * @param supplierIndexes who gave each quota, as an index into suppliers; -1 for nobody
  * @param suppliers names of suppliers, and reasons for which a client is exempt
- * @param distinct for each client, the client-ids of its principal whose quota differs, as an index into distinctIds;
+ * @param distinct for each row, the client-ids of its principal whose quota differs, as an index into distinctIds;
  *     EACH or ALONE
  */
-record Answers(int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers,
+record Answers(int[] rows, int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers,
         int[] distinct, ClientIds[] distinctIds) {
     /** In distinct: each client-id of the principal may have another quota. */
     static final int EACH = -1;
@@ -22,7 +24,7 @@ record Answers(int[] codes, double[] rates, String[] groups, int[] supplierIndex
 
     /** The answer for one client of the batch. */
     Answer of(int client) {
-        return new Answer(this, client * Tags.TYPES, distinct[client]);
+        return new Answer(this, rows[client] * Tags.TYPES, distinct[rows[client]]);
     }
 
     /** One client's part of the arrays, from an index on. */

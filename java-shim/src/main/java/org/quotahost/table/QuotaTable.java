@@ -175,9 +175,9 @@ public final class QuotaTable {
      *
      * @return how many clients have other tags or limits than before; another supplier alone is no difference
      */
-    public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups, int[] supplierIndexes,
-            String[] suppliers, int[] distinct, ClientIds[] distinctIds) {
-        var answers = new Answers(codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds);
+    public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
+            int[] supplierIndexes, String[] suppliers, int[] distinct, ClientIds[] distinctIds) {
+        var answers = new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds);
         var publication = new Publication(scopes, remembered, now, idleSeconds < SENSOR_LIFE_SECONDS);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {

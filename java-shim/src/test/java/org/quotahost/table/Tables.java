@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
@@ -49,7 +50,8 @@ public final class Tables {
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, ClientIds ids) {
         int[] distinct = new int[batch.clients().size()];
         if (ids == null) Arrays.fill(distinct, Answers.EACH);
-        return table.publish(batch, codes, rates, groups, new int[codes.length], new String[] {"static"}, distinct,
+        int[] rows = IntStream.range(0, distinct.length).toArray();
+        return table.publish(batch, rows, codes, rates, groups, new int[codes.length], new String[] {"static"}, distinct,
                 new ClientIds[] {ids});
     }
 
