@@ -82,34 +82,42 @@ class Resolver:
 
     def _resolve(self, client: Client, rows: Rows) -> tuple[tuple[Answer, ...], Distinct]:
         """The answers by quota type, and which client-ids of the principal may have others."""
-        asked = len(self._suppliers) if self._asks_all else 0
-        answers = []
-        for quota_type in QUOTA_TYPES:
-            answer = self._answer(client, quota_type, rows)
+        answer = self._smallest if self._asks_all else self._first
+        answers = tuple([answer(client, quota_type, rows) for quota_type in QUOTA_TYPES])
+        asked = len(self._suppliers)
+        if not self._asks_all and _NO_ANSWER not in answers:
             # The suppliers behind the one that answered are not asked: what they know makes no difference.
-            asked = max(asked, 1 + answer[2] if answer[2] >= 0 else len(self._suppliers))
-            answers.append(answer)
-        return tuple(answers), self._distinct(client.principal, asked, rows)
+            asked = 1 + max(source for _, _, source in answers)
+        return answers, self._distinct(client.principal, asked, rows)
 
-    def _answer(self, client: Client, quota_type: QuotaType, rows: Rows) -> Answer:
-        given: list[tuple[float, int, Quota]] = []
+    def _first(self, client: Client, quota_type: QuotaType, rows: Rows) -> Answer:
         for at, name, ask, _ in self._suppliers:
             try:
                 # Not by guard.call: each client that works would heal the plugin, and each that fails would be logged.
                 quota = ask(client, quota_type)
-                if quota is None:
-                    continue
-                code, rate = rows.code_and_rate(quota)
-                if not self._asks_all:
-                    return code, rate, at
+                if quota is not None:
+                    return *rows.code_and_rate(quota), at
             except BaseException as error:  # see quotahost.host.guard
-                # The next supplier is not asked, because nobody knows what this one would have answered.
-                consequence = "its clients keep their last quota or stay newcomers"
-                self._guard.report(name, "quota()", consequence, error)
-                return NEWCOMER, UNLIMITED, at
-            # NaN is neither smaller nor larger than any rate; infinity is the largest.
-            given.append((math.inf if math.isnan(rate) else rate, at, quota))
+                return self._failed(name, at, error)
+        return _NO_ANSWER
+
+    def _smallest(self, client: Client, quota_type: QuotaType, rows: Rows) -> Answer:
+        given: list[tuple[float, int, Quota]] = []
+        for at, name, ask, _ in self._suppliers:
+            try:
+                quota = ask(client, quota_type)
+                if quota is not None:
+                    rate = rows.code_and_rate(quota)[1]
+                    # NaN is neither smaller nor larger than any rate; infinity is the largest.
+                    given.append((math.inf if math.isnan(rate) else rate, at, quota))
+            except BaseException as error:  # see quotahost.host.guard
+                return self._failed(name, at, error)
         return self._most_constraining(given, rows) if given else _NO_ANSWER
+
+    def _failed(self, name: str, at: int, error: BaseException) -> Answer:
+        # The next supplier is not asked, because nobody knows what this one would have answered.
+        self._guard.report(name, "quota()", "its clients keep their last quota or stay newcomers", error)
+        return NEWCOMER, UNLIMITED, at
 
     def _most_constraining(self, given: list[tuple[float, int, Quota]], rows: Rows) -> Answer:
         """The quota with the smallest rate; the text of its source adds the other rates, for ``quotahost explain``."""
@@ -129,6 +137,8 @@ class Resolver:
                 ids = distinct(principal)
                 if ids is None:
                     return None
+                if not ids and type(ids) is frozenset:
+                    continue
                 named = rows.frozen(ids)
             except BaseException as error:  # see quotahost.host.guard
                 consequence = "each client-id may have another quota"

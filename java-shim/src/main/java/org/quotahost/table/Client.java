@@ -10,6 +10,8 @@ import java.util.Arrays;
  */
 final class Client {
     final String principal;
+    /** The principal as Kafka has it in tags (Principal.user). */
+    final String user;
     final String clientId;
 
     /** By quota type; replaced as a whole, so that a request thread sees one answer of the host or the next. */
@@ -27,8 +29,9 @@ final class Client {
      */
     boolean unresolved;
 
-    Client(String principal, String clientId, int now) {
-        this.principal = principal;
+    Client(Principal principal, String clientId, int now) {
+        this.principal = principal.name;
+        this.user = principal.user;
         this.clientId = clientId;
         Arrays.fill(seen, now);
     }

@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.utils.Sanitizer;
 import org.quotahost.fence.Fence;
 
 /**
@@ -14,6 +15,8 @@ import org.quotahost.fence.Fence;
  */
 final class Principal {
     final String name;
+    /** The name as Kafka has it in tags, sanitized. */
+    final String user;
     /** Whether some of its client-ids may be exempt: anybody may be this principal, a broker too (Fence.exempt). */
     private final boolean anonymous;
     final ConcurrentHashMap<String, Client> clients = new ConcurrentHashMap<>(2);
@@ -32,9 +35,20 @@ final class Principal {
 
     Principal(String name, String sample, int now) {
         this.name = name;
+        this.user = isPlain(name) ? name : Sanitizer.sanitize(name);
         this.sample = sample;
         this.anonymous = name.equals(KafkaPrincipal.ANONYMOUS.getName());
         Arrays.fill(seen, now);
+    }
+
+    /** Whether sanitizing would change nothing; it takes longer than all else that is made for a principal. */
+    private static boolean isPlain(String name) {
+        for (int i = 0; i < name.length(); i++) {
+            char c = name.charAt(i);
+            boolean letter = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9';
+            if (!letter && c != '-' && c != '_' && c != '.') return false;
+        }
+        return true;
     }
 
     /** The client with this client-id, or null. */

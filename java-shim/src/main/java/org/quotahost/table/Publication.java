@@ -40,9 +40,13 @@ final class Publication {
         if (tooLong(lookup) || known == null && (remembered.isFull() || lookup.ofPrincipal())) return false;
         Principal principal = known != null ? known : stranger(lookup);
         boolean changed = known == null;
-        if (answer.isOfPrincipal(lookup.clientId())) changed |= storeWhole(principal, lookup, answer);
-        else if (answer.failed()) principal.unresolved = true;
-        else changed |= noteDistinct(principal, lookup, answer);
+        if (answer.isOfPrincipal(lookup.clientId())) {
+            changed |= storeWhole(principal, lookup, answer);
+        } else {
+            if (known == null) replace(principal, unknown(principal));
+            if (answer.failed()) principal.unresolved = true;
+            else changed |= noteDistinct(principal, lookup, answer);
+        }
         changed |= storeClient(principal, lookup, answer);
         if (known == null) remembered.add(principal);
         return changed;
@@ -52,19 +56,23 @@ final class Publication {
         return !Names.keepsPrincipal(lookup.principal()) || !Names.keeps(lookup.clientId());
     }
 
-    /** A principal of which nothing is known but its name: all its client-ids share newcomers' tags of its own. */
     private Principal stranger(Batch.Lookup lookup) {
         Principal principal = new Principal(lookup.principal(), lookup.clientId(), now);
+        replace(principal, scopes.nothing);
+        return principal;
+    }
+
+    /** Of a principal of which nothing is known but its name: all its client-ids share newcomers' tags of its own. */
+    private Whole unknown(Principal principal) {
         Tags[] unknown = new Tags[Tags.TYPES];
         for (int type = 0; type < Tags.TYPES; type++) unknown[type] = newcomers(principal, type, null);
-        replace(principal, new Whole(new Tags[Tags.TYPES], unknown, false, ClientIds.NONE, new String[Tags.TYPES]));
-        return principal;
+        return new Whole(new Tags[Tags.TYPES], unknown, false, ClientIds.NONE, new String[Tags.TYPES]);
     }
 
     /** The tags of a principal's unknown client-ids; an answer that is the same for all of them has their rate, too. */
     private Tags newcomers(Principal principal, int type, Answers.Answer answer) {
         boolean alike = answer != null && answer.distinctIds() != null;
-        return rated(scopes.newcomersOf(principal.name), type, alike ? answer.rate(type) : scopes.newcomers.base(type));
+        return rated(scopes.newcomersOf(principal.user), type, alike ? answer.rate(type) : scopes.newcomers.base(type));
     }
 
     // ---- what holds for a principal ----------------------------------------------------------------------------
@@ -78,7 +86,7 @@ final class Publication {
         boolean changed = false;
         for (int type = 0; type < Tags.TYPES; type++) {
             Tags shared = distinct == null ? null : scopes.shared(answer.code(type), answer.rate(type), type,
-                    principal.name, answer.groups());
+                    principal.user, answer.groups());
             changed |= shared != old.tags()[type];
             if (shared != null) {
                 changed |= rate(shared, type, answer);
@@ -152,7 +160,7 @@ final class Publication {
             return old != null;
         }
         if (old == null && (lookup.ofPrincipal() || !remembered.hasPlaceFor(principal))) return false;
-        Client client = old != null ? old : new Client(principal.name, clientId, now);
+        Client client = old != null ? old : new Client(principal, clientId, now);
         boolean changed = assign(principal, client, answer);
         if (old == null) remembered.add(principal, client);
         return changed || old == null;

@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -32,8 +33,18 @@ final class Scopes {
     final Tags unlimited = permanent(UNLIMITED);
     final Tags exempt = permanent(EXEMPTED);
 
+    /** What is known of a principal before its first answer. */
+    final Whole nothing = new Whole(new Tags[Tags.TYPES], everyType(newcomers), false, ClientIds.NONE,
+            new String[Tags.TYPES]);
+
     Scopes() {
         for (int type = 0; type < Tags.TYPES; type++) exempt.set(type, Double.NaN, true, rule);
+    }
+
+    private static Tags[] everyType(Tags tags) {
+        Tags[] all = new Tags[Tags.TYPES];
+        Arrays.fill(all, tags);
+        return all;
     }
 
     /** Tags that are always there: with a holder for each type, sweep() doesn't forget them. */
@@ -73,29 +84,30 @@ final class Scopes {
      */
     Tags of(int code, double rate, int type, Client client, String[] groups, Tags unknown) {
         if (code == NEWCOMER) return unknown;
-        Tags shared = shared(code, rate, type, client.principal, groups);
-        if (shared != null) return shared;
-        return of(code == CLIENT ? Sanitizer.sanitize(client.principal) : "", client.clientId);
+        Tags shared = shared(code, rate, type, client.user, groups);
+        return shared != null ? shared : of(code == CLIENT ? client.user : "", client.clientId);
     }
 
     /**
      * The tags of an answer that are the same for all client-ids of a principal, or null if they depend on the
      * client-id. Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
+     *
+     * @param user the principal's name, sanitized
      */
-    Tags shared(int code, double rate, int type, String principal, String[] groups) {
+    Tags shared(int code, double rate, int type, String user, String[] groups) {
         if (code == EXEMPT) return exempt;
         if (Double.isNaN(rate) && !measured[type]) return unlimited;
         return switch (code) {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
-            case USER -> of(Sanitizer.sanitize(principal), "");
+            case USER -> of(user, "");
             case ALL -> of(BROKER, "");
             default -> of("<group " + Sanitizer.sanitize(groups[code - GROUP]) + ">", "");
         };
     }
 
-    /** The tags that the unknown client-ids of one principal share. */
-    Tags newcomersOf(String principal) {
-        return of("<newcomers " + Sanitizer.sanitize(principal) + ">", "");
+    /** The tags that the unknown client-ids of one user share. */
+    Tags newcomersOf(String user) {
+        return of("<newcomers " + user + ">", "");
     }
 
     /** Whether clients have these tags because they are not known. */
@@ -104,7 +116,7 @@ final class Scopes {
     }
 
     private Tags of(String user, String clientId) {
-        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>())
+        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>(1))
                 .computeIfAbsent(clientId, c -> make(user, c));
     }
 

@@ -135,7 +135,8 @@ final class Tags extends AbstractMap<String, String> {
     /** The table forgets a client. The limit stays, since Kafka's sensor may outlive the client. */
     void drop(int type, int beat) {
         holders[type]--;
-        if (Arrays.stream(holders).allMatch(n -> n == 0)) orphanedAt = beat;
+        for (int each : holders) if (each > 0) return;
+        orphanedAt = beat;
     }
 
     /** Whether no client has had these tags since before a beat. */
