@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, newclients, pipeline, report
+from bench import broker, callback, names, newclients, pipeline, report
 from bench.disks import latency, picture, publishing, recovery, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
     "newclients": lambda args: newclients.report(newclients.run()),
     "broker": lambda args: broker.pairs(args.pairs),
+    "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
     "flood": lambda args: broker.flood(args.clients),
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),

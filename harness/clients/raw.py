@@ -18,7 +18,8 @@ from typing import Final, Self
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import INTERNAL
 
-_PRODUCE, _FETCH, _API_VERSIONS, _CREATE_TOPICS = (0, 3), (1, 4), (18, 0), (19, 4)
+PRODUCE: Final = (0, 3)  # the key and version of Produce
+_FETCH, _API_VERSIONS, _CREATE_TOPICS = (1, 4), (18, 0), (19, 4)
 _ACKS, _TIMEOUT_MS, _WAIT_MS = -1, 10_000, 0
 
 
@@ -60,15 +61,17 @@ class RawClient:
 
     def __init__(self, node: KafkaNode, client_id: str | None, listener: str = INTERNAL) -> None:
         """Connects to a listener of the node; with ``client_id`` None, requests carry no client-id."""
-        name = None if client_id is None else client_id.encode()
-        self._client: Final = struct.pack(">h", -1 if name is None else len(name)) + (name or b"")
+        self.rename(client_id)
         self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[listener]))
+
+    def rename(self, client_id: str | None) -> None:
+        """From now on, requests carry this client-id: a client may claim another one with each of them."""
+        name = None if client_id is None else client_id.encode()
+        self._client = struct.pack(">h", -1 if name is None else len(name)) + (name or b"")
 
     def produce(self, topic: str, batch: bytes) -> RoundTrip:
         """Sends a record batch to partition 0, by Produce v3."""
-        data = struct.pack(">ii", 0, len(batch)) + batch
-        body = struct.pack(">hhi", -1, _ACKS, _TIMEOUT_MS) + _array(_string(topic) + _array(data))
-        return self.ask(_PRODUCE, body)
+        return self.ask(PRODUCE, produce_body(topic, batch))
 
     def fetch(self, topic: str, max_bytes: int) -> RoundTrip:
         """Reads partition 0 from its beginning, by Fetch v4."""
@@ -126,6 +129,12 @@ class RawClient:
                 raise ConnectionError("the broker closed the connection")
             data += part
         return data
+
+
+def produce_body(topic: str, batch: bytes) -> bytes:
+    """The body of a request PRODUCE with a record batch for partition 0."""
+    data = struct.pack(">ii", 0, len(batch)) + batch
+    return struct.pack(">hhi", -1, _ACKS, _TIMEOUT_MS) + _array(_string(topic) + _array(data))
 
 
 def throttle_ms(response: bytes, *, first: bool) -> int:
