@@ -45,7 +45,7 @@ final class Publication {
         } else {
             if (known == null) replace(principal, unknown(principal));
             if (answer.failed()) principal.unresolved = true;
-            else changed |= noteDistinct(principal, lookup, answer);
+            else noteDistinct(principal, lookup, answer);
         }
         changed |= storeClient(principal, lookup, answer);
         if (known == null) remembered.add(principal);
@@ -97,11 +97,11 @@ final class Publication {
             }
         }
         ClientIds ids = distinct == null ? ClientIds.NONE : distinct;
-        changed |= !ids.isSame(old.distinct());
+        boolean other = changed || !ids.isSame(old.distinct());
         if (ids.contains(principal.sample)) principal.sample = lookup.clientId();
         principal.unresolved = false;
         replace(principal, new Whole(tags, unknown, distinct != null, ids, suppliers));
-        if (changed) forgetNeedless(principal);
+        if (other) forgetNeedless(principal);
         return changed;
     }
 
@@ -117,15 +117,14 @@ final class Publication {
      * A client-id may be distinct that was not before: then nothing is known of the others until one of them is
      * answered, and they keep what they had.
      */
-    private boolean noteDistinct(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
+    private void noteDistinct(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
         Whole old = principal.whole;
         ClientIds distinct = answer.distinctIds();
-        if (distinct == null || old.distinct().contains(lookup.clientId())) return false;
+        if (distinct == null || old.distinct().contains(lookup.clientId())) return;
         boolean blank = principal.sample.equals(lookup.clientId());
         Tags[] tags = blank ? new Tags[Tags.TYPES] : old.tags();
         String[] suppliers = blank ? new String[Tags.TYPES] : old.suppliers();
         replace(principal, new Whole(tags, old.unknown(), true, distinct, suppliers));
-        return true;
     }
 
     /** Puts another answer in the place of a principal's, and gives up the tags that only the old one had. */
