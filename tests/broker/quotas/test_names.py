@@ -1,4 +1,4 @@
-"""A client-id is only a claim: rotating and very long ones, and an exempt client, on a small broker with a full table."""
+"""A client-id is only a claim: rotating and very long ones, and an exempt client whom a full table has no place for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     settings = {
         "static.produce": "1M",
         "static.scope": "user",
-        "newcomers.produce": "2M",
         "clients.max": "1",
         "static.excluded.principal.name.list": "User:root",
     }
