@@ -33,6 +33,7 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
         int(row["consumed"]),
         row["smallestFactor"],
         tuple(map(_filling, row["fullest"])),
+        tuple(map(_filling, row["silent"])),
         {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
     )
 
