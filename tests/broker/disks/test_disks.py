@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,7 @@ from tests.broker.support.node import (
     state,
     wait_for_state,
 )
-from tests.broker.support.numbers import appended, attempt, end_offset, records
+from tests.broker.support.numbers import appended, attempt, records
 
 pytestmark = pytest.mark.broker
 
@@ -181,6 +182,7 @@ def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_i
     assert transitions(first) == before
     unregister_broker(first, 3)
     wait_for_state(cluster, OPEN, but=third)
+    third.start()
     alter_broker_config(first, {HARD: None}, broker=3)
 
 
@@ -191,9 +193,8 @@ def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> Non
     producer.begin_transaction()
     producer.produce(TOPIC, "{", key="stranger")
     producer.flush(30)
-    before, began = transitions(*cluster.brokers), end_offset(first, TOPIC)
-    # Each of the three brokers publishes every second.
-    eventually(lambda: end_offset(first, TOPIC) > began + 3 * (VALIDITY + 2), timeout=60)
+    before, end = transitions(*cluster.brokers), time.monotonic() + VALIDITY + 2
+    eventually(lambda: time.monotonic() > end)
     assert transitions(*cluster.brokers) == before
     assert gauge(first, "Snapshot,name=2", "Age") < VALIDITY
     producer.abort_transaction(30)
