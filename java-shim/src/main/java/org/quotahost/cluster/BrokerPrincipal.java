@@ -20,6 +20,10 @@ import org.slf4j.LoggerFactory;
  *
  * <p>It derives them from this broker's own configuration, since the brokers of a cluster share their credentials. If
  * it cannot find one out, it logs the property in which to name it.
+ *
+ * <p>ANONYMOUS is among them only if a node's own kind of listener is without authentication: the one between brokers,
+ * or on a node that is only a controller the controllers'. The host then goes by client-ids, which anybody can claim,
+ * and clients reach a broker, too.
  */
 public final class BrokerPrincipal {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.principals");
@@ -40,20 +44,28 @@ public final class BrokerPrincipal {
         Set<String> names = new LinkedHashSet<>();
         for (String listener : broker.listeners()) {
             try {
-                names.addAll(broker.name(listener).map(List::of).orElseGet(() -> unknown(listener, "")));
+                Optional<String> name = broker.name(listener);
+                if (name.isEmpty()) unknown(listener, "");
+                else if (!name.get().equals(ANONYMOUS) || broker.decides(listener)) names.add(name.get());
             } catch (Exception e) {
                 // Not the message, which may contain a secret.
-                names.addAll(unknown(listener, ": " + e.getClass().getSimpleName()));
+                unknown(listener, ": " + e.getClass().getSimpleName());
             }
         }
         return new ArrayList<>(names);
     }
 
-    private static List<String> unknown(String listener, String why) {
+    private static void unknown(String listener, String why) {
         LOG.warn("The principal of brokers at listener {} can't be found in the configuration{}. If they authenticate,"
                 + " name it in {}static.excluded.principal.name.list, or brokers may be throttled", listener, why,
                 BrokerConfigs.PREFIX);
-        return List.of();
+    }
+
+    /** Whether nodes are known by their client-ids alone if nobody authenticates at this listener. */
+    private boolean decides(String listener) {
+        String roles = configs.text("process.roles");
+        boolean controllerOnly = roles.contains("controller") && !roles.contains("broker");
+        return controllerOnly ? controllers().contains(listener) : listener.equals(configs.interBrokerListener());
     }
 
     /** The listeners that brokers connect to: the inter-broker listener and those of the controllers. */

@@ -94,6 +94,24 @@ class BrokerPrincipalRulesTest {
         }
     }
 
+    @Test
+    void controllersWithoutAuthenticationMakeNobodyABrokerWhereBrokersAuthenticate() {
+        configs.put("listener.security.protocol.map", "CLIENTS:PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT");
+
+        assertEquals(List.of("broker"), names(), "or any client at CLIENTS could claim a broker's client-id");
+    }
+
+    @Test
+    void onANodeThatIsOnlyAControllerTheControllersListenerDecides() {
+        configs.put("process.roles", "controller");
+        configs.put("listener.security.protocol.map", "CONTROLLER:PLAINTEXT");
+        configs.remove("inter.broker.listener.name");
+        assertEquals(List.of("ANONYMOUS"), names());
+
+        configs.put("listener.security.protocol.map", "CONTROLLER:SASL_PLAINTEXT");
+        assertEquals(List.of("controller"), names(), "it has no listener of brokers, whose default is no authentication");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {SCRAM + "password=\"hunter2\";", SCRAM + "username=\"x\" password=\"hunter2", "hunter2", ";", ""})
     void aPrincipalThatCannotBeFoundIsLoggedWithTheRemedyAndWithoutTheSecret(String jaas) {
