@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
 from harness.java.helper import helper
+from harness.java.jars import DEFAULT_VERSION
 from harness.kafka.admin import alter_broker_config, alter_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import plain_jaas
@@ -31,7 +32,7 @@ TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 USERS: Final = {"broker": "b", "tiering": "t", "alice": "a"}
 HARD: Final = "static.storage.hard"
 # Kafka's clients inside a broker of which this test makes it start each; and those that tests and the harness start.
-KAFKAS: Final = ("1", "AddPartitionsManager-client-1", "broker-1-txn-marker-sender", "Persister-client-1")
+KAFKAS: Final = ("AddPartitionsManager-client-1", "broker-1-txn-marker-sender", "Persister-client-1")
 TESTS: Final = ("harness", "test-", "adminclient-")
 
 
@@ -95,6 +96,7 @@ def test_a_pause_whose_only_way_out_is_that_segments_are_offloaded_ends_by_itsel
     assert segments(remote) == 0
     if fenced(node):
         assert attempt(config(node, "test-stranger"), topic) == TURNED_BACK
+        assert attempt(node.client_config(client_id="1"), topic) == TURNED_BACK, "a broker's client-id proves nothing"
     alter_config(node, "TOPIC", topic, {"remote.storage.enable": "true", "local.retention.bytes": "2000000"})
     eventually(lambda: state(node) == OPEN, 60, "offloaded segments leave the disk")
     assert segments(remote) > 10
@@ -113,6 +115,8 @@ def test_transactions_end_and_share_groups_acknowledge_in_a_pause(node: KafkaNod
     limit(node, 1)
     producer.commit_transaction(60)
     assert values(node, topic) == ["before"], "its marker was written"
+    if node.version != DEFAULT_VERSION:  # share groups were not ready for use in 4.0
+        return
     reader = {"bootstrap.servers": node.bootstrap, "group.id": group, "client.id": "test-reader"}
     assert helper(node.version).ask("read-shared", topic, 1, reader) == ["before"]
     assert end_offset_of_all(node, "__share_group_state") > 0, "the acknowledgement was stored"
@@ -123,10 +127,11 @@ def end_offset_of_all(node: KafkaNode, topic: str) -> int:
 
 
 def test_no_supplier_is_ever_asked_about_kafkas_own_clients(node: KafkaNode, topic: str) -> None:
-    asked = {tuple(line.split("\t")) for line in (node.directory / "witness").read_text().splitlines()}
-    principal = "broker" if fenced(node) else ANYONE
-    for client_id in KAFKAS:
-        row = table_row(node, principal, client_id, "REQUEST")
+    for client_id in KAFKAS if node.version == DEFAULT_VERSION else KAFKAS[:2]:
+        row = table_row(node, "broker" if fenced(node) else ANYONE, client_id, "REQUEST")
         assert row["supplier"] == "broker", f"{client_id} is exempt"
-    strangers = [(who, client_id) for who, client_id in asked if not client_id.startswith(TESTS)]
-    assert [each for each in strangers if each[0] != "tiering"] == []
+    asked = {tuple(line.split("\t")) for line in (node.directory / "witness").read_text().splitlines()}
+    strangers = {(who, client_id) for who, client_id in asked if not client_id.startswith(TESTS)}
+    # With the fence these two are no brokers: a user of its own, and whom the controllers' listener lets in unproven.
+    others = {("tiering", f"{METADATA_TOPIC}_client_1_{what}") for what in ("admin", "consumer", "producer")}
+    assert strangers - others - {(ANYONE, "1")} == set() if fenced(node) else strangers == set()

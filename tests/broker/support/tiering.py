@@ -39,4 +39,4 @@ def tiering_properties(remote: Path, listener: str) -> dict[str, str]:
 
 def segments(remote: Path) -> int:
     """How many segments were offloaded."""
-    return len(list(remote.glob("*/*.log")))
+    return len(list(remote.rglob("*.log")))

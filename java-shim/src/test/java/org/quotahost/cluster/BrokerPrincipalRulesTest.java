@@ -94,11 +94,22 @@ class BrokerPrincipalRulesTest {
         }
     }
 
-    @Test
-    void controllersWithoutAuthenticationMakeNobodyABrokerWhereBrokersAuthenticate() {
-        configs.put("listener.security.protocol.map", "CLIENTS:PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT");
+    @ParameterizedTest
+    @ValueSource(strings = {"CLIENTS:PLAINTEXT", "CLIENTS:SSL"})
+    void controllersWithoutAuthenticationMakeNobodyABrokerWhereClientsHaveNoneEither(String clients) {
+        configs.put("listener.security.protocol.map", clients + ",INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT");
+        configs.put("listeners", "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3");
 
         assertEquals(List.of("broker"), names(), "or any client at CLIENTS could claim a broker's client-id");
+    }
+
+    @Test
+    void whereOnlyNodesCanBeAnonymousTheyAre() {
+        configs.put("listener.security.protocol.map", "CLIENTS:SSL,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT");
+        configs.put("listener.name.clients.ssl.client.auth", "required");
+        configs.put("listeners", "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3");
+
+        assertEquals(List.of("broker", "ANONYMOUS"), names());
     }
 
     @Test
