@@ -11,6 +11,7 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.brokerlog.BrokerLog;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -103,7 +104,7 @@ public final class Fence {
 
     /** Closes the fence: produce requests are turned back, but for those of the exempt. */
     public static synchronized void close() {
-        QuietLog.install(); // each time: a reload of the log's configuration drops the filter
+        BrokerLog.install();
         if (closed()) return;
         rules = Rules.of(true, topics());
         LOG.warn("The fence is closed: produce requests are {}", shadow ? "only counted (mode=shadow)"
@@ -119,7 +120,7 @@ public final class Fence {
 
     /** Replaces the topics whose requests are turned back; null for none. */
     public static synchronized void turnBack(TurnedBackTopics topics) {
-        if (topics != null) QuietLog.install();
+        if (topics != null) BrokerLog.install();
         rules = Rules.of(closed(), topics);
     }
 

@@ -38,6 +38,11 @@ public final class FenceFixture {
 
     private FenceFixture() {}
 
+    /** One such error, as KafkaApis logs it. */
+    public static RuntimeException error() {
+        return FenceClosedException.INSTANCE;
+    }
+
     /** A broker's fence in front of that authorizer ("" for the default), configured with more properties. */
     public static QuotaFence fence(String authorizer, Map<String, ?> more) {
         QuotaFence fence = new QuotaFence();
