@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings, live_properties
-from quotahost.settings.declaration import PREFIX
+from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.strimzi import names as strimzi_names
 from tests.unit.settings.properties import NAMES, read
 
@@ -186,3 +186,13 @@ def test_the_declared_properties_of_configured_plugins_are_live() -> None:
     settings = read(supplier="mine,static", tasks="mine")
     live = live_properties(settings, {"mine": Mine, "static": None})
     assert live[len(LIVE) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("snapshots", "usage"), ("usage", "shares"), ("cluster.volumes", "snapshots")]
+)
+def test_two_kinds_of_records_have_two_topics(one: str, other: str) -> None:
+    with pytest.raises(SettingsError, match="both name the topic t; give each one of its own") as error:
+        Settings.from_properties({f"{PREFIX}{one}.topic": "t", f"{PREFIX}{other}.topic": "t"})
+    assert f"{one}.topic" in str(error.value)
+    assert f"{other}.topic" in str(error.value)

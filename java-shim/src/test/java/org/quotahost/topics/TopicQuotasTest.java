@@ -38,6 +38,13 @@ class TopicQuotasTest {
         FenceFixture.reset();
     }
 
+    @Test
+    void aTopicThatIsNamedTwiceAmongTheSparedIsSparedOnce() {
+        quotas.configure(TOTAL, new String[0], new double[0], new String[] {"a", "a"}, "NOT_ENOUGH_REPLICAS");
+
+        assertEquals(TOTAL, quotas.threshold());
+    }
+
     private void configure(double total, Map<String, Double> own) {
         configure(total, own, "NOT_ENOUGH_REPLICAS");
     }
