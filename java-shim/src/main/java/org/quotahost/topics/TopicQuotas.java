@@ -34,7 +34,7 @@ public final class TopicQuotas {
     /** What the last reading went by. */
     private Configuration applied;
     private boolean suspended;
-    private final LineLimit suspensions = new LineLimit();
+    private final LineLimit suspensions = new LineLimit(1);
     private boolean warnedOfNoFence;
     private long listedAt;
 
