@@ -15,6 +15,7 @@ from typing import Final
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
+from quotahost.cli.doctor.rights import check_rights
 from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -31,6 +32,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _quotas(settings)
     yield from _disks(settings)
     yield from check_protection(settings, broker)
+    yield from check_rights(settings, broker)
     yield from _topics(settings, broker)
 
 
