@@ -61,14 +61,16 @@ class Follower:
         reader: Reader,
         silence: float = 60.0,
         absent: Callable[[], None] = lambda: None,
+        partition_of: Callable[[int], int] | None = None,
     ) -> None:
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
         After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
-        the client may have lost its place without an error.
+        the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
+        that this function returns for the number of partitions.
         """
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
-        self._absent = absent
+        self._absent, self._partition_of = absent, partition_of
         self._connection = Connection(context)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
@@ -109,7 +111,7 @@ class Follower:
             )
         )
         try:
-            partitions = _partitions(consumer, self._topic)
+            partitions = self._partitions(consumer)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
             self._connection.works()
@@ -142,10 +144,11 @@ class Follower:
         self._connection.fails(error.str())
         return error.code() in _PLACE_LOST
 
-
-def _partitions(consumer: Consumer, topic: str) -> list[int]:
-    metadata = consumer.list_topics(topic, timeout=2.0).topics[topic]
-    # librdkafka reports a topic that is absent here, and raises nothing.
-    if metadata.error is not None:
-        raise KafkaException(metadata.error)
-    return list(metadata.partitions)
+    def _partitions(self, consumer: Consumer) -> list[int]:
+        """The partitions to read."""
+        metadata = consumer.list_topics(self._topic, timeout=2.0).topics[self._topic]
+        # librdkafka reports a topic that is absent here, and raises nothing.
+        if metadata.error is not None:
+            raise KafkaException(metadata.error)
+        found = list(metadata.partitions)
+        return [self._partition_of(len(found))] if self._partition_of else found
