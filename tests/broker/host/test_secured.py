@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -34,6 +35,8 @@ from harness.kafka.settings import CLIENTS, CONTROLLER
 from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
+from quotahost.cli.console import Finding, Level
+from quotahost.cli.doctor.rights import check_cluster
 from quotahost.records import topics
 from quotahost.records.topics import Party
 from tests.broker.support.node import gauge
@@ -214,6 +217,51 @@ def test_an_ordinary_producer_has_its_own_topic(node: KafkaNode) -> None:
     assert attempt(node.client_config("outsider"), "alices") == DENIED
 
 
+def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: KafkaNode) -> None:
+    make_missing(node)
+    anybody = list(check_cluster(node.bootstrap, {}, None))
+    assert [each.level for each in anybody] == [Level.NOTE, Level.GOOD], anybody
+    with_credentials = {name: str(value) for name, value in node.client_config("admin").items()}
+    assert not [each for each in doctor(node, with_credentials) if each.level is Level.WEAK]
+    admin = admin_of(node, "admin")
+    everybody = AclBinding(
+        ResourceType.TOPIC, "__quota", ResourcePatternType.PREFIXED, "User:*", "*", AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    (created,) = admin.create_acls([everybody]).values()
+    created.result(30)
+    try:
+        found = eventually(lambda: [f.text for f in doctor(node, with_credentials) if f.level is Level.WEAK])
+        assert len(found) == len(topics.TOPICS)
+        assert (
+            "an ACL for prefixed __quota lets everybody (User:*) Write __quotahost_snapshots: whoever does" in found[0]
+        )
+        weak = [f.text for f in check_cluster(node.bootstrap, {}, None) if f.level is Level.WEAK]
+        assert "a client without credentials may Describe, Write __quotahost_snapshots: whoever does stops" in weak[0]
+    finally:
+        admin.delete_acls(
+            [
+                AclBindingFilter(
+                    ResourceType.TOPIC,
+                    "__quota",
+                    ResourcePatternType.PREFIXED,
+                    "User:*",
+                    "*",
+                    AclOperation.WRITE,
+                    AclPermissionType.ALLOW,
+                )  # fmt: skip
+            ]
+        )
+        eventually(lambda: operations(node, None)[topics.SNAPSHOTS.name] == set())
+
+
+def doctor(node: KafkaNode, config: dict[str, str]) -> list[Finding]:
+    """What doctor says of the cluster with these credentials, of which it shows none."""
+    found = list(check_cluster(config["bootstrap.servers"], config, None))
+    assert not [each for each in found if config["sasl.password"] in each.text + each.remedy]
+    return found
+
+
 @pytest.mark.long
 def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode, tmp_path: Path) -> None:
     shown = (CONF / "pipeline.properties").read_text(encoding="utf-8")
@@ -221,8 +269,8 @@ def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode,
     file.write_text(shown.replace("SASL_SSL", "SASL_PLAINTEXT"))
     bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
     with PipelineProcess(tmp_path, bootstrap, kafka_config=file, tick="1s") as pipeline:
-        source = "ClusterVolumes"
-        eventually(lambda: gauge(node, source, "Stale") == 0, 120, "the broker reads the pipeline's record")
+        answers = "FactorSource,name=cluster-volumes"
+        eventually(lambda: gauge(node, answers, "Answers") == 1, 120, "the broker reads the pipeline's record")
         eventually(lambda: gauge(node, "Shares", "Stale") == 0, 60, "the broker reads its shares")
         assert gauge(node, "QuotaTable", "State") == 0
         log = pipeline.log_text()
