@@ -249,7 +249,7 @@ def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: Ka
                     "*",
                     AclOperation.WRITE,
                     AclPermissionType.ALLOW,
-                )  # fmt: skip
+                )
             ]
         )
         eventually(lambda: operations(node, None)[topics.SNAPSHOTS.name] == set())
