@@ -15,13 +15,12 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.pipeline.spark.limits import reached_at
+from quotahost.pipeline.spark.limits import exact_factor, reached_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large.
 MAX_NAME: Final = 256
-_DIGITS: Final = "1000000000000000000L"  # 18 digits more; a DECIMAL holds no product of two longer numbers
 
 
 def _free_share(capacity: str, consumed: str) -> str:
@@ -94,7 +93,9 @@ _ROLLUP: Final = sql(
     "rollup",
     free_share=_free_share("v.capacity", "v.consumed"),
     kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
-    digits=f"CAST({_DIGITS} AS DECIMAL(19, 0))",
+    silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
+    factor=exact_factor("get(top, 0).consumed"),
+    silent_factor=exact_factor("get(silent, 0).consumed"),
     half=MAX_LISTED // 2,
     soft_at=reached_at("softLimit"),
     hard_at=reached_at("hardLimit"),
