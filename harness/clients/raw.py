@@ -65,7 +65,7 @@ class RawClient:
         self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[listener]))
 
     def rename(self, client_id: str | None) -> None:
-        """From now on, requests carry this client-id: a client may claim another one with each of them."""
+        """The further requests carry this client-id: over one connection a client can be many."""
         name = None if client_id is None else client_id.encode()
         self._client = struct.pack(">h", -1 if name is None else len(name)) + (name or b"")
 

@@ -8,9 +8,11 @@ which multiplies the quotas by it and closes the fence at 0, and its cause goes 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Final
 
+from quotahost.background import LineLimit
 from quotahost.host.guard import Guard
 from quotahost.host.judgement import OPEN, Judge, Judgement
 from quotahost.host.plugins.plugin_set import PluginSet
@@ -24,6 +26,7 @@ log = logging.getLogger("quotahost.factor")
 # of the factor: near the hard limit small steps are large ones.
 STEP: Final = 0.01
 SHARE: Final = 0.1
+_LINES: Final = 20  # a minute, about changes of state
 _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
 
 
@@ -39,12 +42,13 @@ class FactorLoop:
         """``clock`` in seconds, monotonic."""
         self._shim, self._clock = shim, clock
         self._judge = Judge(guard)
-        self._in_force = FactorInForce(shim)
+        self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         self._known = OPEN
-        self._lacking = False
-        shim.gauge("Factor", "", "LackOfData", 0.0)
+        self._shown = dict.fromkeys(("LackOfData", "Unknown"), False)
+        for name in self._shown:
+            shim.gauge("Factor", "", name, 0.0)
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
         """Read the source, if there is one and it is due."""
@@ -56,7 +60,7 @@ class FactorLoop:
         if source is None:
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at = now, None
-            self._set_lacking(False)
+            self._show(lacking=False, unknown=False)
             self._in_force.replace(OPEN)
         else:
             starting = self._known_at is None
@@ -70,20 +74,23 @@ class FactorLoop:
     def _decide(self, judgement: Judgement, now: float, settings: Settings) -> Factor:
         if not judgement.unknown:
             self._known_at, self._known = now, judgement.factor
-            self._set_lacking(False)
+            self._show(lacking=False, unknown=False)
             return judgement.factor
         # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         if judgement.patience and now - since <= judgement.patience:
-            self._set_lacking(False)
-            last = self._at_start(judgement, settings) if self._known_at is None else self._known
-            # A volume that is known now may have become fuller than it was then.
-            return _smaller(judgement.factor, last)
-        self._set_lacking(True)
-        action = State(settings.fallback_action)
-        value = 0.0 if action is State.PAUSE else 1.0
-        # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
-        return _smaller(Factor(value, f"fallback.action={action}: {judgement.unknown}"), judgement.factor)
+            if self._known_at is not None:
+                # The last factor was known. A volume that is known now may have become fuller than it was then.
+                self._show(lacking=False, unknown=True)
+                return _smaller(judgement.factor, self._known)
+            factor = _smaller(judgement.factor, self._at_start(judgement, settings))
+        else:
+            action = State(settings.fallback_action)
+            instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {judgement.unknown}")
+            # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
+            factor = _smaller(instead, judgement.factor)
+        self._show(lacking=factor.value < judgement.factor.value, unknown=True)
+        return factor
 
     def _at_start(self, judgement: Judgement, settings: Settings) -> Factor:
         """PAUSE where a fence turns writes back for the moment; without one a PAUSE would mute clients for longer."""
@@ -91,10 +98,12 @@ class FactorLoop:
             return Factor(0.0, f"waiting at the start: {judgement.unknown}")
         return OPEN
 
-    def _set_lacking(self, lacking: bool) -> None:
-        if lacking != self._lacking:
-            self._lacking = lacking
-            self._shim.gauge("Factor", "", "LackOfData", float(lacking))
+    def _show(self, lacking: bool, unknown: bool) -> None:
+        """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
+        for name, value in (("LackOfData", lacking), ("Unknown", unknown)):
+            if value != self._shown[name]:
+                self._shown[name] = value
+                self._shim.gauge("Factor", "", name, float(value))
 
 
 def _smaller(one: Factor, other: Factor) -> Factor:
@@ -104,9 +113,13 @@ def _smaller(one: Factor, other: Factor) -> Factor:
 class FactorInForce:
     """The factor in Java's table, its cause in the metrics, and its changes of state in the log."""
 
-    def __init__(self, shim: Shim) -> None:
+    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
         self._shim = shim
         self._factor = OPEN
+        self._limit = LineLimit(_LINES, clock)
+        self._logged = OPEN.state
+        self._transitions = 0  # since the last line
         self._shown = ""
         shim.count("Factor", "", "Transitions", 0.0)
 
@@ -122,14 +135,29 @@ class FactorInForce:
             # Another volume may be the cause now, which explain and the metrics have to show.
             new = Factor(last.value, new.cause)
             if new.cause == last.cause:
+                self._log_state()
                 return
         self._factor = new
         self._shim.set_factor(new.value, new.cause)
         self._show_cause()
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)
-            level = logging.INFO if new.state is State.OPEN else logging.WARNING
-            log.log(level, "%s -> %s: factor %.2f (%s)", last.state, new.state, new.value, new.cause)
+            self._transitions += 1
+        self._log_state()
+
+    def _log_state(self) -> None:
+        """Log the state if it isn't the one that was logged last, a few times a minute at most.
+
+        A volume at its hard limit may change it four times a second. Called again and again, so the last state is
+        logged in the end.
+        """
+        now, last = self._factor, self._logged
+        if now.state is last or not self._limit.passes():
+            return
+        level = logging.INFO if now.state is State.OPEN else logging.WARNING
+        between = f" ({self._transitions - 1} changes of state were left out before)" if self._transitions > 1 else ""
+        log.log(level, "%s -> %s: factor %.2f (%s)%s", last, now.state, now.value, now.cause, between)
+        self._logged, self._transitions = now.state, 0
 
     def _show_cause(self) -> None:
         """The cause stands in the metrics while the factor is below 1."""

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from quotahost.pipeline.dead_letters import DEAD_LETTERS
 from quotahost.pipeline.kafka.clients import SHORT_LIVED, JvmKafka, JvmProducer
+from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.kafka.ticks import Ticks
 from quotahost.pipeline.monitoring import Progress
@@ -27,6 +28,7 @@ from quotahost.pipeline.supervisor import Supervisor
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.pipeline.volumes.publisher import Publisher
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.records.shares import partitions_for
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.pipeline")
@@ -84,7 +86,7 @@ class Job:
         # Only the cluster with the topics lists its brokers. Where the snapshots are mirrored from another cluster,
         # nobody can say which of its brokers are missing.
         self._asks_for_brokers = cluster == own
-        self._kafka.ensure(_topics(options))
+        self._kafka.ensure(_topics(options), {options.shares_topic: partitions_for})
         self._producer = self._kafka.producer()
         self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
         # A leader publishes with every tick, also while no snapshot comes.
@@ -97,9 +99,15 @@ class Job:
         self._supervisor = Supervisor(progress)
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ())
         output = Output(self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor)
-        self._publisher = Publisher(rules, leadership, output)
-        shares = SharesPublisher(options.shares_topic, client, options.validity, leadership)
-        self._add_queries(Queries(spark, options, cluster, client), shares, options.history)
+        clock = KafkaClock()
+        self._publisher = Publisher(rules, leadership, output, clock)
+        self._shares = SharesPublisher(
+            options.shares_topic, client, options.validity, leadership, clock, options.expiry,
+            lambda: self._producer.partitions(options.shares_topic),
+        )  # fmt: skip
+        if self._asks_for_brokers:
+            self._shares.registered(brokers)
+        self._add_queries(Queries(spark, options, cluster, client), self._shares, options.history)
         log.info("run %d of cluster %s begins", leadership.run, cluster)
 
     def _add_queries(self, queries: Queries, shares: SharesPublisher, history: str | None) -> None:
@@ -133,7 +141,9 @@ class Job:
 
     def _ask_for_brokers(self) -> None:
         try:
-            self._publisher.registered(self._kafka.cluster()[1])
+            brokers = self._kafka.cluster()[1]
+            self._publisher.registered(brokers)
+            self._shares.registered(brokers)
         except Py4JError as problem:
             log.debug("the cluster doesn't list its brokers; the last known ones stay: %s", problem)
 

@@ -36,7 +36,7 @@ _TASK: Final = 62_500
 _TASK_THAT_CAN_WAIT: Final = 20_000
 # A batch costs a good part of a second of a core, and so does looking for news often.
 _DEAD_LETTERS_EVERY: Final = timedelta(seconds=5)
-_SHARES_EVERY: Final = timedelta(milliseconds=500)
+SHARES_EVERY: Final = timedelta(milliseconds=500)
 
 #: What is done with a batch: its rows, and its number.
 Batch = Callable[[DataFrame, int], None]
@@ -78,14 +78,14 @@ class Queries:
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
-        good = shares.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
+        good = shares.parse(self._read((self._options.usage_topic,)), self._cluster).where("error IS NULL")
         newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
-        return self._start_complete("shares", newest, publish, _SHARES_EVERY)
+        return self._start_complete("shares", newest, publish, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
         """From snapshots and usage records to the dead letters of those that are refused."""
         snapshots = parse.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
-        usage = shares.parse(self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT))
+        usage = shares.parse(self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT), self._cluster)
         writer = kafka_sink(dead_letters(snapshots, usage).writeStream, self._options.refused_topic, self._client)
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 

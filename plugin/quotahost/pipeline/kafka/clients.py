@@ -7,7 +7,7 @@ names. :mod:`quotahost.pipeline.job` makes the topics with it, publishes the clu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
@@ -41,21 +41,28 @@ class JvmKafka:
             brokers = [node.idString() for node in _items(described.nodes().get())]
             return described.clusterId().get(), brokers
 
-    def ensure(self, topics: Mapping[str, Mapping[str, str]]) -> None:
-        """Create the topics that don't exist, each with one partition and the configuration given for it.
+    def ensure(
+        self, topics: Mapping[str, Mapping[str, str]], partitions: Mapping[str, Callable[[int], int]] | None = None
+    ) -> None:
+        """Create the topics that don't exist, each with the configuration given for it, and with one partition.
+
+        Args:
+            topics: the configuration of each, by name.
+            partitions: by the name of a topic, the function from the number of brokers to its number of partitions.
 
         Raises:
             Py4JJavaError: the cluster doesn't answer, or refuses to create a topic.
         """
         with closing(self._admin()) as admin:
             present = set(_items(admin.listTopics().names().get()))
-            replicas = min(_REPLICAS, admin.describeCluster().nodes().get().size())
+            brokers = admin.describeCluster().nodes().get().size()
             for name in topics.keys() - present:
-                self._create(admin, name, topics[name], replicas)
+                number = partitions[name](brokers) if partitions and name in partitions else 1
+                self._create(admin, name, number, topics[name], min(_REPLICAS, brokers))
 
-    def _create(self, admin: Any, name: str, config: Mapping[str, str], replicas: int) -> None:
+    def _create(self, admin: Any, name: str, partitions: int, config: Mapping[str, str], replicas: int) -> None:
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
-        topic = make(name, 1, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
+        topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
         try:
             admin.createTopics([topic]).all().get()
         except Py4JJavaError as problem:
@@ -67,6 +74,8 @@ class JvmKafka:
         serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
         settings = {
             "acks": "all",
+            # Partitions that were added to a topic are seen soon; by default in 5 minutes.
+            "metadata.max.age.ms": 10_000,
             # Each send waits for its record, so nothing else would come to fill a batch.
             "linger.ms": 0,
             # Kafka demands that this is no less than linger.ms and request.timeout.ms together.
@@ -107,6 +116,14 @@ class JvmProducer:
             Py4JJavaError: it could not be written.
         """
         return int(self._producer.send(self._record(topic, key, value)).get().timestamp())
+
+    def partitions(self, topic: str) -> int:
+        """The number of a topic's partitions, as this client knows it.
+
+        Raises:
+            Py4JJavaError: the cluster doesn't answer, or has no such topic.
+        """
+        return int(self._producer.partitionsFor(topic).size())
 
     def close(self) -> None:
         """Close it, and give up what is not written within 2 s."""

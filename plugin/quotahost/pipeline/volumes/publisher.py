@@ -47,10 +47,10 @@ class Publisher:
     A batch that is done again publishes the same sequence again. While another pipeline leads, nothing is published.
     """
 
-    def __init__(self, rules: Rules, leadership: Leadership, output: Output) -> None:
-        """``rules`` as at the start; :meth:`registered` changes the brokers in them."""
+    def __init__(self, rules: Rules, leadership: Leadership, output: Output, clock: KafkaClock | None = None) -> None:
+        """``rules`` as at the start; :meth:`registered` changes the brokers in them. It corrects the ``clock``."""
         self._rules, self._leadership, self._output = rules, leadership, output
-        self._clock, self._plans = KafkaClock(), PlanCache()
+        self._clock, self._plans = clock or KafkaClock(), PlanCache()
         self._lock = threading.Lock()
         self._lateness = LoggedOnce(log)
 

@@ -12,12 +12,14 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.brokerlog.BrokerLog;
 import org.quotahost.host.HostConfig;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
+import org.quotahost.util.KafkaInterfaces;
 
 /**
  * The quota callback that Kafka loads by client.quota.callback.class.
@@ -38,6 +40,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public void configure(Map<String, ?> configs) {
+        KafkaInterfaces.compare(ClientQuotaCallback.class);
         try {
             host = PythonHost.acquire(HostConfig.of(configs));
             table = host.table();
@@ -76,7 +79,9 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         if (at >= QuotaTable.TYPES) return false;
         int now = table.generation(at);
         int last = reset.get(at);
-        return now != last && reset.compareAndSet(at, last, now); // one of the threads that see it is enough
+        if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
+        BrokerLog.limitsAreRead(at, table.factorInForce().steps());
+        return true;
     }
 
     // ---- metadata threads ------------------------------------------------------------------------------------
@@ -91,13 +96,13 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         clientQuota(type, entity, null);
     }
 
-    /** Deprecated by Kafka 4.4; when it goes, suppliers get no more cluster events, and nothing else changes. */
+    /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); ClusterLook asks the cluster then. */
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host;
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
-            now.inbox().cluster(id == null ? "" : id, brokers);
+            now.cluster(id == null ? "" : id, brokers);
         }
         return false;
     }

@@ -70,12 +70,17 @@ public final class QuotaTable {
         Tags shared = whole.tags()[type];
         if (shared != null && !known.distinguishes(whole, principal, clientId)) {
             seen(known.seen, type);
-            return shared;
+            return shared != scopes.exempt || isUser(principal) ? shared : scopes.newcomers;
         }
         Client client = known.client(clientId);
         if (client == null) return unknown(type, known, whole, principal, clientId);
         seen(client.seen, type);
         return client.tags[type];
+    }
+
+    /** The host knows names alone, but only a name of this type exempts (Exemptions). */
+    private static boolean isUser(KafkaPrincipal principal) {
+        return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE);
     }
 
     private void seen(int[] seen, int type) {
@@ -168,6 +173,11 @@ public final class QuotaTable {
     /** Sets the clients that the fence never turns back (Fence.exempt). */
     public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
         Fence.exempt(principals, clientIds, internalClientIds);
+    }
+
+    /** Sets the topics that the fence never protects (Fence.spare). */
+    public void spare(String[] topics) {
+        Fence.spare(topics);
     }
 
     /**

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import org.quotahost.fence.Fence;
+import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -20,6 +21,8 @@ import org.slf4j.LoggerFactory;
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
     private static final long LIST_NANOS = 5_000_000_000L;
+    /** How many topics of which requests are turned back the log names in a minute. */
+    static final int TOPICS_PER_MINUTE = 20;
 
     private final TopicMeters meters = new TopicMeters();
     /** What Python has configured last, null for no topic quotas. */
@@ -33,6 +36,9 @@ public final class TopicQuotas {
     /** What the last reading went by. */
     private Configuration applied;
     private boolean suspended;
+    private final LineLimit suspensions = new LineLimit(1);
+    /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
+    private final LineLimit periods = new LineLimit(TOPICS_PER_MINUTE);
     private boolean warnedOfNoFence;
     private long listedAt;
 
@@ -52,7 +58,7 @@ public final class TopicQuotas {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
         configured = Double.isNaN(bytesPerSecond) ? null : new Configuration(
-                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), TopicQuotaError.of(error));
+                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.copyOf(List.of(spared))), TopicQuotaError.of(error));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -86,7 +92,8 @@ public final class TopicQuotas {
 
     /** The meters cannot be read: until the next reading that succeeds, no request is turned back. */
     void suspend(String why) {
-        if (!suspended && Fence.installed()) LOG.error("{}: until then topic quotas turn no request back", why);
+        boolean news = !suspended && Fence.installed();
+        if (news && suspensions.pass() != LineLimit.NO) LOG.error("{}: until then topic quotas turn no request back", why);
         suspended = true;
         turnBack(Map.of(), configured);
     }
@@ -115,7 +122,7 @@ public final class TopicQuotas {
         for (TopicUse use : topics.values()) {
             TopicMeters.Reading now = near ? meters.of(use.topic) : null;
             if (now != null && use.update(now, thresholds.expected(use.topic, share), nanos)) over.put(use.topic, use);
-            use.log(totalRate, thresholds, nanos);
+            use.log(totalRate, thresholds, nanos, periods);
         }
         return over;
     }

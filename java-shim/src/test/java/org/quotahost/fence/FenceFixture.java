@@ -1,5 +1,7 @@
 package org.quotahost.fence;
 
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -31,9 +33,15 @@ public final class FenceFixture {
     /** The error with which a closed fence turns a produce request back. */
     public static final Class<? extends RuntimeException> PAUSED = FenceClosedException.class;
 
+    private static final int TIMES = 100_000;
     private static final List<QuotaFence> MADE = new ArrayList<>();
 
     private FenceFixture() {}
+
+    /** One such error, as KafkaApis logs it. */
+    public static RuntimeException error() {
+        return FenceClosedException.INSTANCE;
+    }
 
     /** A broker's fence in front of that authorizer ("" for the default), configured with more properties. */
     public static QuotaFence fence(String authorizer, Map<String, ?> more) {
@@ -53,8 +61,13 @@ public final class FenceFixture {
 
     /** A request of a client, by its API, principal and client-id. */
     public static AuthorizableRequestContext from(ApiKeys key, String user, String clientId) {
+        return from(key, new KafkaPrincipal("User", user), clientId);
+    }
+
+    /** A request of a principal of any type. */
+    public static AuthorizableRequestContext from(ApiKeys key, KafkaPrincipal principal, String clientId) {
         RequestHeader header = new RequestHeader(key, key.latestVersion(), clientId, 1);
-        return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), new KafkaPrincipal("User", user), LISTENER,
+        return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), principal, LISTENER,
                 SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
     }
 
@@ -69,13 +82,26 @@ public final class FenceFixture {
         return actions;
     }
 
+    /** How many bytes a call allocates, after it was compiled. */
+    public static long bytesPerCall(Runnable call) {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        for (int i = 0; i < TIMES; i++) call.run();
+        long id = Thread.currentThread().getId();
+        long before = threads.getThreadAllocatedBytes(id);
+        for (int i = 0; i < TIMES; i++) call.run();
+        return (threads.getThreadAllocatedBytes(id) - before) / TIMES;
+    }
+
     /** Restores the state that every test of the fence must leave: none installed, open, no client exempt. */
     public static void reset() {
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.open();
+        Fence.forgetLines();
         Fence.turnBack(null);
         Fence.shadow(false);
         Fence.exempt(new String[0], new String[0], "");
+        Fence.spare(new String[0]);
+        Exemptions.superUsers(Map.of());
     }
 }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -17,6 +18,7 @@ import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.AfterEach;
@@ -30,12 +32,13 @@ import org.quotahost.util.LogCapture;
 
 /** Which clients a closed fence turns back, and with which error. */
 class FenceTest {
-    /** Stands for the pattern of exemptions.py; the unit tests of the host have the real one. */
-    private static final String INTERNAL = "broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)";
+    /** Stands for the forms of exemptions.py; the unit tests of the host have the real ones. */
+    private static final String INTERNAL = "broker-#-*|raft-client-#|__x_#_producer|quotahost-#|quotahost-pipeline";
 
     private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
     private static final List<AuthorizationResult> DENIED = List.of(AuthorizationResult.DENIED);
 
+    private int exempt;
     private final QuotaFence fence = FenceFixture.fence("none", Map.of());
 
     @BeforeEach
@@ -50,6 +53,14 @@ class FenceTest {
 
     private List<AuthorizationResult> produce(String user, String clientId) {
         return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, user, clientId), FenceFixture.write("t"));
+    }
+
+    private List<AuthorizationResult> produce(KafkaPrincipal principal) {
+        return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, principal, "app"), FenceFixture.write("t"));
+    }
+
+    private List<AuthorizationResult> produceTo(String... topics) {
+        return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write(topics));
     }
 
     private void assertTurnedBack(String user, String clientId) {
@@ -115,7 +126,7 @@ class FenceTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3"})
+    @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3", "__x_12_producer"})
     void whereBrokersAreAnonymousTheyGoByClientId(String clientId) {
         Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
 
@@ -124,7 +135,8 @@ class FenceTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "raft-client-", "1 "})
+    @ValueSource(strings = {"2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "raft-client-", "raft-client-3x", "raft-client-\u0663",
+        "__x_1_", "__x__producer", "__x_1_producer2", "quotahost-pipelines", "broker-1-a\n", "1 "})
     void otherAnonymousClientsAreTurnedBack(String clientId) {
         Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
 
@@ -137,6 +149,85 @@ class FenceTest {
 
         assertTurnedBack("ANONYMOUS", null);
         assertEquals(ALLOWED, produce("root", null));
+    }
+
+    @Test
+    void anExemptNameCountsWithItsType() {
+        Fence.exempt(new String[] {"alice"}, new String[] {"1"}, INTERNAL);
+
+        assertEquals(ALLOWED, produce(new KafkaPrincipal("User", "alice")));
+        assertThrows(FenceClosedException.class, () -> produce(new KafkaPrincipal("Group", "alice")));
+        assertFalse(Fence.exempt(new KafkaPrincipal("Group", "alice"), "app"));
+        assertFalse(Fence.exempt(new KafkaPrincipal("Group", "ANONYMOUS"), "1"));
+    }
+
+    @Test
+    void aClientIdOfMoreThan256CharactersIsNeverAnInternalOne() {
+        Fence.exempt(new String[0], new String[0], INTERNAL);
+        String id = "broker-1-" + "x".repeat(247);
+
+        assertEquals(ALLOWED, produce("ANONYMOUS", id));
+        assertTurnedBack("ANONYMOUS", id + "x");
+    }
+
+    @Test
+    void superUsersPassAndKeepTheirQuotas() throws IOException {
+        var users = Map.of("process.roles", "broker", "super.users", "User:root; Role:admins;User:CN=b,OU=c;;");
+        try (QuotaFence secured = FenceFixture.fence("none", users)) {
+            assertEquals(ALLOWED, produce("root", "x"));
+            assertEquals(ALLOWED, produce("CN=b,OU=c", "x"));
+            assertEquals(ALLOWED, produce(new KafkaPrincipal("Role", "admins")));
+            assertThrows(FenceClosedException.class, () -> produce(new KafkaPrincipal("Role", "root")));
+            assertTurnedBack("admins", "x");
+            assertTrue(Fence.passes("root", "x"));
+            assertFalse(Fence.exempt(new KafkaPrincipal("User", "root"), "x"));
+        }
+    }
+
+    @Test
+    void topicQuotasHoldForSuperUsersToo() throws IOException {
+        RuntimeException over = new IllegalStateException("over");
+        Fence.turnBack((actions, results, shadow) -> over);
+        try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
+            assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
+            Fence.open();
+            assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
+        }
+    }
+
+    @Test
+    void whoIsExemptIsFoundOutWithoutAllocating() {
+        Fence.exempt(new String[] {"root"}, new String[] {"1"}, INTERNAL);
+        KafkaPrincipal[] all = {KafkaPrincipal.ANONYMOUS, new KafkaPrincipal("User", "alice"), new KafkaPrincipal("Group", "root")};
+        String[] ids = {"1", "broker-1-fetcher-0", "broker-1-" + "x".repeat(240), "app", "quotahost-x", "raft-client-12"};
+        Runnable ask = () -> {
+            for (KafkaPrincipal each : all) for (String id : ids) exempt += Fence.exempt(each, id) ? 1 : 0;
+        };
+
+        assertEquals(0, FenceFixture.bytesPerCall(ask));
+        assertTrue(exempt > 0);
+    }
+
+    @Test
+    void everybodyWhoDoesNotAuthenticateIsNoSuperUserOfTheFence() throws IOException {
+        var users = Map.of("process.roles", "broker", "super.users", "User:ANONYMOUS;User:root");
+        try (QuotaFence secured = FenceFixture.fence("none", users)) {
+            assertTurnedBack("ANONYMOUS", "x");
+        }
+    }
+
+    @Test
+    void aSparedTopicIsWrittenToByAnybodyButCarriesNoOtherAlong() {
+        Fence.spare(new String[] {"__remote_log_metadata"});
+        List<AuthorizationResult> both = List.of(AuthorizationResult.ALLOWED, AuthorizationResult.ALLOWED);
+
+        assertEquals(ALLOWED, produceTo("__remote_log_metadata"));
+        assertThrows(FenceClosedException.class, () -> produceTo("__remote_log_metadata", "t"));
+        assertThrows(FenceClosedException.class, () -> produceTo("t", "__remote_log_metadata"));
+        Fence.spare(new String[0]);
+        assertThrows(FenceClosedException.class, () -> produceTo("__remote_log_metadata"));
+        Fence.open();
+        assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
     @Test
