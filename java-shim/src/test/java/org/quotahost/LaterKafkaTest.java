@@ -42,7 +42,7 @@ class LaterKafkaTest {
             assertEquals(1_000.0, limit(callback, types[0], alice));
             assertNull(limit(callback, types[4], alice));
             assertEquals("<unlimited>", ((Map<?, ?>) call(callback, "quotaMetricTags", types[4], alice, "app")).get("user"));
-            for (Object type : types) assertEquals(false, call(callback, "quotaResetRequired", type));
+            assertEquals(false, call(callback, "quotaResetRequired", types[4]));
         }
     }
 
