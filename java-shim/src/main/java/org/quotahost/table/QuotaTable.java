@@ -66,27 +66,26 @@ public final class QuotaTable {
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
         Principal known = remembered.principal(principal.getName());
         if (known == null) return stranger(principal, clientId);
-        Whole whole = known.whole;
+        Tags plain = known.tags(type);
+        if (plain != null) {
+            known.see(type, now);
+            return plain != scopes.exempt || isUser(principal) ? plain : scopes.newcomers;
+        }
+        Whole whole = known.whole();
         Tags shared = whole.tags()[type];
         if (shared != null && !known.distinguishes(whole, principal, clientId)) {
-            seen(known.seen, type);
-            return shared != scopes.exempt || isUser(principal) ? shared : scopes.newcomers;
+            known.see(type, now);
+            return shared;
         }
         Client client = known.client(clientId);
         if (client == null) return unknown(type, known, whole, principal, clientId);
-        seen(client.seen, type);
-        return client.tags[type];
+        client.see(type, now);
+        return client.tags(type);
     }
 
     /** The host knows names alone, but only a name of this type exempts (Exemptions). */
     private static boolean isUser(KafkaPrincipal principal) {
         return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE);
-    }
-
-    private void seen(int[] seen, int type) {
-        int beat = now;
-        // Not on each request: a write moves the cache line away from the other request threads.
-        if (seen[type] != beat) seen[type] = beat;
     }
 
     /** The tags of a principal that is not in the table. Its first client-id, shortened if need be, tells what it has. */
@@ -99,7 +98,7 @@ public final class QuotaTable {
 
     /** The tags of an unknown client-id of a known principal: never those that other principals share with it. */
     private Tags unknown(int type, Principal known, Whole whole, KafkaPrincipal principal, String clientId) {
-        seen(known.seen, type);
+        known.see(type, now);
         counters.misses.increment();
         if (!Names.keeps(clientId) || !remembered.hasPlaceFor(known)) counters.unadmitted.increment();
         else inbox.postClient(known.name, clientId);
@@ -310,7 +309,7 @@ public final class QuotaTable {
         int at = now;
         remembered.forEachClient(client -> {
             for (ClientQuotaType type : Usage.TYPES) {
-                long idleMs = (at - client.seen[type.ordinal()]) * BEAT_MS;
+                long idleMs = (at - client.seen(type.ordinal())) * BEAT_MS;
                 if (idleMs <= Usage.RECENT_MS) used.add(Usage.of(client, type, idleMs));
             }
         });
@@ -319,12 +318,12 @@ public final class QuotaTable {
 
     private void forget(Principal principal, Client client) {
         remembered.remove(principal, client);
-        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, now);
+        for (int type = 0; type < Tags.TYPES; type++) client.tags(type).drop(type, now);
     }
 
     private void forget(Principal principal) {
         remembered.remove(principal);
-        Whole whole = principal.whole;
+        Whole whole = principal.whole();
         for (int type = 0; type < Tags.TYPES; type++) {
             whole.unknown()[type].drop(type, now);
             if (whole.tags()[type] != null && whole.tags()[type] != whole.unknown()[type]) {
