@@ -72,7 +72,9 @@ class Queries:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
         topics = (*self._options.snapshots_topic, self._options.tick_topic)
         # A tick only causes a batch; none of its fields is read.
-        good = parse.parse(self._read(topics)).where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
+        good = parse.parse(self._read(topics), self._options.validity).where(
+            f"error IS NULL AND topic <> '{self._options.tick_topic}'"
+        )
         volumes = aggregate.state(good, self._options.fill_window)
         return self._start_complete("volumes", volumes, publish)
 

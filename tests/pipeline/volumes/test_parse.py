@@ -41,6 +41,10 @@ REFUSED = {
     "half a limit": (snapshot("1", NOW, GOOD, hardLimit={"type": "MinFreeBytes"}), "limit"),
     "more than all": (snapshot("1", NOW, GOOD, hardLimit=limit("MinFreePercentage", 101)), "limit"),
     "a volume's wrong limit": (snapshot("1", NOW, [volume("a", 1, 0, softLimit=limit("x", 1))]), "limit"),
+    "an age below 0": (snapshot("1", NOW, GOOD, ageMs=-1), "schema"),
+    "an age with a fraction": (snapshot("1", NOW, GOOD, ageMs=1.5), "schema"),
+    "an age as a text": (snapshot("1", NOW, GOOD, ageMs="5"), "schema"),
+    "an age beyond a long": (snapshot("1", NOW, GOOD, ageMs=2**63), "schema"),
     "too large": (snapshot("1", NOW, GOOD, padding="x" * 300_000), "size"),
     "two hours ahead": (snapshot("1", NOW + timedelta(hours=2), GOOD), "time"),
 }

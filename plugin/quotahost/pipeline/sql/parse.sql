@@ -10,7 +10,8 @@ read AS (
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
 SELECT topic, partition, offset, timestamp, broker, value, at,
-  least(coalesce(at, timestamp), timestamp) AS seen,  -- else a snapshot of a clock that is ahead would stay the newest
+  -- By Kafka's clock: a snapshot of a clock that is ahead would stay the newest, one of a clock that is behind be stale.
+  {seen_at} AS seen,
   value IS NULL AS removed, s,
   -- The first fault is the reason, in the order in which brokers look for faults (records/codec.py).
   CASE
@@ -30,7 +31,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
         -- A record of so few bytes has no name that is too long: most records are spared the lambda.
         OR (octet_length(value) > {max_name} OR array_contains(s.volumes.volumeName, ''))
           AND exists(s.volumes.volumeName, name -> coalesce(length(name) > {max_name}, TRUE)))
-      OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name} THEN 'schema'
+      OR s.ageMs < 0 OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name} THEN 'schema'
     -- from_json takes the number 7 for the text "7", brokers don't: a quote has to follow the field's name.
     WHEN broker <> s.brokerId OR NOT (contains(text, '"brokerId":"') OR text RLIKE '"brokerId"\\s*:\\s*"') THEN 'key'
     WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'

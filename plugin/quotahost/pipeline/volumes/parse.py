@@ -8,10 +8,12 @@ Good rows go on to :mod:`quotahost.pipeline.volumes.aggregate` and to the histor
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame
 
+from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.codec import REASONS
 from quotahost.records.fields import DATE_TIME, MAX_NAME
@@ -24,7 +26,7 @@ _VOLUME: Final = (
 )
 #: The fields of a snapshot that are read, as ``quotahost.records.snapshot`` reads them; others are ignored.
 SNAPSHOT: Final = (
-    "STRUCT<schemaVersion: BIGINT, clusterId: STRING, brokerId: STRING, snapshotAt: STRING, "
+    "STRUCT<schemaVersion: BIGINT, clusterId: STRING, brokerId: STRING, snapshotAt: STRING, ageMs: BIGINT, "
     f"softLimit: {LIMIT}, hardLimit: {LIMIT}, volumes: ARRAY<{_VOLUME}>, offlineLogDirs: ARRAY<STRING>, "
     "_corrupt: STRING>"
 )
@@ -33,27 +35,30 @@ SNAPSHOT: Final = (
 REFUSALS: Final = (*REASONS, "time")
 
 
-def parse(raw: DataFrame) -> DataFrame:
+def parse(raw: DataFrame, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
     """Kafka's rows as snapshots, batch or stream, in Spark's own functions.
 
     Args:
         raw: key and value (binary), topic, partition, offset, timestamp, as the Kafka source gives them.
+        validity: how old a broker's newest snapshot may be.
 
     Returns:
         topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which
-        snapshots are ordered: ``at``, but never later than Kafka's timestamp; ``removed``, true for a tombstone;
+        snapshots are ordered and aged: when the volumes were read, by Kafka's clock (``quotahost.records.age``);
+        ``removed``, true for a tombstone;
         ``s``, the snapshot in the type SNAPSHOT, null for a tombstone; ``error``, one of REFUSALS, null for a good
         record.
     """
-    return raw.sparkSession.sql(_parse_sql(), raw=raw)
+    return raw.sparkSession.sql(_parse_sql(validity), raw=raw)
 
 
-def _parse_sql() -> str:
+def _parse_sql(validity: timedelta) -> str:
     bad = {side: _bad_limit(f"s.{side}Limit") for side in ("soft", "hard")}
     of_volume = {f"{side}_of_volume": _bad_limit(f"v.{side}Limit") for side in ("soft", "hard")}
     fields = {f"bad_{name}": text for name, text in (bad | of_volume).items()}
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME}
-    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, **fields, **limits)
+    seen = seen_at("s.ageMs", "at", "timestamp", validity)
+    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, seen_at=seen, **fields, **limits)
 
 
 def _bad_limit(limit: str) -> str:
