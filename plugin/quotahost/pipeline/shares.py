@@ -8,13 +8,13 @@ result to the shares topic, from which the supplier ``cluster-quota`` of each br
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
@@ -35,11 +35,12 @@ _SKEW_SECONDS: Final = 60  # by which a broker's clock may be ahead of the recor
 _MS: Final = timedelta(milliseconds=1)
 
 
-def parse(raw: DataFrame) -> DataFrame:
+def parse(raw: DataFrame, cluster: str = "") -> DataFrame:
     """Records of the usage topic as columns, one row each; batch or stream.
 
     Args:
         raw: as Spark's Kafka source gives them: key, value, topic, partition, offset, timestamp.
+        cluster: that of the topic; a record that names another one is refused. With "" any is taken.
 
     Returns:
         ``clusterId``, ``brokerId``, ``ts``, ``removed`` (true for a tombstone, whose value is null), ``clients``;
@@ -54,11 +55,14 @@ def parse(raw: DataFrame) -> DataFrame:
         "name": MAX_NAME,
         "names": MAX_NAMES,
         "clients": MAX_CLIENTS,
+        "cluster": cluster,
     }
     return raw.sparkSession.sql(sql("usage_parse"), args=args, raw=raw)
 
 
-def shares(usage: DataFrame, now_ms: int, validity: timedelta, run: int, sequence: int) -> DataFrame:
+def shares(
+    usage: DataFrame, now_ms: int, validity: timedelta, run: int, sequence: int, expiry: timedelta = timedelta(days=1)
+) -> DataFrame:
     """One record of shares (``key``, ``value``) for each broker that is not removed, in no order. A batch, no stream.
 
     Args:
@@ -67,10 +71,12 @@ def shares(usage: DataFrame, now_ms: int, validity: timedelta, run: int, sequenc
         validity: older usage is ignored; its broker keeps the floor.
         run: the pipeline's run, for the record.
         sequence: the batch's number, for the record.
+        expiry: a broker whose usage is older has left, and keeps nothing.
     """
     args: dict[str, Any] = {
         "now": now_ms,
         "validity": validity // _MS,
+        "expiry": expiry // _MS,
         "run": run,
         "sequence": sequence,
         "computedAt": time_json(datetime.fromtimestamp(now_ms / 1000, UTC)),
@@ -89,10 +95,19 @@ class SharesPublisher:
     It publishes nothing while another pipeline leads: two would give away each quota twice.
     """
 
-    def __init__(self, topic: str, client: Mapping[str, str], validity: timedelta, leadership: Leadership) -> None:
-        """``client`` is Kafka's configuration, in Java's names; usage older than ``validity`` is ignored."""
+    def __init__(
+        self,
+        topic: str,
+        client: Mapping[str, str],
+        validity: timedelta,
+        leadership: Leadership,
+        clock: KafkaClock,
+        expiry: timedelta,
+    ) -> None:
+        """``client`` is Kafka's configuration, in Java's names; for the durations see :func:`shares`."""
         self._topic, self._client = topic, client
         self._validity, self._leadership = validity, leadership
+        self._clock, self._expiry = clock, expiry
 
     def __call__(self, usage: DataFrame, batch: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
@@ -100,7 +115,7 @@ class SharesPublisher:
         if self._leadership.stands_by():
             bring_forward(usage)
             return
-        now = time.time_ns() // 1_000_000
+        now = self._clock.now()
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
-        found = shares(usage.coalesce(1), now, self._validity, self._leadership.run, batch)
+        found = shares(usage.coalesce(1), now, self._validity, self._leadership.run, batch, self._expiry)
         kafka_sink(found.write, self._topic, self._client).save()

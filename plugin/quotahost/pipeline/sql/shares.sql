@@ -4,7 +4,7 @@
 -- client; and by it a broker gets a record even where there is no client at all.
 WITH brokers AS (
   SELECT clusterId, brokerId, clients, ts >= timestamp_millis(:now - :validity) AS fresh
-  FROM {usage} WHERE NOT removed),
+  FROM {usage} WHERE NOT removed AND ts >= timestamp_millis(:now - :expiry)),
 reported AS (
   SELECT clusterId, brokerId, fresh, c
   FROM brokers LATERAL VIEW explode(array_append(if(fresh, clients, array()), NULL)) AS c),

@@ -12,7 +12,8 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timesta
   coalesce(u.clients, array()) AS clients,
   CASE
     WHEN k IS NULL THEN 'key: the record has none'
-    WHEN value IS NULL THEN NULL
+    -- A tombstone's key alone is kept in the state.
+    WHEN value IS NULL THEN if(char_length(k) > :name, 'key: it is too long', NULL)
     WHEN octet_length(value) > :bytes THEN 'size: the record is too large'
     -- Another version may differ in any field, so its version is reported before anything else.
     WHEN u.version <> :version THEN 'version: another one'
@@ -35,6 +36,8 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timesta
       THEN 'schema: a client is listed more than once'
     WHEN aggregate(u.clients, 0L, (sum, c) -> sum + octet_length(c.user) + octet_length(c.clientId)) > :names
       THEN 'size: the names are too long'
+    WHEN u.clusterId <> '' AND u.clusterId <> :cluster AND :cluster <> ''
+      THEN 'cluster: it is not that of the topic'
   END AS error,
   key, value, topic, partition, offset, timestamp
 FROM timed
