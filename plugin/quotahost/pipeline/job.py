@@ -118,7 +118,14 @@ class Job:
         leadership.follow(self._consumer)
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
-        self._supervisor = Supervisor(progress, Checkpoints(spark, options.checkpoint).set_aside)
+        checkpoints = Checkpoints(spark, options.checkpoint)
+
+        def set_aside(query: str) -> str:
+            aside = checkpoints.set_aside(query)
+            leadership.renew()
+            return aside
+
+        self._supervisor = Supervisor(progress, set_aside)
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ())
         output = Output(self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor)
         self._publisher = Publisher(rules, leadership, output, clock)

@@ -118,6 +118,20 @@ def test_it_wins_over_one_that_was_launched_earlier_and_logs_it(
     assert "this one was launched later and wins" in caplog.text
 
 
+def test_a_new_run_of_its_own_is_no_other_pipelines(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.leadership.renew()
+    assert world.leadership.run > NOW
+    world.reads(claims(NOW))  # its own last record is read only now
+    assert not world.leadership.stands_by()
+    assert caplog.records == []
+
+
+def test_while_it_stands_by_a_query_that_begins_anew_does_not_make_it_lead(world: World) -> None:
+    world.reads(claims(NOW + 1000))
+    world.leadership.renew()
+    assert world.leadership.stands_by()
+
+
 def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> None:
     ahead = NOW + 1_800_000  # its clock is half an hour ahead
     world.reads(claims(ahead))

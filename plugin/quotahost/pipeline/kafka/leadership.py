@@ -63,6 +63,7 @@ class Leadership:
         self._now_ms, self._clock, self._refused = now_ms, clock, refused
         self._lock = threading.Lock()
         self._highest = self.run = 0
+        self._own: set[int] = set()  # earlier runs of this pipeline
         self._other_arrived_at = 0.0
         self._logged: int | None = None  # the run that the log names already
         self.standing_by = False
@@ -87,10 +88,21 @@ class Leadership:
         """End the thread; whether it ended within 5 s."""
         return self._follower is None or self._follower.close(_CLOSE_WITHIN)
 
+    def renew(self) -> None:
+        """Go on with a higher run: the numbers of the batches begin with 0 again, and readers keep the highest."""
+        with self._lock:
+            # While it stands by, a new run would end that; it takes one when it goes on.
+            if self._highest <= self.run:
+                self._take_run()
+
+    def _take_run(self) -> None:
+        self._own.add(self.run)
+        self.run = self._highest = max(self._now_ms(), self._highest + 1)
+
     def note(self, run: int) -> None:
         """Take notice of a record with this run."""
-        # 0 is no cluster record's; records with this run are this pipeline's own.
-        if run in (0, self.run):
+        # 0 is no cluster record's.
+        if run in (0, self.run) or run in self._own:
             return
         with self._lock:
             higher = run > self.run
@@ -110,7 +122,7 @@ class Leadership:
             # Asked by the threads of two queries, and changed by the follower's: hence the lock.
             self.standing_by = self._highest > self.run
             if self.standing_by and self._clock() - self._other_arrived_at > self._silence:
-                self.run = self._highest = max(self._now_ms(), self._highest + 1)
+                self._take_run()
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
                 # If the other pipeline comes back, the log says so again.
                 self._logged, self.standing_by = None, False
