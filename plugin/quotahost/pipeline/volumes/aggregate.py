@@ -19,8 +19,9 @@ from quotahost.pipeline.spark.limits import reached_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
-#: Characters of a name in a cluster's record; names are cut there, because the record would become too large.
-MAX_NAME: Final = 256
+#: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
+#: takes up to twelve bytes for each, and there may be some 500 names.
+MAX_NAME: Final = 128
 # A volume's free bytes as a share of its capacity, in SQL.
 _FREE_SHARE: Final = (
     "if(v.capacity = 0, 0D, (double(v.capacity) - double(v.consumed)) / nullif(double(v.capacity), 0D))"
