@@ -118,6 +118,9 @@ CATALOGUE: Final = (
     *_bean("Host", rows=(
         ("Restarts", "host_restarts", COUNTER, "How often the host ended by itself and was started again."),
     )),
+    *_bean("Watch", rows=(
+        ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),
+    )),
     *_bean("Plugin", label="plugin", rows=(
         ("Errors", "plugin_errors", COUNTER, "Failures of a plugin."),
     )),

@@ -12,6 +12,7 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.brokerlog.BrokerLog;
 import org.quotahost.host.HostConfig;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.ClientQuotas;
@@ -73,7 +74,9 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         int at = type.ordinal();
         int now = table.generation(at);
         int last = reset.get(at);
-        return now != last && reset.compareAndSet(at, last, now); // one of the threads that see it is enough
+        if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
+        BrokerLog.limitsAreRead(at, table.factorInForce().steps());
+        return true;
     }
 
     // ---- metadata threads ------------------------------------------------------------------------------------
