@@ -61,9 +61,14 @@ class ClusterRecord(Versioned):
         capacity: bytes of these volumes together.
         consumed: bytes consumed of these volumes together.
         smallest_factor: the smallest factor that the published limits yield; None where no limits are published.
-        fullest: for each (capacity, soft limit, hard limit) the volume that consumes most. All policies are monotone
-            in what such volumes consume, so nothing is lost by leaving out the others.
+        fullest: for each kind of volumes (capacity, soft limit, hard limit) the one that consumes most. All policies
+            are monotone in what such volumes consume, so nothing is lost by leaving out the others. Of more than
+            MAX_LISTED kinds it has the MAX_LISTED / 2 whose published limits yield the smallest factors; so no kind
+            that is left out has a smaller one. The other half are the rest with the least free share, first those that
+            lack a limit, which readers judge by their own. The order is by free share, least first.
         worst: by limit type the MAX_WORST volumes nearest to such a limit, nearest first.
+        kinds: how many kinds there are. If they are more than ``fullest`` lists, that list is cut; 0 in records of
+            pipelines that don't count them.
 
     Raises:
         ValueError: a time has no time zone or is not in UTC's range.
@@ -89,6 +94,7 @@ class ClusterRecord(Versioned):
     smallest_factor: Annotated[float, Field(ge=0, le=1)] | None = None
     fullest: Needed[Annotated[tuple[Filling, ...], FULLEST]] = ()
     worst: Annotated[Worst, WORST] = field(default_factory=lambda: dict.fromkeys(LimitType, ()))
+    kinds: Count = 0
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, so its own constructor has no other way to set a field.

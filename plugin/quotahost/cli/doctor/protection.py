@@ -15,7 +15,7 @@ from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
 from quotahost.disks.file_stores import log_dirs, read_disks
 from quotahost.model import Limit, Volume
-from quotahost.plugins.policies.limits import bounds
+from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.volume_overrides import match

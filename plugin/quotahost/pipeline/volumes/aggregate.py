@@ -22,10 +22,12 @@ from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
 #: takes up to twelve bytes for each, and there may be some 500 names.
 MAX_NAME: Final = 128
-# A volume's free bytes as a share of its capacity, in SQL.
-_FREE_SHARE: Final = (
-    "if(v.capacity = 0, 0D, (double(v.capacity) - double(v.consumed)) / nullif(double(v.capacity), 0D))"
-)
+_DIGITS: Final = "1000000000000000000L"  # 18 digits more; a DECIMAL holds no product of two longer numbers
+
+
+def _free_share(capacity: str, consumed: str) -> str:
+    """A volume's free bytes as a share of its capacity, in SQL; the difference is that of whole numbers."""
+    return f"if({capacity} = 0, 0D, double({capacity} - {consumed}) / nullif(double({capacity}), 0D))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,10 @@ def _ms(duration: timedelta) -> int:
 
 _ROLLUP: Final = sql(
     "rollup",
-    free_share=_FREE_SHARE,
+    free_share=_free_share("v.capacity", "v.consumed"),
+    kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
+    digits=f"CAST({_DIGITS} AS DECIMAL(19, 0))",
+    half=MAX_LISTED // 2,
     soft_at=reached_at("softLimit"),
     hard_at=reached_at("hardLimit"),
     max_name=MAX_NAME,
