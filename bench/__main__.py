@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, newclients, pipeline, report
+from bench import broker, callback, logs, newclients, pipeline, report, shares
 from bench.disks import latency, picture, publishing, recovery, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -23,6 +23,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "recovery": lambda args: recovery.main(args.runs),
     "pipeline": lambda args: pipeline.main(),
     "bytes": lambda args: pipeline.bytes_read(),
+    "shares": lambda args: shares.main(),
     "report": lambda args: report.main(),
 }
 

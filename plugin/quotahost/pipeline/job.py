@@ -32,6 +32,7 @@ from quotahost.pipeline.supervisor import Supervisor
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.pipeline.volumes.publisher import Publisher, Sending, Unpublished
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.records.shares import partitions_for
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -101,7 +102,8 @@ class Job:
         self._asks_for_brokers = own in clusters.values()
         cluster = own if self._asks_for_brokers else next(iter(clusters.values()))
         self._fault = LoggedOnce(log)
-        self._topics = Topics(self._kafka, _topics(options), options.cluster_volumes_topic)
+        several = {options.shares_topic: partitions_for}
+        self._topics = Topics(self._kafka, _topics(options), options.cluster_volumes_topic, several)
         self._topics.ensure()
         self._producer = self._kafka.producer()
         clock = KafkaClock()
@@ -129,9 +131,16 @@ class Job:
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ())
         output = Output(self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor)
         self._publisher = Publisher(rules, leadership, output, clock)
-        shares = SharesPublisher(options.shares_topic, client, options.validity, leadership, clock, options.expiry)
+        self._shares = SharesPublisher(
+            options.shares_topic, client, options.validity, leadership, clock, options.expiry,
+            lambda: self._producer.partitions(options.shares_topic),
+        )  # fmt: skip
         usage_cluster = options.cluster or own
-        self._add_queries(Queries(spark, options, clusters, usage_cluster, client, clock), shares, options.history)
+        self._lists_usage = usage_cluster == own
+        if self._lists_usage:
+            self._shares.registered(brokers)
+        queries = Queries(spark, options, clusters, usage_cluster, client, clock)
+        self._add_queries(queries, self._shares, options.history)
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)
         log.info("run %d of cluster %s begins", leadership.run, cluster)
@@ -172,6 +181,8 @@ class Job:
             brokers = self._kafka.cluster()[1]
             if self._asks_for_brokers:
                 self._publisher.registered(brokers)
+            if self._lists_usage:
+                self._shares.registered(brokers)
             self._topics.ensure(stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()

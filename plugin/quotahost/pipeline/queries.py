@@ -39,7 +39,7 @@ _TASK: Final = 62_500
 _TASK_THAT_CAN_WAIT: Final = 20_000
 # A batch costs a good part of a second of a core, and so does looking for news often.
 _DEAD_LETTERS_EVERY: Final = timedelta(seconds=5)
-_SHARES_EVERY: Final = timedelta(milliseconds=500)
+SHARES_EVERY: Final = timedelta(milliseconds=500)
 
 #: What is done with a batch: its rows, and its number.
 Batch = Callable[[DataFrame, int], None]
@@ -101,7 +101,7 @@ class Queries:
         parsed = shares.parse(self._read((self._options.usage_topic,)), self._usage_cluster)
         good = parsed.where("error IS NULL").where(self._not_expired("ts"))
         newest = self._spark.sql(sql("usage"), args={"cluster": self._usage_cluster}, good=good)
-        return self._start_complete("shares", newest, publish, _SHARES_EVERY)
+        return self._start_complete("shares", newest, publish, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
         """From snapshots and usage records to the dead letters of those that are refused."""

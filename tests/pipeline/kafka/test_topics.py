@@ -28,9 +28,9 @@ class Kafka:
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         return {name: topic for name, topic in self.there.items() if name in names}
 
-    def create(self, name: str, replicas: int, config: Mapping[str, str]) -> None:
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
         self.made[name] = replicas, config
-        self.there[name] = Topic(1, config["cleanup.policy"])
+        self.there[name] = Topic(partitions, config["cleanup.policy"])
 
 
 class World:

@@ -73,14 +73,14 @@ class JvmKafka:
         except Py4JJavaError:  # it may not look at configurations, which is no reason not to work
             return ""
 
-    def create(self, name: str, replicas: int, config: Mapping[str, str]) -> None:
-        """Create a topic of one partition, unless it exists by now.
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        """Create a topic, unless it exists by now.
 
         Raises:
             Py4JJavaError: the cluster doesn't answer, or refuses to create the topic.
         """
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
-        topic = make(name, 1, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
+        topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
         with closing(self._admin()) as admin:
             try:
                 admin.createTopics([topic]).all().get()
@@ -93,6 +93,8 @@ class JvmKafka:
         serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
         settings = {
             "acks": "all",
+            # Partitions that were added to a topic are seen soon; by default in 5 minutes.
+            "metadata.max.age.ms": 10_000,
             # Each send waits for its record, so nothing else would come to fill a batch.
             "linger.ms": 0,
             # Kafka demands that this is no less than linger.ms and request.timeout.ms together.
@@ -149,6 +151,14 @@ class JvmProducer:
             Py4JJavaError: it could not be written.
         """
         return self.begin(topic, key, value)()
+
+    def partitions(self, topic: str) -> int:
+        """The number of a topic's partitions, as this client knows it.
+
+        Raises:
+            Py4JJavaError: the cluster doesn't answer, or has no such topic.
+        """
+        return int(self._producer.partitionsFor(topic).size())
 
     def close(self) -> None:
         """Close it, and give up what is not written within 2 s."""

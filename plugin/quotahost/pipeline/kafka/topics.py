@@ -50,14 +50,23 @@ class TopicError(QuotahostError):
 class Topics:
     """Makes and checks the topics of one pipeline."""
 
-    def __init__(self, kafka: JvmKafka, topics: Mapping[str, Mapping[str, str]], single: str) -> None:
+    def __init__(
+        self,
+        kafka: JvmKafka,
+        topics: Mapping[str, Mapping[str, str]],
+        single: str,
+        partitions: Mapping[str, Callable[[int], int]] | None = None,
+    ) -> None:
         """Ask nothing yet.
 
         Args:
             kafka: asks and creates.
             topics: the configuration of each topic, by name.
             single: the topic that must have one partition: whoever leads is found by the order of its records.
+            partitions: by the name of a topic, the function from the number of brokers to its number of partitions;
+                the other topics get one.
         """
+        self._partitions = partitions or {}
         self._kafka, self._topics, self._single = kafka, topics, single
         self._policies = {name: LoggedOnce(log) for name in topics}
 
@@ -79,16 +88,18 @@ class Topics:
             self._check(name, topic)
         absent = sorted(self._topics.keys() - there.keys())
         if absent:
-            replicas = self._gathered(wait, clock)
+            brokers = self._gathered(wait, clock)
+            replicas = min(_REPLICAS, brokers)
             for name in absent:
-                self._kafka.create(name, replicas, self._topics[name])
+                partitions = self._partitions[name](brokers) if name in self._partitions else 1
+                self._kafka.create(name, partitions, replicas, self._topics[name])
                 log.info("created the topic %s with %d replicas", name, replicas)
             if replicas < _REPLICAS:
                 text = "only %d brokers are up, so these topics have as few replicas: %s; reassign them if more come"
                 log.warning(text, replicas, ", ".join(absent))
 
     def _gathered(self, wait: Callable[[float], object], clock: Callable[[], float]) -> int:
-        """How many replicas a topic gets, when as many brokers are up, or no more have come for a while."""
+        """How many brokers are up, when there are enough for all replicas, or no more have come for a while."""
         most, since = 0, clock()
         while most < _REPLICAS and clock() - since < GATHERING:
             up = len(self._kafka.cluster()[1])
@@ -96,7 +107,7 @@ class Topics:
                 most, since = up, clock()
             elif most < _REPLICAS:
                 wait(_LOOK)
-        return max(1, min(_REPLICAS, most))
+        return max(1, most)
 
     def _check(self, name: str, topic: Topic) -> None:
         if name == self._single and topic.partitions != 1:

@@ -11,16 +11,17 @@ timed AS (
 SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timestamp) AS ts, value IS NULL AS removed,
   coalesce(u.clients, array()) AS clients,
   CASE
-    WHEN k IS NULL THEN 'key: the record has none'
-    -- A tombstone's key alone is kept in the state.
-    WHEN value IS NULL THEN if(char_length(k) > :name, 'key: it is too long', NULL)
+    WHEN k IS NULL THEN 'key: the record has none, or one that is no text'
+    WHEN char_length(k) > :name THEN 'key: too long'
+    WHEN value IS NULL THEN NULL
     WHEN octet_length(value) > :bytes THEN 'size: the record is too large'
     -- Another version may differ in any field, so its version is reported before anything else.
     WHEN u.version <> :version THEN 'version: another one'
     WHEN u IS NULL OR u._corrupt IS NOT NULL THEN 'json: malformed, or a field of another type'
     WHEN u.version IS NULL THEN 'version: missing'
     WHEN u.brokerId IS NULL OR u.brokerId <> k THEN 'key: it is not the brokerId'
-    WHEN char_length(k) > :name OR char_length(u.clusterId) > :name THEN 'schema: an id is too long'
+    WHEN char_length(u.clusterId) > :name THEN 'schema: an id is too long'
+    WHEN u.clusterId <> '' AND u.clusterId <> :cluster THEN 'cluster: not the one of the topic'
     WHEN at IS NULL THEN 'schema: usageAt is missing or no date-time'
     -- A record of the future would stay the newest of its broker until time catches up.
     WHEN at > timestamp + make_interval(0, 0, 0, 0, 0, 0, :skew) THEN 'schema: usageAt is in the future'
@@ -36,8 +37,6 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timesta
       THEN 'schema: a client is listed more than once'
     WHEN aggregate(u.clients, 0L, (sum, c) -> sum + octet_length(c.user) + octet_length(c.clientId)) > :names
       THEN 'size: the names are too long'
-    WHEN u.clusterId <> '' AND u.clusterId <> :cluster AND :cluster <> ''
-      THEN 'cluster: it is not that of the topic'
   END AS error,
   key, value, topic, partition, offset, timestamp
 FROM timed

@@ -21,6 +21,7 @@ from quotahost.plugins.kafka.client import Connection, client_config
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
+_LOOK: Final = 5.0  # seconds between looks for partitions that were added
 _CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 5 s
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
 _ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
@@ -63,14 +64,16 @@ class Follower:
         reader: Reader,
         silence: float = 60.0,
         absent: Callable[[], None] = lambda: None,
+        partition_of: Callable[[int], int] | None = None,
     ) -> None:
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
         After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
-        the client may have lost its place without an error.
+        the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
+        that this function returns for the number of partitions.
         """
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
-        self._absent = absent
+        self._absent, self._partition_of = absent, partition_of
         self._connection = Connection(context)
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
@@ -113,19 +116,23 @@ class Follower:
             )
         )
         try:
-            partitions = _partitions(consumer, self._topic)
+            partitions = self._partitions(consumer)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
             self._connection.works()
-            self._read(consumer, set(partitions))
+            self._read(consumer, partitions)
         finally:
             consumer.close()
 
-    def _read(self, consumer: Consumer, unread: set[int]) -> None:
-        """Hand on records until the place is lost; ``unread`` are the partitions whose end was not reached yet."""
-        live = False
-        last_record_at = time.monotonic()
+    def _read(self, consumer: Consumer, partitions: set[int]) -> None:
+        """Hand on records until the place is lost, or other partitions are to be read."""
+        live, unread = False, set(partitions)  # those whose end was not reached yet
+        last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
+            if time.monotonic() - looked_at > _LOOK:
+                looked_at = time.monotonic()
+                if self._grown(consumer, partitions):
+                    return
             for message in consumer.consume(_BATCH, _POLL):
                 error = message.error()
                 if error is None:
@@ -142,15 +149,22 @@ class Follower:
                 self._reader.caught_up()
                 self._fault.healed()
 
+    def _grown(self, consumer: Consumer, partitions: set[int]) -> bool:
+        try:
+            return not self._partitions(consumer) <= partitions
+        except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
+            return False
+
     def _place_lost(self, message: Message) -> bool:
         error: Any = message.error()
         self._connection.fails(error.str())
         return error.code() in _PLACE_LOST
 
-
-def _partitions(consumer: Consumer, topic: str) -> list[int]:
-    metadata = consumer.list_topics(topic, timeout=2.0).topics[topic]
-    # librdkafka reports a topic that is absent here, and raises nothing.
-    if metadata.error is not None:
-        raise KafkaException(metadata.error)
-    return list(metadata.partitions)
+    def _partitions(self, consumer: Consumer) -> set[int]:
+        """The partitions to read."""
+        metadata = consumer.list_topics(self._topic, timeout=2.0).topics[self._topic]
+        # librdkafka reports a topic that is absent here, and raises nothing.
+        if metadata.error is not None:
+            raise KafkaException(metadata.error)
+        found = set(metadata.partitions)
+        return {self._partition_of(len(found))} if self._partition_of else found
