@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
 from quotahost.pipeline.dead_letters import DEAD_LETTERS
-from quotahost.pipeline.kafka.clients import JvmKafka, JvmProducer
+from quotahost.pipeline.kafka.clients import JvmKafka, JvmProducer, short
 from quotahost.pipeline.kafka.clock import WITNESSES, KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.kafka.ticks import KEY as TICK
@@ -186,10 +186,9 @@ class Job:
             self._topics.ensure(stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()
-        except Py4JError as problem:
-            log.debug("the cluster doesn't list its brokers; the last known ones stay: %s", problem)
-        except TopicError as problem:
-            self._fault.report("%s", problem)
+        except (Py4JError, TopicError) as problem:
+            text = "the cluster can't be asked for its brokers and topics; the brokers known so far stay: %s"
+            self._fault.report(text, short(problem))
 
 
 def _topics(options: Options) -> dict[str, dict[str, str]]:

@@ -21,6 +21,8 @@ class Kafka:
     def __init__(self, brokers: Iterator[int], **there: Topic) -> None:
         self._brokers, self.there = brokers, there
         self.made: dict[str, tuple[int, Mapping[str, str]]] = {}
+        self.hidden: set[str] = set()
+        self.asked = 0
 
     def cluster(self) -> tuple[str, list[str]]:
         return "id", [str(n) for n in range(next(self._brokers))]
@@ -28,9 +30,13 @@ class Kafka:
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         return {name: topic for name, topic in self.there.items() if name in names}
 
-    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+        self.asked += 1
+        if name in self.hidden:
+            return False
         self.made[name] = replicas, config
         self.there[name] = Topic(partitions, config["cleanup.policy"])
+        return True
 
 
 class World:
@@ -79,6 +85,19 @@ def test_a_topic_that_was_deleted_is_made_again_as_it_was() -> None:
     del world.kafka.there["ticks"]
     world.kafka.made.clear()
     assert world.ensure().keys() == {"ticks"}
+
+
+def test_a_topic_that_it_may_not_see_is_neither_made_again_and_again_nor_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World(repeat(1))
+    world.kafka.hidden.add("snapshots")
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            world.ensure()
+    assert world.kafka.asked == len(WANTED)
+    assert world.now == pytest.approx(GATHERING, abs=1)
+    assert "created the topic snapshots" not in caplog.text
 
 
 def test_several_partitions_of_the_topic_that_decides_who_leads_are_refused() -> None:

@@ -73,8 +73,8 @@ class JvmKafka:
         except Py4JJavaError:  # it may not look at configurations, which is no reason not to work
             return ""
 
-    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
-        """Create a topic, unless it exists by now.
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+        """Create a topic; False if it exists.
 
         Raises:
             Py4JJavaError: the cluster doesn't answer, or refuses to create the topic.
@@ -85,8 +85,10 @@ class JvmKafka:
             try:
                 admin.createTopics([topic]).all().get()
             except Py4JJavaError as problem:
-                if "TopicExistsException" not in str(problem.java_exception):  # another pipeline, or a broker
+                if "TopicExistsException" not in str(problem.java_exception):
                     raise
+                return False
+        return True
 
     def producer(self) -> JvmProducer:
         """A producer that waits for all replicas."""

@@ -68,6 +68,7 @@ class Topics:
         """
         self._partitions = partitions or {}
         self._kafka, self._topics, self._single = kafka, topics, single
+        self._unseen: set[str] = set()  # topics that exist, although this client isn't allowed to see them
         self._policies = {name: LoggedOnce(log) for name in topics}
 
     def ensure(self, wait: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
@@ -84,19 +85,26 @@ class Topics:
             Py4JJavaError: the cluster doesn't answer, or refuses to create a topic.
         """
         there = self._kafka.topics(self._topics.keys())
+        self._unseen -= there.keys()
         for name, topic in there.items():
             self._check(name, topic)
-        absent = sorted(self._topics.keys() - there.keys())
+        absent = sorted(self._topics.keys() - there.keys() - self._unseen)
         if absent:
             brokers = self._gathered(wait, clock)
             replicas = min(_REPLICAS, brokers)
-            for name in absent:
-                partitions = self._partitions[name](brokers) if name in self._partitions else 1
-                self._kafka.create(name, partitions, replicas, self._topics[name])
-                log.info("created the topic %s with %d replicas", name, replicas)
-            if replicas < _REPLICAS:
+            created = [name for name in absent if self._create(name, brokers, replicas)]
+            if created and replicas < _REPLICAS:
                 text = "only %d brokers are up, so these topics have as few replicas: %s; reassign them if more come"
-                log.warning(text, replicas, ", ".join(absent))
+                log.warning(text, replicas, ", ".join(created))
+
+    def _create(self, name: str, brokers: int, replicas: int) -> bool:
+        partitions = self._partitions[name](brokers) if name in self._partitions else 1
+        created = self._kafka.create(name, partitions, replicas, self._topics[name])
+        if created:
+            log.info("created the topic %s with %d replicas", name, replicas)
+        else:  # a broker or another pipeline was quicker, or nobody has given the right to describe it
+            self._unseen.add(name)
+        return created
 
     def _gathered(self, wait: Callable[[float], object], clock: Callable[[], float]) -> int:
         """How many brokers are up, when there are enough for all replicas, or no more have come for a while."""
