@@ -138,11 +138,15 @@ def _cluster(
     name: str, brokers: dict[str, Known], rules: Rules, run: int, sequence: int, time: datetime
 ) -> ClusterRecord:
     fresh = {broker: known for broker, known in brokers.items() if known.newest.seen >= time - rules.validity}
-    stale = sorted(brokers.keys() - fresh.keys())
+    running = set(rules.registered) if name == rules.cluster and rules.registered else None
+    silent = {broker: known for broker, known in brokers.items() if broker not in fresh}
+    stale = sorted(silent, key=lambda broker: (running is not None and broker not in running, broker))
+    reporting = [broker for broker in fresh if running is None or broker in running]
     missing = sorted(set(rules.registered) - brokers.keys()) if name == rules.cluster else []
     offline = sorted(
         (broker, directory[:MAX_NAME])
-        for broker, known in fresh.items()
+        for broker in reporting
+        for known in [fresh[broker]]
         for directory in (known.newest.snapshot.offline if known.newest.snapshot else ())
     )
     fillings = [each for broker, known in fresh.items() for each in _fillings(broker, known)]
@@ -155,7 +159,7 @@ def _cluster(
         sequence,
         time,
         max(known.newest.seen for known in brokers.values()),
-        len(fresh),
+        len(reporting),
         len(stale),
         len(missing),
         tuple(stale[:MAX_LISTED]),
@@ -167,6 +171,7 @@ def _cluster(
         sum(volume.consumed for volume in volumes),
         min(factors, default=None),
         tuple(_fullest(kinds)),
+        tuple(_last([each for broker, known in silent.items() for each in _fillings(broker, known)])),
         {kind: tuple(_worst(fillings, kind)) for kind in LimitType},
         len(kinds),
     )
@@ -241,3 +246,17 @@ def _fullest(kinds: list[Filling]) -> list[Filling]:
     first, rest = by_factor[: MAX_LISTED // 2], by_factor[MAX_LISTED // 2 :]
     rest.sort(key=lambda each: (bool(each.volume.soft and each.volume.hard), share(each)))
     return sorted([*first, *rest[: MAX_LISTED // 2]], key=share)
+
+
+def _last(fillings: list[Filling]) -> list[Filling]:
+    """Of each kind the fullest, then of each kind the next; MAX_WORST of a kind at most."""
+    kinds: dict[object, list[Filling]] = defaultdict(list)
+    for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
+        kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
+    placed = [(place, each) for kind in kinds.values() for place, each in enumerate(kind[:MAX_WORST])]
+
+    def order(pair: tuple[int, Filling]) -> tuple[int, float, int, str, str]:
+        volume = pair[1].volume
+        return pair[0], _free_share(volume), -volume.consumed, volume.broker, volume.name
+
+    return [each for _, each in sorted(placed, key=order)[:MAX_LISTED]]

@@ -20,6 +20,7 @@ from quotahost.pipeline.options import Options, OptionsError, options
 from quotahost.pipeline.spark import places
 from quotahost.pipeline.spark.places import Lock
 from quotahost.pipeline.spark.session import checkpoint_files, session
+from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -77,7 +78,9 @@ def wait_for(locks: Sequence[Lock], progress: Progress, stop: threading.Event) -
 
 def configure_logging() -> None:
     """Log to stderr, in lines like Kafka's own."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Py4J logs every exception of a batch with whole Java stacks; the pipeline logs one line for it.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 

@@ -116,4 +116,5 @@ def _worst_json(worst: Worst) -> dict[str, Any]:
 
 Fullest = Annotated[list[FillingJson], Field(max_length=MAX_LISTED)]
 FULLEST: Final = As(Fullest, _fillings, _fillings_json)
+SILENT: Final = As(Fullest | None, _fillings, _fillings_json)
 WORST: Final = As(WorstJson | None, _worst, _worst_json)

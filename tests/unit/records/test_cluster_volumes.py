@@ -68,6 +68,7 @@ clusters = st.builds(
     st.integers(0, 10**30),
     st.none() | st.floats(0, 1),
     some(fillings),
+    some(fillings),
     st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}),
     longs,
 )
@@ -117,6 +118,7 @@ def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
         "offline": 1, "offlineLogDirs": [{"brokerId": "2", "logDir": "/e"}],
         "volumeCount": 1, "capacity": 100, "consumed": 97, "smallestFactor": 0.5, "kinds": 1,
         "fullest": [{**limited, "bytesPerSecond": -12.5, "secondsToFull": None}],
+        "silentVolumes": [],
         "worst": {
             "ConsumedBytes": [],
             "MinFreeBytes": [{**limited, "bytesPerSecond": None, "secondsToFull": None}],

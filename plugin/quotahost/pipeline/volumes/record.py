@@ -36,6 +36,7 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
         int(row["consumed"]),
         smallest_factor(fullest),
         fullest,
+        tuple(map(_filling, row["silent"])),
         {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
         row["kinds"],
     )

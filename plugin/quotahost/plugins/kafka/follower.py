@@ -75,9 +75,14 @@ class Follower:
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
         self._absent, self._partition_of = absent, partition_of
         self._connection = Connection(context)
+        self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
+
+    def read_again(self) -> None:
+        """Read the topic from its beginning once more. Any thread may call."""
+        self._again.set()
 
     def close(self) -> None:
         """End the thread and its client."""
@@ -108,14 +113,18 @@ class Follower:
                 enable_auto_commit=False,
                 # The only sign that all has been read: compaction leaves gaps between the offsets.
                 enable_partition_eof=True,
-                # From the latest offset on, a compacted topic would show nothing of the brokers that have no news.
-                auto_offset_reset="earliest",
+                # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
+                # transactions, so what is aborted is a stranger's.
+                isolation_level="read_uncommitted",
+                # A lost place is reported, and all is read again: by a silent reset old records would pass for new.
+                auto_offset_reset="error",
                 fetch_wait_max_ms=100,
                 # A topic that was deleted is noticed soon; by default librdkafka looks every 5 minutes.
                 topic_metadata_refresh_interval_ms=5000,
             )
         )
         try:
+            self._again.clear()
             partitions = self._partitions(consumer)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
@@ -125,7 +134,7 @@ class Follower:
             consumer.close()
 
     def _read(self, consumer: Consumer, partitions: set[int]) -> None:
-        """Hand on records until the place is lost, or other partitions are to be read."""
+        """Hand on records until the place is lost, or there is a reason to read all again."""
         live, unread = False, set(partitions)  # those whose end was not reached yet
         last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
@@ -133,6 +142,8 @@ class Follower:
                 looked_at = time.monotonic()
                 if self._grown(consumer, partitions):
                     return
+            if self._again.is_set():
+                return
             for message in consumer.consume(_BATCH, _POLL):
                 error = message.error()
                 if error is None:
