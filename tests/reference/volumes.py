@@ -253,10 +253,10 @@ def _last(fillings: list[Filling]) -> list[Filling]:
     kinds: dict[object, list[Filling]] = defaultdict(list)
     for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
         kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
-    placed = [(place, each) for kind in kinds.values() for place, each in enumerate(kind[:MAX_WORST])]
+    placed = [(place, kind[0], each) for kind in kinds.values() for place, each in enumerate(kind[:MAX_WORST])]
 
-    def order(pair: tuple[int, Filling]) -> tuple[int, float, int, str, str]:
-        volume = pair[1].volume
-        return pair[0], _free_share(volume), -volume.consumed, volume.broker, volume.name
+    def order(of: tuple[int, Filling, Filling]) -> tuple[int, Fraction, float, int, str, str]:
+        place, fullest, volume = of[0], of[1].volume, of[2].volume
+        return place, _exact_factor(fullest), _free_share(volume), -volume.consumed, volume.broker, volume.name
 
-    return [each for _, each in sorted(placed, key=order)[:MAX_LISTED]]
+    return [each for _, _, each in sorted(placed, key=order)[:MAX_LISTED]]

@@ -68,8 +68,9 @@ class ClusterRecord(Versioned):
             MAX_LISTED kinds it has the MAX_LISTED / 2 whose published limits yield the smallest factors; so no kind
             that is left out has a smaller one. The other half are the rest with the least free share, first those that
             lack a limit, which readers judge by their own. The order is by free share, least first.
-        silent: volumes that stale brokers had in their last snapshots, at most MAX_LISTED: of each (capacity, soft
-            limit, hard limit) the one that consumes most, then the next. A reader counts those of fenced brokers.
+        silent: volumes that stale brokers had in their last snapshots, at most MAX_LISTED: of each kind the one that
+            consumes most, then the next, and among these those with the smallest factors first. A reader counts those
+            of fenced brokers.
         worst: by limit type the MAX_WORST volumes nearest to such a limit, nearest first.
         kinds: how many kinds there are. If they are more than ``fullest`` lists, that list is cut; 0 in records of
             pipelines that don't count them.

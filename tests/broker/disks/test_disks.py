@@ -42,8 +42,6 @@ SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
 STRICT: Final = PREFIX + "fenced.brokers"
 VALIDITY: Final = 8  # seconds
-# A broker that is killed is fenced after 2 s, and not after 9 s, so that validity may be short.
-SESSION: Final = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",
@@ -55,7 +53,7 @@ SETTINGS: Final = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_with_fence(tmp_path_factory.mktemp("cluster"), SETTINGS, SESSION) as made:
+    with cluster_with_fence(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
         wait_for_state(made, OPEN)
         yield made
 
@@ -145,7 +143,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
     create_topic(first, "replicated", partitions=3, replicas=3)
     before = transitions(first, second)
     with ProducerLoad(cluster.client_config(client_id="p"), "replicated", rate=1e6) as load:
-        third.kill()
+        third.stop()
         silent_for(first, third, VALIDITY + 2)
         produced = load.meter.bytes
         eventually(lambda: load.meter.bytes > produced + 1_000_000)

@@ -22,7 +22,6 @@ SETTINGS: Final = {
     "startup.grace": "30s",
     "snapshots.period": "1s",
 }
-QUICKLY_FENCED: Final = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 
 
 def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
@@ -39,7 +38,7 @@ def goes_on(load: ProducerLoad) -> None:
 
 def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validity_stops_nobody(tmp_path: Path) -> None:
     validity = 8
-    with cluster_with_fence(tmp_path, SETTINGS | {"validity": f"{validity}s"}, QUICKLY_FENCED) as cluster:
+    with cluster_with_fence(tmp_path, SETTINGS | {"validity": f"{validity}s"}) as cluster:
         wait_for_state(cluster, OPEN)
         create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
         with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:

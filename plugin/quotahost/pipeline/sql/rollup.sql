@@ -36,18 +36,8 @@ bounded AS (
     -- A soft limit alone falls towards the capacity. One that lies beyond the hard limit counts as the hard limit.
     coalesce({hard_at}, capacity) AS hardAt, least({soft_at}, coalesce({hard_at}, capacity)) AS softAt FROM named),
 -- The factor of the policy `limits`, of the fullest volume: one that consumes less has no smaller factor. It only decides
--- which kinds are listed (pipeline/volumes/record.py computes it). It is a quotient of whole numbers up to 2**63, and as a
--- double it could hide a smaller one; 54 of its digits tell any two quotients apart. Without limits it comes last.
-ramped AS (
-  SELECT *, CASE
-      WHEN softLimit IS NULL AND hardLimit IS NULL THEN 2000000000000000000L
-      WHEN get(top, 0).consumed >= hardAt THEN 0L
-      WHEN get(top, 0).consumed <= softAt THEN CAST({digits} AS BIGINT) END AS outside,
-    CAST(hardAt - get(top, 0).consumed AS DECIMAL(19, 0)) AS rest, CAST(hardAt - softAt AS DECIMAL(19, 0)) AS ramp
-  FROM bounded),
-divided1 AS (SELECT *, if(outside IS NULL, rest * {digits} div ramp, outside) AS f1, if(outside IS NULL, rest * {digits} % ramp, NULL) AS rest1 FROM ramped),
-divided2 AS (SELECT *, coalesce(rest1 * {digits} div ramp, 0L) AS f2, rest1 * {digits} % ramp AS rest2 FROM divided1),
-rated AS (SELECT *, coalesce(rest2 * {digits} div ramp, 0L) AS f3 FROM divided2),
+-- which kinds are listed; pipeline/volumes/record.py computes it again.
+rated AS (SELECT *, {factor} AS factor, {silent_factor} AS silentFactor FROM bounded),
 clusters AS (
   SELECT cluster, max(now) AS now, sum(stale) AS stale, from_json(:registered, 'ARRAY<STRING>') AS running,
     -- Of the own cluster it is known which brokers are in service, but while it has not answered.
@@ -61,10 +51,9 @@ clusters AS (
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed,
     -- Names are the last criterion, so that a batch that is done again lists the same volumes. collect_list leaves out
     -- the null of a kind without a fresh volume; get gives null for an empty list, where top[0] is an error.
-    array_sort(collect_list(if(size(top) > 0, struct(f1, f2, f3, {kind_free_share} AS a, get(top, 0).k AS b, get(top, 0).broker, get(top, 0).volumeName,
+    array_sort(collect_list(if(size(top) > 0, struct(factor, {kind_free_share} AS a, get(top, 0).k AS b, get(top, 0).broker, get(top, 0).volumeName,
       softLimit IS NOT NULL AND hardLimit IS NOT NULL AS judged, get(top, 0) AS v), NULL))) AS byFactor,
-    flatten(collect_list(top)) AS tops,
-    flatten(collect_list(silent)) AS silent
+    flatten(collect_list(top)) AS tops, flatten(collect_list(transform(silent, v -> struct(v.place, silentFactor, v)))) AS silent
   FROM rated GROUP BY cluster),
 -- Half of the list: the smallest factors. The other half: the least free share, and first kinds that lack a limit, which
 -- brokers judge by their own.
@@ -81,7 +70,7 @@ SELECT cluster, now, size(if(knows, array_intersect(reporting, running), reporti
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
   size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
   slice(array_sort(transform(fullest, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {listed}).v AS fullest,
-  slice(array_sort(transform(silent, v -> struct(v.place AS a, {free_share} AS b, v.k AS c, v.broker, v.volumeName, v))), 1, {listed}).v AS silent,
+  slice(array_sort(transform(silent, s -> struct(s.place, s.silentFactor, {silent_free_share} AS a, s.v.k AS b, s.v.broker, s.v.volumeName, s.v))), 1, {listed}).v AS silent,
   slice(array_sort(transform(tops, v -> struct(v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS ConsumedBytes,
   slice(array_sort(transform(tops, v -> struct(v.capacity - v.consumed AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreeBytes,
   slice(array_sort(transform(tops, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreePercentage

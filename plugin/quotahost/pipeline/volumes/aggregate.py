@@ -15,14 +15,13 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.pipeline.spark.limits import reached_at
+from quotahost.pipeline.spark.limits import exact_factor, reached_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
 #: takes up to twelve bytes for each, and there may be some 500 names.
 MAX_NAME: Final = 128
-_DIGITS: Final = "1000000000000000000L"  # 18 digits more; a DECIMAL holds no product of two longer numbers
 
 
 def _free_share(capacity: str, consumed: str) -> str:
@@ -95,7 +94,9 @@ _ROLLUP: Final = sql(
     "rollup",
     free_share=_free_share("v.capacity", "v.consumed"),
     kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
-    digits=f"CAST({_DIGITS} AS DECIMAL(19, 0))",
+    silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
+    factor=exact_factor("get(top, 0).consumed"),
+    silent_factor=exact_factor("get(silent, 0).consumed"),
     half=MAX_LISTED // 2,
     soft_at=reached_at("softLimit"),
     hard_at=reached_at("hardLimit"),
