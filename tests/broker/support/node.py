@@ -35,11 +35,9 @@ def callback_node(directory: Path, settings: dict[str, str] | None = None, **mor
 
 
 @contextmanager
-def cluster_with_fence(
-    directory: Path, settings: dict[str, str], more: dict[str, str] | None = None
-) -> Iterator[Cluster]:
+def cluster_with_fence(directory: Path, settings: dict[str, str]) -> Iterator[Cluster]:
     """Runs three brokers with callback, fence and quick quotas, and a topic t of three partitions."""
-    properties = callback_properties(settings) | dict(QUICK_QUOTAS) | FENCE | (more or {})
+    properties = callback_properties(settings) | dict(QUICK_QUOTAS) | FENCE
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as cluster:
         create_topic(cluster.brokers[0], "t", partitions=3)
         yield cluster

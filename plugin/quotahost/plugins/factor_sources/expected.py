@@ -76,14 +76,12 @@ class ExpectedBrokers:
         self._clock = clock
         self.brokers: Mapping[str, bool] | None = None
         self._listed_at = math.inf
-        self._registered_at: dict[str, float] = {}
         self._in_service_since: dict[str, float] = {}
 
     def register(self, brokers: Mapping[str, bool]) -> set[str]:
         """These are the registered brokers now, and whether each is fenced; returns those that weren't before."""
         now, before = self._clock(), self.brokers
         self._listed_at = min(self._listed_at, now)
-        self._registered_at = {b: self._registered_at.get(b, now) for b in brokers}
         # A broker that comes back into service, or joins, gets startup.grace from then on.
         self._in_service_since = {b: self._in_service_since.get(b, now) for b in brokers if not brokers[b]}
         # Last, and as a whole: other threads read it without a lock.
@@ -108,21 +106,18 @@ class ExpectedBrokers:
             return Standing.IGNORED
         if newest is Newest.FRESH:
             return Standing.COUNTS
-        return (
-            self._fenced(broker, newest, patience, since) if fenced else self._silent(broker, newest, patience, since)
-        )
+        if fenced:
+            return self._fenced(newest, patience, since)
+        return self._silent(broker, newest, patience, since)
 
-    def _fenced(self, broker: str, newest: Newest, patience: Patience, since: float) -> Standing:
-        if not patience.strict:
-            # A broker that never had a snapshot can't take writes either until it is in service.
-            return Standing.COUNTS if newest is Newest.STALE else Standing.IGNORED
+    def _fenced(self, newest: Newest, patience: Patience, since: float) -> Standing:
+        # A broker that never had a snapshot can't take writes until it is in service.
         if newest is Newest.NONE:
-            since = max(since, self._registered_at.get(broker, since))
-        silence = self._clock() - since
-        # Kafka keeps a broker that is gone for good registered: without an end it would be unknown for ever.
-        if silence > patience.expiry:
             return Standing.IGNORED
-        return Standing.AWAITED if newest is Newest.NONE and silence <= patience.grace else Standing.UNKNOWN
+        if not patience.strict:
+            return Standing.COUNTS
+        # Kafka keeps a broker that is gone for good registered: without an end it would be unknown for ever.
+        return Standing.IGNORED if self._clock() - since > patience.expiry else Standing.UNKNOWN
 
     def _silent(self, broker: str, newest: Newest, patience: Patience, since: float) -> Standing:
         """A broker in service without a fresh snapshot: waited for if it has just come, else unknown."""
