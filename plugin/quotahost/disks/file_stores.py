@@ -92,12 +92,11 @@ def _volume(broker: str, name: str, directory: str) -> Volume:
 
 
 def out_of_inodes(directory: str) -> bool:
-    """Whether less than a thousandth of the inodes of its file system are left; False where it has no fixed number.
-
-    Raises:
-        OSError: the file system doesn't answer.
-    """
-    return _out_of_inodes(os.statvfs(directory))
+    """Whether less than a thousandth of the inodes of its file system are left; False where it has no fixed number."""
+    try:
+        return _out_of_inodes(os.statvfs(directory))
+    except OSError:  # the next look says what is wrong with it
+        return False
 
 
 def _out_of_inodes(store: os.statvfs_result) -> bool:

@@ -126,12 +126,11 @@ class DiskMonitor:
 
     def _log_inodes(self, disks: DiskState) -> None:
         full = {volume.name for volume in disks.volumes if volume.free == 0}
-        for directory, name in disks.places:
-            if name in full and out_of_inodes(directory):
-                text = "volume %s is out of inodes (files): it counts as full, however many bytes are free"
-                self._inodes.report(text, printable(name))
-                return
-        self._inodes.healed()
+        if found := next((name for directory, name in disks.places if name in full and out_of_inodes(directory)), None):
+            text = "volume %s is out of inodes (files): it counts as full, however many bytes are free"
+            self._inodes.report(text, printable(found))
+        else:
+            self._inodes.healed()
 
     def close(self) -> None:
         """End the thread; one that hangs in a disk is left behind."""
