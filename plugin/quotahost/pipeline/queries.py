@@ -90,7 +90,7 @@ class Queries:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
         topics = (*self._options.snapshots_topics, self._options.tick_topic)
         # A tick only causes a batch; none of its fields is read.
-        parsed = parse.parse(self._read(topics), self._clusters)
+        parsed = parse.parse(self._read(topics), self._clusters, self._options.validity)
         good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
         good = good.where(self._not_expired("seen"))
         volumes = aggregate.state(good, self._options.fill_window)
