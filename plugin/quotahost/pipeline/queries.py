@@ -78,7 +78,9 @@ class Queries:
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
-        good = shares.parse(self._read((self._options.usage_topic,)), self._cluster).where("error IS NULL")
+        good = shares.parse(self._read((self._options.usage_topic,)), self._cluster, self._options.validity).where(
+            "error IS NULL"
+        )
         newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
         return self._start_complete("shares", newest, publish, SHARES_EVERY)
 
