@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, newclients, pipeline, report, shares
+from bench import broker, callback, logs, newclients, pipeline, report, shares, usage
 from bench.disks import latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -15,6 +15,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "broker": lambda args: broker.pairs(args.pairs),
     "flood": lambda args: broker.flood(args.clients),
     "logs": lambda args: logs.main(),
+    "usage": lambda args: usage.main(),
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),
     "publishing": lambda args: publishing.main(),

@@ -18,6 +18,7 @@ import typer
 from quotahost.cli.broker_file import BrokerFile, read_broker_file
 from quotahost.cli.console import Finding, Section, good, note, show, weak, wrong
 from quotahost.cli.doctor.jar import check_jar
+from quotahost.cli.doctor.kafka import check_kafka
 from quotahost.cli.doctor.plugins import check_plugins
 from quotahost.cli.doctor.python import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
 from quotahost.cli.doctor.rights import check_cluster, read_client_config
@@ -73,6 +74,7 @@ def doctor(
     sections = [
         Section("Interpreter", interpreter),
         Section("Jar", list(check_jar(kafka_home, found))),
+        *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
         check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
         *_properties(broker, is_here),
         *_cluster(broker, against, client_config),

@@ -19,6 +19,7 @@ import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
+import org.quotahost.util.KafkaInterfaces;
 
 /**
  * The quota callback that Kafka loads by client.quota.callback.class.
@@ -39,6 +40,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public void configure(Map<String, ?> configs) {
+        KafkaInterfaces.compare(ClientQuotaCallback.class);
         try {
             host = PythonHost.acquire(HostConfig.of(configs));
             table = host.table();
@@ -91,13 +93,13 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         clientQuota(type, entity, null);
     }
 
-    /** Deprecated by Kafka 4.4; when it goes, suppliers get no more cluster events, and nothing else changes. */
+    /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); ClusterLook asks the cluster then. */
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host;
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
-            now.inbox().cluster(id == null ? "" : id, brokers);
+            now.cluster(id == null ? "" : id, brokers);
         }
         return false;
     }

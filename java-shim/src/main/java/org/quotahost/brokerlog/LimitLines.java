@@ -72,6 +72,7 @@ final class LimitLines {
         if (factors + others == 0) return null;
         summarized = true;
         summarizedAt = now;
+        if (factors == 0) return "Kafka has taken over %,d more changed limits than are named above".formatted(others);
         String rest = others == 0 ? "" : "; %,d changes for other reasons are left out, too".formatted(others);
         return "Kafka has taken over changed limits: %,d in %,d readings because of the factor, by which limits are now multiplied: %.3f%s"
                 .formatted(factors, scans.sumThenReset(), limitFactor, rest);

@@ -61,6 +61,7 @@ public final class PythonHost {
     private final LongAdder restarts = new LongAdder();
     private final PluginGauges pluginGauges = new PluginGauges(gauges);
     private ClusterAdmin admin;
+    private final ClusterLook clusterLook = new ClusterLook(inbox, () -> admin().alive());
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch closing = new CountDownLatch(1);
     private volatile HostConfig config;
@@ -127,6 +128,11 @@ public final class PythonHost {
     public void apply(HostConfig next) {
         config = next;
         reconfiguration.apply(next);
+    }
+
+    /** Kafka's news of the brokers that are alive. */
+    public void cluster(String clusterId, List<String> brokers) {
+        clusterLook.news(clusterId, brokers);
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
@@ -277,6 +283,7 @@ public final class PythonHost {
         awaitReady();
         watch.start();
         topicWatch.start();
+        clusterLook.start();
         NodeProperty.set(nodeId());
     }
 
@@ -339,6 +346,7 @@ public final class PythonHost {
         inbox.postEvent("closing", List.of());
         watch.close();
         topicWatch.close();
+        clusterLook.close();
         try {
             if (thread != null) thread.join(CLOSE_MS);
             if (thread != null && thread.isAlive()) {

@@ -21,7 +21,7 @@ final class Watch {
     private volatile PeriodicThread thread;
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
-    private final LineLimit fullLines = new LineLimit();
+    private final LineLimit fullLines = new LineLimit(1);
     private boolean wasFull;
 
     Watch(Lease lease, QuotaTable table) {

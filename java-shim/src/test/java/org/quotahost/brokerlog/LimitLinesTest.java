@@ -47,6 +47,9 @@ class LimitLinesTest {
     @Test
     void theLineComesOnceAMinuteWithAllThatWasLeftOutSince() {
         assertNull(lines.summary(1));
+        passing(LimitLines.PER_MINUTE + 7);
+        assertTrue(lines.summary(1).contains("7 more changed limits than are named above"));
+        now += LimitLines.MINUTE;
         lines.scan(0, 1);
         passing(2_000);
         assertTrue(lines.summary(0.5).contains("2,000 in 1 readings"));

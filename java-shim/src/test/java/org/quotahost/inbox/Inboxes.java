@@ -16,4 +16,8 @@ public final class Inboxes {
         return names;
     }
 
+    /** Takes the fields of all events that wait in an inbox. */
+    public static List<List<String>> events(Inbox inbox) {
+        return inbox.take(0).events().stream().map(Batch.Event::fields).toList();
+    }
 }
