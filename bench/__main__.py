@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, newclients, pipeline, report, usage
+from bench import broker, callback, logs, newclients, pipeline, report, shares, usage
 from bench.disks import latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -25,6 +25,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "rolling": lambda args: rolling.main(args.runs),
     "pipeline": lambda args: pipeline.main(),
     "bytes": lambda args: pipeline.bytes_read(),
+    "shares": lambda args: shares.main(),
     "report": lambda args: report.main(),
 }
 

@@ -7,7 +7,7 @@ Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. I
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -19,9 +19,11 @@ from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
 from quotahost.pipeline.volumes.record import filling
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
+from quotahost.records.fields import MAX_NAME as NAME_BYTES
 from quotahost.records.snapshot import Snapshot, decode
 
 _AHEAD: Final = timedelta(hours=1)
+_OLDEST: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +58,28 @@ class Known:
 Brokers = dict[tuple[str, str], Known]
 
 
-def refusal(record: Record) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken."""
+def refusal(record: Record, clusters: Mapping[str, str] | None = None) -> str | None:
+    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken. ``clusters`` by topic."""
     if record.key is None:
         return "key"
     if record.value is None:
-        return None
+        return None if _is_name(record.key) else "key"
     try:
-        at = decode(record.key, record.value).captured_at
+        snapshot = decode(record.key, record.value)
     except Refused as refused:
         return refused.reason
-    return "time" if at > record.timestamp + _AHEAD else None
+    if snapshot.captured_at > record.timestamp + _AHEAD or record.timestamp < _OLDEST:
+        return "time"
+    own = (clusters or {}).get(record.topic)
+    return "cluster" if own and snapshot.cluster not in ("", own) else None
+
+
+def _is_name(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return len(key) <= NAME_BYTES
 
 
 def state(records: Iterable[Record], window: timedelta) -> Brokers:

@@ -148,7 +148,9 @@ class ShareBook:
         part = self._part(quota)
         if share is None:
             return part
-        own = share.share * (quota / share.quota)  # the pipeline may not know a new quota yet
+        # The pipeline may not know a new quota yet. Of a tiny one that somebody invented only the part that is given of
+        # it counts: divided by it, any quota would be infinite.
+        own = share.share if share.quota == quota else quota * min(1.0, share.share / share.quota)
         # Until the shares know of a client that begins, its share is only the reserve of each broker: a twentieth
         # of an equal part (ADR 11).
         begun = self._begun.get(key)

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.shares import Shares
@@ -54,6 +54,10 @@ class ArrivalClock:
         return self.now() - arrival.arrived_at
 
 
+# A run is a time of launch. A record that claims a later one is forged, and would stay the newest whatever is
+# published. Kafka refuses a record's timestamp likewise (message.timestamp.after.max.ms). The pipeline allows as much.
+_AHEAD_MS: Final = 3_600_000
+
 #: What the pipeline publishes again and again; ``run`` is when it was launched, ``sequence`` counts the run's records.
 P = TypeVar("P", ClusterRecord, Shares)
 
@@ -67,7 +71,7 @@ class Newest(Generic[P]):
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
-        self._clock = ArrivalClock(clock, wall)
+        self._clock, self._wall = ArrivalClock(clock, wall), wall
         self._lock = threading.Lock()
         self._kept: Arrival[P] | None = None
         self._outlived: int | None = None  # the newer run that a record of an older run has replaced
@@ -76,9 +80,11 @@ class Newest(Generic[P]):
         """Keep the record if it is newer; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
 
         Returns:
-            "" if nothing is wrong with the record, else the reason why it is refused: ``late``, or ``other-pipeline``
-            if a pipeline of a newer run publishes at the same time.
+            "" if nothing is wrong with the record, else the reason why it is refused: ``late``; ``other-pipeline`` if
+            a pipeline of a newer run publishes at the same time; ``ahead`` if it claims a run of the future.
         """
+        if record.run > self._wall() * 1000 + _AHEAD_MS:
+            return "ahead"
         with self._lock:
             kept = self._kept
             if kept is None or self._replaces(record, kept, live, validity):

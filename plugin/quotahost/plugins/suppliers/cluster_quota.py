@@ -13,6 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from quotahost.api import Context
@@ -24,7 +25,7 @@ from quotahost.plugins.kafka.follower import Follower
 from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
-from quotahost.records.shares import decode
+from quotahost.records.shares import decode, partition_of
 from quotahost.throttling.quota_window import quota_window
 
 _EVERY: Final = 0.5  # seconds between looks
@@ -62,7 +63,9 @@ class ClusterQuota:
     def _begin(self) -> None:
         context, settings = self._context, self._context.settings
         silence = 3 * settings.validity.total_seconds()
-        self._follower = Follower(context, settings.shares_topic, self, silence)
+        # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
+        own = partial(partition_of, str(context.node_id))
+        self._follower = Follower(context, settings.shares_topic, self, silence, partition_of=own)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
 
@@ -109,7 +112,7 @@ class ClusterQuota:
 
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
-        # All brokers' shares are in one topic.
+        # Several brokers may share a partition.
         if key != self._own:
             return
         if value is None:

@@ -103,6 +103,9 @@ class RecordReader:
         if reason == "other-pipeline":
             text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
             self._log_once(f"run {record.run}", text, record.run)
+        elif reason == "ahead":
+            text = "records of run %d are refused: a run is a time of launch in ms, and that one is still to come"
+            self._log_once("ahead", text, record.run)
         return reason
 
     def _log_once(self, what: str, text: str, *values: object) -> None:
