@@ -98,7 +98,8 @@ class Queries:
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
-        parsed = shares.parse(self._read((self._options.usage_topic,)), self._usage_cluster)
+        raw = self._read((self._options.usage_topic,))
+        parsed = shares.parse(raw, self._usage_cluster, self._options.validity)
         good = parsed.where("error IS NULL").where(self._not_expired("ts"))
         newest = self._spark.sql(sql("usage"), args={"cluster": self._usage_cluster}, good=good)
         return self._start_complete("shares", newest, publish, SHARES_EVERY)

@@ -12,7 +12,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
@@ -85,6 +85,10 @@ class ClusterQuota:
             return Quota(None, Scope.CLIENT)
         with self._lock:
             return Quota(self._book.rate(key, quota), Scope.CLIENT)
+
+    def distinct_client_ids(self, principal: str) -> Collection[str] | None:
+        """The client-ids with a quota; None where each client of the principal has one, and so a share of its own."""
+        return self._rates.distinct_client_ids(principal)
 
     def cluster_changed(self, cluster: Cluster) -> None:
         """The brokers that are alive, which are known before the registered ones."""
