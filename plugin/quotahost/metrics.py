@@ -178,7 +178,8 @@ CATALOGUE: Final = (
          "another cluster's."),
     )),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
-        ("Age", "cluster_record_age_seconds", GAUGE, "Time since the newest record of this cluster's volumes was computed."),
+        ("Age", "cluster_record_age_seconds", GAUGE,
+         "Time since the newest record of this cluster's volumes was computed."),
         ("Run", "cluster_record_run", GAUGE,
          "When the pipeline that published that record was launched, in ms since the epoch."),
         ("Sequence", "cluster_record_sequence", GAUGE, "The number of that record in its run."),
