@@ -174,10 +174,12 @@ CATALOGUE: Final = (
     *_bean("Refused", label="reason", shown_by="`snapshots`, `cluster-volumes`, `cluster-quota`", rows=(
         ("Records", "refused_records", COUNTER,
          "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
-          "the pipeline is; `stranger`: the broker isn't registered; `cluster`: another cluster's."),
+         "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "
+         "another cluster's."),
     )),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
-        ("Age", "cluster_record_age_seconds", GAUGE, "Time since the newest record of this cluster's volumes."),
+        ("Age", "cluster_record_age_seconds", GAUGE,
+         "Time since the newest record of this cluster's volumes was computed."),
         ("Run", "cluster_record_run", GAUGE,
          "When the pipeline that published that record was launched, in ms since the epoch."),
         ("Sequence", "cluster_record_sequence", GAUGE, "The number of that record in its run."),

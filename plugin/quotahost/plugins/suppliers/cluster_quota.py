@@ -114,7 +114,7 @@ class ClusterQuota:
 
     # ---- the follower's thread ----
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
         # Several brokers may share a partition.
         if key != self._own:
@@ -123,13 +123,13 @@ class ClusterQuota:
             with self._lock:
                 self._book.remove()
         else:
-            self._take(key, value, live)
+            self._take(key, value, live, written_ms)
         self._wake()
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
 
-    def _take(self, key: bytes, value: bytes, live: bool) -> None:
+    def _take(self, key: bytes, value: bytes, live: bool, written_ms: int | None) -> None:
         try:
             shares = decode(key, value)
         except Refused as problem:
@@ -141,7 +141,7 @@ class ClusterQuota:
             self._context.metrics.count("Refused", "cluster", "Records")
             return
         with self._lock:
-            self._book.take(shares, live, self._context.settings.validity.total_seconds())
+            self._book.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
 
     # ---- the thread that asks for the registered brokers ----
 

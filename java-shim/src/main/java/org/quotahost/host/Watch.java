@@ -52,7 +52,7 @@ final class Watch {
             table.tick();
         }
         warnWhenFull();
-        BrokerLog.summarize(table.factorInForce().limitFactor());
+        BrokerLog.summarize(table.factorInForce()::limitFactor);
         return everyMs();
     }
 
