@@ -129,7 +129,7 @@ class OtherClient:
 
 
 def cost(quotahost: bool, scope: str) -> dict[str, tuple[float, float]]:
-    """By kind of names, one after the other: the live heap in MB afterwards, and another client's p99 in ms meanwhile."""
+    """By kind of names, in turn: the live heap in MB afterwards, and another client's p99 in ms meanwhile."""
     body = produce_body("t", record_batch(10))
     found = {}
     with running(quotahost, HIGH, scope) as broker:
