@@ -176,6 +176,21 @@ class QuotaTableNamesTest {
     }
 
     @Test
+    void aPrincipalIsAskedForThoughThereIsNoPlaceForAFurtherClientOfIt() {
+        table.exempt(new String[0], new String[] {"4"}, "");
+        QuotaTable small = Tables.table(inbox, 1, 3_600);
+        Tables.publishAlone(small, "ANONYMOUS", "4", Scopes.EXEMPT, UNLIMITED);
+        assertEquals(1, small.size());
+
+        tags(small, "ANONYMOUS", "app");
+        assertEquals(List.of("ANONYMOUS/app"), Inboxes.drain(inbox));
+        publishWhole(small, "ANONYMOUS", "app", Scopes.USER, 1_000);
+
+        assertEquals(1_000.0, limit(small, PRODUCE, "ANONYMOUS", "any"));
+        assertNull(limit(small, PRODUCE, "ANONYMOUS", "4"));
+    }
+
+    @Test
     void whenTheClientIdBeginsToMatterAllKeepWhatTheyHadUntilTheyAreKnown() {
         publishWhole(table, "alice", "a", Scopes.USER, 1_000);
         Map<String, String> former = tags(table, "alice", "b");
