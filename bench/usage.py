@@ -22,7 +22,7 @@ def main() -> str:
     for line in output.splitlines():
         clients, milliseconds, kilobytes = line.split()
         rows.append([f"{int(clients):,}", milliseconds, kilobytes])
-    return table(["active clients", "ms for a look", "kB allocated"], rows) + "\n\n" + machine_line()
+    return table(["active clients", "ms of CPU time for a look", "kB allocated"], rows) + "\n\n" + machine_line()
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from quotahost.model import LimitType, Volume
 from quotahost.model.bounds import Bounds, bounds
 from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
 from quotahost.pipeline.volumes.record import filling
+from quotahost.records.age import delay_ms
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME as NAME_BYTES
 from quotahost.records.snapshot import Snapshot, decode
 
-_AHEAD: Final = timedelta(hours=1)
+_MS: Final = timedelta(milliseconds=1)
 _OLDEST: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -68,7 +69,7 @@ def refusal(record: Record, clusters: Mapping[str, str] | None = None) -> str | 
         snapshot = decode(record.key, record.value)
     except Refused as refused:
         return refused.reason
-    if snapshot.captured_at > record.timestamp + _AHEAD or record.timestamp < _OLDEST:
+    if record.timestamp < _OLDEST:
         return "time"
     own = (clusters or {}).get(record.topic)
     return "cluster" if own and snapshot.cluster not in ("", own) else None
@@ -82,12 +83,12 @@ def _is_name(key: bytes) -> bool:
     return len(key) <= NAME_BYTES
 
 
-def state(records: Iterable[Record], window: timedelta) -> Brokers:
+def state(records: Iterable[Record], window: timedelta, validity: timedelta = timedelta(minutes=1)) -> Brokers:
     """The known snapshots by topic and broker, without the brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
-            brokers[record.topic, (record.key or b"").decode()].append(_sample(record))
+            brokers[record.topic, (record.key or b"").decode()].append(_sample(record, validity))
     known = {key: _known(samples, window) for key, samples in brokers.items()}
     return {key: found for key, found in known.items() if found.newest.snapshot is not None}
 
@@ -116,11 +117,12 @@ def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
             yield min(periods[max(alike)], key=_order)
 
 
-def _sample(record: Record) -> Sample:
+def _sample(record: Record, validity: timedelta) -> Sample:
     if record.value is None:
         return Sample(record.timestamp, record.offset, None)
     snapshot = decode(record.key, record.value)
-    return Sample(min(snapshot.captured_at, record.timestamp), record.offset, snapshot)
+    delay = delay_ms(snapshot.age_ms, snapshot.captured_at, _ms(record.timestamp), validity // _MS)
+    return Sample(record.timestamp - delay * _MS, record.offset, snapshot)
 
 
 def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) -> list[ClusterRecord]:
@@ -190,7 +192,7 @@ def _fillings(broker: str, known: Known) -> Iterable[Filling]:
 
 
 def _ms(time: datetime) -> int:
-    return (time - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+    return (time - datetime.fromtimestamp(0, UTC)) // _MS
 
 
 def _ramp(volume: Volume) -> Bounds:

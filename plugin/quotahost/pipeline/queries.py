@@ -90,7 +90,7 @@ class Queries:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
         topics = (*self._options.snapshots_topics, self._options.tick_topic)
         # A tick only causes a batch; none of its fields is read.
-        parsed = parse.parse(self._read(topics), self._clusters)
+        parsed = parse.parse(self._read(topics), self._clusters, self._options.validity)
         good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
         good = good.where(self._not_expired("seen"))
         volumes = aggregate.state(good, self._options.fill_window)
@@ -98,7 +98,8 @@ class Queries:
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
-        parsed = shares.parse(self._read((self._options.usage_topic,)), self._usage_cluster)
+        raw = self._read((self._options.usage_topic,))
+        parsed = shares.parse(raw, self._usage_cluster, self._options.validity)
         good = parsed.where("error IS NULL").where(self._not_expired("ts"))
         newest = self._spark.sql(sql("usage"), args={"cluster": self._usage_cluster}, good=good)
         return self._start_complete("shares", newest, publish, SHARES_EVERY)

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
@@ -43,35 +44,36 @@ _CLIENTS: Final = (
     "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE>>"
 )
 _USAGE: Final = f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
-_SKEW_SECONDS: Final = 60  # by which a broker's clock may be ahead of the record's own time
 _NEWS: Final = """SELECT key, partition, value FROM {seen}
 WHERE NOT (try_element_at(from_json(:same, 'MAP<STRING, BIGINT>'), key) <=> hash)"""
 _MS: Final = timedelta(milliseconds=1)
 
 
-def parse(raw: DataFrame, cluster: str) -> DataFrame:
+def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
     """Records of the usage topic as columns, one row each; batch or stream.
 
     Args:
         raw: as Spark's Kafka source gives them: key, value, topic, partition, offset, timestamp.
         cluster: the id of the cluster that the topic belongs to. A record that names another one is refused.
+        validity: the pipeline's.
 
     Returns:
-        ``clusterId``, ``brokerId``, ``ts``, ``removed`` (true for a tombstone, whose value is null), ``clients``;
-        ``error``, null for a record that is taken, else ``REASON: text``; and the columns of ``raw``.
+        ``clusterId``, ``brokerId``, ``ts`` (when the rates were measured, by Kafka's clock), ``removed`` (true for a
+        tombstone, whose value is null), ``clients``; ``error``, null for a record that is taken, else ``REASON:
+        text``; and the columns of ``raw``.
     """
     args = {
         "schema": _USAGE,
         "cluster": cluster,
         "time": DATE_TIME,
-        "skew": _SKEW_SECONDS,
         "bytes": MAX_BYTES,
         "version": VERSION,
         "name": MAX_NAME,
         "names": MAX_NAMES,
         "clients": MAX_CLIENTS,
     }
-    return raw.sparkSession.sql(sql("usage_parse"), args=args, raw=raw)
+    text = sql("usage_parse", seen_at=seen_at("NULL", "at", "timestamp", validity))
+    return raw.sparkSession.sql(text, args=args, raw=raw)
 
 
 def shares(

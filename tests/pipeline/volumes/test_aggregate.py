@@ -58,6 +58,7 @@ MORE = st.fixed_dictionaries(
         "clusterId": st.sampled_from(["home", "away", ""]),
         "offlineLogDirs": st.lists(st.sampled_from(["/x", "/y"]), max_size=2),
         "unknown": st.just({"a": [1]}),
+        "ageMs": st.one_of(st.integers(0, 90_000), st.just(2**63 - 1)),
         "schemaVersion": st.just(1),
     },
 )

@@ -49,8 +49,11 @@ REFUSED = {
     "half a limit": (snapshot("1", NOW, GOOD, hardLimit={"type": "MinFreeBytes"}), "limit"),
     "more than all": (snapshot("1", NOW, GOOD, hardLimit=limit("MinFreePercentage", 101)), "limit"),
     "a volume's wrong limit": (snapshot("1", NOW, [volume("a", 1, 0, softLimit=limit("x", 1))]), "limit"),
+    "an age below 0": (snapshot("1", NOW, GOOD, ageMs=-1), "schema"),
+    "an age with a fraction": (snapshot("1", NOW, GOOD, ageMs=1.5), "schema"),
+    "an age as a text": (snapshot("1", NOW, GOOD, ageMs="5"), "schema"),
+    "an age beyond a long": (snapshot("1", NOW, GOOD, ageMs=2**63), "schema"),
     "too large": (snapshot("1", NOW, GOOD, padding="x" * 300_000), "size"),
-    "two hours ahead": (snapshot("1", NOW + timedelta(hours=2), GOOD), "time"),
 }
 
 
@@ -110,6 +113,16 @@ def test_a_broker_whose_clock_stands_at_1970_makes_no_day_of_1970_in_the_history
     assert [model.refusal(each) for each in (by_kafka, by_itself)] == [None, "time"]
     days = [row["day"] for row in readings(records.resolved(rows.where("error IS NULL"))).collect()]
     assert days == [NOW.date()]
+
+
+def test_a_broker_whose_clock_is_hours_ahead_is_taken_as_by_the_brokers_and_dated_by_kafka(spark: SparkSession) -> None:
+    ahead = record(0, "1", snapshot("1", NOW + timedelta(hours=2), GOOD, ageMs=250))
+    assert model.refusal(ahead) is None
+    rows = records.parse(frame(spark, [ahead]))
+    (row,) = rows.collect()
+    assert (row["error"], row["seen"].replace(tzinfo=UTC)) == (None, NOW - timedelta(milliseconds=250))
+    (reading,) = readings(records.resolved(rows)).collect()
+    assert reading["at"].replace(tzinfo=UTC) == NOW
 
 
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:

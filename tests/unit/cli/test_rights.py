@@ -90,6 +90,9 @@ def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipel
         assert topic.name in (given if isinstance(given, tuple) else (given,))
 
 
+NONE = frozenset[str]()
+
+
 def cluster(monkeypatch: pytest.MonkeyPatch, answer: Rights | NoAnswer, **config: str) -> list[tuple[Level, str]]:
     def ask(given: dict[str, str], topics: tuple[str, ...]) -> Rights:
         assert given == {**config, "bootstrap.servers": "b:9092"}
@@ -101,19 +104,20 @@ def cluster(monkeypatch: pytest.MonkeyPatch, answer: Rights | NoAnswer, **config
     return [(each.level, each.text) for each in check_cluster("b:9092", config, None)]
 
 
-NONE = frozenset[str]()
-
-
 def test_a_cluster_without_an_authorizer_is_weak_once(monkeypatch: pytest.MonkeyPatch) -> None:
     open_to_all = {SNAPSHOTS.name: frozenset({"Write"})}
-    ((level, text),) = cluster(monkeypatch, Rights(open_to_all, (), False, True))
+    everything = frozenset({"Alter", "Describe"})
+    ((level, text),) = cluster(monkeypatch, Rights(open_to_all, everything, ()))
     assert level is Level.WEAK
-    assert "b:9092 has no authorizer: everybody who can connect may write to __quotahost_snapshots, " in text
+    assert "b:9092 lets a client without credentials do everything: there is no authorizer, or" in text
+    assert "may write to __quotahost_snapshots, " in text
+    findings = cluster(monkeypatch, Rights(open_to_all, everything, ()), **{"sasl.username": "admin"})
+    assert findings == [(Level.NOTE, "these credentials may Write __quotahost_snapshots")]
 
 
 def test_what_a_client_without_credentials_may_do_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {SNAPSHOTS.name: frozenset({"Write", "Read"}), USAGE.name: NONE}
-    findings = cluster(monkeypatch, Rights(own, (), False, False))
+    findings = cluster(monkeypatch, Rights(own, NONE, None))
     (weak,) = (text for level, text in findings if level is Level.WEAK)
     assert (
         "a client without credentials may Read, Write __quotahost_snapshots: whoever does stops all producers" in weak
@@ -122,10 +126,10 @@ def test_what_a_client_without_credentials_may_do_is_weak(monkeypatch: pytest.Mo
 
 def test_closed_topics_are_good_and_acls_for_everybody_are_weak(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {SHARES.name: NONE}
-    findings = cluster(monkeypatch, Rights(own, (), True, False))
+    findings = cluster(monkeypatch, Rights(own, NONE, ()))
     assert findings == [(Level.GOOD, "a client without credentials has no right to quotahost's topics on b:9092")]
     acl = (SHARES.name, "prefixed __", "Write")
-    findings = cluster(monkeypatch, Rights(own, (acl,), True, False), **{"sasl.password": "secret"})
+    findings = cluster(monkeypatch, Rights(own, NONE, (acl,)), **{"sasl.password": "secret"})
     assert [level for level, _ in findings] == [Level.WEAK, Level.GOOD]
     assert (
         "an ACL for prefixed __ lets everybody (User:*) Write __quotahost_shares: whoever does takes" in findings[0][1]

@@ -104,9 +104,10 @@ def check_cluster(against: str, config: Mapping[str, str], settings: Settings | 
         who = "with these credentials" if config else "a client without credentials"
         yield note(f"{against} doesn't answer {who}: {problem}", "another listener, or --client-config FILE")
         return
-    if rights.unguarded:
+    if not config and "Alter" in rights.cluster:
         yield weak(
-            f"{against} has no authorizer: everybody who can connect may write to {', '.join(topics)}",
+            f"{against} lets a client without credentials do everything: there is no authorizer, or {_OPEN} is true; "
+            f"so everybody who can connect may write to {', '.join(topics)}",
             f"an authorizer ({_STANDARD}) and {_RECIPE}",
         )
         return
@@ -116,13 +117,13 @@ def check_cluster(against: str, config: Mapping[str, str], settings: Settings | 
 
 
 def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
-    for topic, pattern, operation in rights.everybody:
+    for topic, pattern, operation in rights.everybody or ():
         yield weak(
             f"an ACL for {pattern} lets everybody (User:*) {operation} {topic}"
             + (f": whoever does {topics[topic].danger}" if operation in CHANGES else ""),
             f"remove it with kafka-acls.sh, and give {_RECIPE}",
         )
-    if not rights.acls_seen:
+    if rights.everybody is None:
         yield note("ACLs are not checked: this client may not look at them", "--client-config FILE of a super user")
 
 

@@ -12,7 +12,8 @@ read AS (
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
 SELECT topic, partition, offset, timestamp, broker, value, at,
-  least(coalesce(at, timestamp), timestamp) AS seen,  -- else a snapshot of a clock that is ahead would stay the newest
+  -- By Kafka's clock: a snapshot of a clock that is ahead would stay the newest, one of a clock that is behind be stale.
+  {seen_at} AS seen,
   value IS NULL AS removed, coalesce(nullif(s.clusterId, ''), bound) AS cluster, s,
   -- The first fault is the reason, in the order in which brokers look for faults (records/codec.py).
   CASE
@@ -33,7 +34,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
         -- A record of so few bytes has no name that is too long: most records are spared the lambda.
         OR (octet_length(value) > {max_name} OR array_contains(s.volumes.volumeName, ''))
           AND exists(s.volumes.volumeName, name -> coalesce(length(name) > {max_name}, TRUE)))
-      OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name}
+      OR s.ageMs < 0 OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name}
       OR size(s.offlineLogDirs) > {max_volumes}
       OR size(s.offlineLogDirs) > 0
         AND exists(s.offlineLogDirs, name -> coalesce(length(name) > {max_name}, TRUE)) THEN 'schema'
@@ -45,7 +46,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       OR (coalesce(array_max(s.volumes.softLimit.type), array_max(s.volumes.hardLimit.type)) IS NOT NULL
           OR coalesce(array_max(s.volumes.softLimit.level), array_max(s.volumes.hardLimit.level)) IS NOT NULL)
         AND exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'limit'
-    WHEN at > timestamp + INTERVAL 1 HOUR OR timestamp < TIMESTAMP'{oldest}' THEN 'time'
+    WHEN timestamp < TIMESTAMP'{oldest}' THEN 'time'
     WHEN s.clusterId <> '' AND s.clusterId <> bound THEN 'cluster'
   END AS error
 FROM timed

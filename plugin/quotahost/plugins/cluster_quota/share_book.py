@@ -70,9 +70,9 @@ class ShareBook:
         self._begun: dict[ClientKey, float] = {}
         self.brokers = 1
 
-    def take(self, shares: Shares, live: bool, validity: float) -> bool:
-        """A record was read; whether it is the newest now. ``live`` as for ``follower.Reader``."""
-        self._newest.take(shares, live, validity)
+    def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> bool:
+        """A record was read; whether it is the newest now. The last and ``live`` as for ``follower.Reader``."""
+        self._newest.take(shares, live, validity, written_ms)
         # `is`: after a late record, or one that is read again, the kept record is another object.
         if self._newest.known()[0] is not shares:
             return False

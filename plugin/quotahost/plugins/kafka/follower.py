@@ -12,7 +12,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
@@ -39,10 +47,15 @@ _PLACE_LOST: Final = {
 class Reader(Protocol):
     """Takes what a follower reads, on the follower's thread."""
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
-        """A record was read; ``value`` is None for a tombstone.
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """A record was read.
 
-        ``live`` if it was written after the follower had read all that was in the topic before.
+        Args:
+            key: its key.
+            value: None for a tombstone.
+            live: whether it was written after the follower had read all that was in the topic before.
+            written_ms: when Kafka appended it, in ms since 1970 by its leader's clock; None in a topic that keeps the
+                time of the writer's clock instead (``message.timestamp.type``).
         """
         ...
 
@@ -149,7 +162,7 @@ class Follower:
                 if error is None:
                     last_record_at = time.monotonic()
                     self._connection.works()
-                    self._reader.record(message.key(), message.value(), live)
+                    self._reader.record(message.key(), message.value(), live, _written_ms(message))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
                 # After any other error librdkafka goes on by itself.
@@ -179,3 +192,9 @@ class Follower:
             raise KafkaException(metadata.error)
         found = set(metadata.partitions)
         return {self._partition_of(len(found))} if self._partition_of else found
+
+
+def _written_ms(message: Message) -> int | None:
+    """Kafka's own time of a record. A timestamp of another kind is the clock of whoever wrote it."""
+    kind, at = message.timestamp()
+    return at if kind == TIMESTAMP_LOG_APPEND_TIME else None

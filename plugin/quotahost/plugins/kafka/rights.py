@@ -34,16 +34,14 @@ class Rights:
 
     Attributes:
         own: by topic that exists, the operations that the asking client may do, in ACLs' names.
-        everybody: the ACLs that give everybody a right to a topic: topic, pattern and operation. Empty if the client
-            may not look at ACLs.
-        acls_seen: whether the client may look at ACLs.
-        unguarded: whether the cluster has no authorizer with ACLs.
+        cluster: the operations that it may do on the cluster itself. Without an authorizer that is all of them.
+        everybody: the ACLs that give everybody a right to a topic: topic, pattern and operation. None if the client may
+            not look at ACLs.
     """
 
     own: Mapping[str, frozenset[str]]
-    everybody: tuple[tuple[str, str, str], ...]
-    acls_seen: bool
-    unguarded: bool
+    cluster: frozenset[str]
+    everybody: tuple[tuple[str, str, str], ...] | None
 
 
 def ask(config: Mapping[str, str], topics: Collection[str]) -> Rights:
@@ -60,12 +58,13 @@ def ask(config: Mapping[str, str], topics: Collection[str]) -> Rights:
         admin = AdminClient({**_OURS, **config})
         # The first question; it fails within seconds where nobody answers.
         admin.list_topics(timeout=_WAIT)
-        own = _own(admin, topics)
-        everybody, refusal = _everybody(admin, topics)
+        described: Any = admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT)
+        cluster = _named(described.result(_WAIT).authorized_operations)
+        # librdkafka gives an empty list instead of the error to a client that may not look.
+        everybody = _everybody(admin, topics) if "Describe" in cluster else None
+        return Rights(_own(admin, topics), cluster, everybody)
     except KafkaException as failure:
         raise NoAnswer(str(failure.args[0].str())) from None
-    unguarded = refusal == KafkaError.SECURITY_DISABLED
-    return Rights(own, everybody, refusal is None, unguarded)
 
 
 def _own(admin: AdminClient, topics: Collection[str]) -> dict[str, frozenset[str]]:
@@ -75,8 +74,7 @@ def _own(admin: AdminClient, topics: Collection[str]) -> dict[str, frozenset[str
     )
     for name, answer in asked.items():
         try:
-            operations: Any = answer.result(_WAIT).authorized_operations
-            found[name] = frozenset(_in_acls(each.name) for each in operations or ())
+            found[name] = _named(answer.result(_WAIT).authorized_operations)
         except KafkaException as failure:
             code = failure.args[0].code()
             if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -86,9 +84,9 @@ def _own(admin: AdminClient, topics: Collection[str]) -> dict[str, frozenset[str
     return found
 
 
-def _everybody(admin: AdminClient, topics: Collection[str]) -> tuple[tuple[tuple[str, str, str], ...], int | None]:
-    """ACLs for everybody, and the code of the error if the client may not see them."""
-    found = []
+def _everybody(admin: AdminClient, topics: Collection[str]) -> tuple[tuple[str, str, str], ...]:
+    """The ACLs for everybody; none where there is no authorizer with ACLs."""
+    found: list[tuple[str, str, str]] = []
     anything: Any = None  # the stubs don't allow None
     for topic in topics:
         wanted = AclBindingFilter(
@@ -98,15 +96,18 @@ def _everybody(admin: AdminClient, topics: Collection[str]) -> tuple[tuple[tuple
         try:
             acls: Any = admin.describe_acls(wanted, request_timeout=_WAIT).result(_WAIT)
         except KafkaException as failure:
-            code: int = failure.args[0].code()
-            if code not in (KafkaError.SECURITY_DISABLED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
-                raise
-            return (), code
-        found += [
-            (topic, f"{each.resource_pattern_type.name.lower()} {each.name}", _in_acls(each.operation.name))
-            for each in acls
-        ]
-    return tuple(found), None
+            if failure.args[0].code() == KafkaError.SECURITY_DISABLED:
+                return ()
+            raise
+        for each in acls:
+            found.append(
+                (topic, f"{each.resource_pattern_type.name.lower()} {each.name}", _in_acls(each.operation.name))
+            )
+    return tuple(found)
+
+
+def _named(operations: Any) -> frozenset[str]:
+    return frozenset(_in_acls(each.name) for each in operations or ())
 
 
 def _in_acls(name: str) -> str:

@@ -12,7 +12,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
@@ -86,6 +86,10 @@ class ClusterQuota:
         with self._lock:
             return Quota(self._book.rate(key, quota), Scope.CLIENT)
 
+    def distinct_client_ids(self, principal: str) -> Collection[str] | None:
+        """The client-ids with a quota; None where each client of the principal has one, and so a share of its own."""
+        return self._rates.distinct_client_ids(principal)
+
     def cluster_changed(self, cluster: Cluster) -> None:
         """The brokers that are alive, which are known before the registered ones."""
         self._cluster, self._alive = cluster.cluster_id, len(cluster.brokers)
@@ -110,7 +114,7 @@ class ClusterQuota:
 
     # ---- the follower's thread ----
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
         # Several brokers may share a partition.
         if key != self._own:
@@ -119,13 +123,13 @@ class ClusterQuota:
             with self._lock:
                 self._book.remove()
         else:
-            self._take(key, value, live)
+            self._take(key, value, live, written_ms)
         self._wake()
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
 
-    def _take(self, key: bytes, value: bytes, live: bool) -> None:
+    def _take(self, key: bytes, value: bytes, live: bool, written_ms: int | None) -> None:
         try:
             shares = decode(key, value)
         except Refused as problem:
@@ -137,7 +141,7 @@ class ClusterQuota:
             self._context.metrics.count("Refused", "cluster", "Records")
             return
         with self._lock:
-            self._book.take(shares, live, self._context.settings.validity.total_seconds())
+            self._book.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
 
     # ---- the thread that asks for the registered brokers ----
 

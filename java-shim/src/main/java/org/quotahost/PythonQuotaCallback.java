@@ -33,7 +33,7 @@ import org.quotahost.util.KafkaInterfaces;
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
     /** By quota type, the table's generation when Kafka was last asked to read all limits again. */
-    private final AtomicIntegerArray reset = new AtomicIntegerArray(ClientQuotaType.values().length);
+    private final AtomicIntegerArray reset = new AtomicIntegerArray(QuotaTable.TYPES);
     /** Until configure() has run, a table in which every client is a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
     private volatile PythonHost host;
@@ -56,7 +56,9 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public Map<String, String> quotaMetricTags(ClientQuotaType type, KafkaPrincipal principal, String clientId) {
         try {
-            return table.tags(type.ordinal(), principal.getName(), clientId == null ? "" : clientId);
+            QuotaTable now = table;
+            if (type.ordinal() >= QuotaTable.TYPES) return now.unlimited();
+            return now.tags(type.ordinal(), principal, clientId == null ? "" : clientId);
         } catch (Throwable e) {
             return table.newcomers();
         }
@@ -65,7 +67,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
         try {
-            return table.limit(type.ordinal(), tags);
+            return type.ordinal() < QuotaTable.TYPES ? table.limit(type.ordinal(), tags) : null;
         } catch (Throwable e) {
             return null;
         }
@@ -74,6 +76,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
         int at = type.ordinal();
+        if (at >= QuotaTable.TYPES) return false;
         int now = table.generation(at);
         int last = reset.get(at);
         if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
@@ -141,6 +144,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
         PythonHost now = host;
-        if (now != null) now.inbox().clientQuota(ClientQuotas.Key.of(type, entity), rate);
+        // A type that only a later Kafka knows is left unlimited.
+        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox().clientQuota(ClientQuotas.Key.of(type, entity), rate);
     }
 }

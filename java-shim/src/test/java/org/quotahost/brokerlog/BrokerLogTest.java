@@ -167,7 +167,7 @@ class BrokerLogTest {
         BrokerLog.limitsAreRead(0, ++steps);
         kafkaReadsLimits(JAVA, 2_000);
         String log = LogCapture.during(() -> {
-            for (int i = 0; i < 100; i++) BrokerLog.summarize(0.35);
+            for (int i = 0; i < 100; i++) BrokerLog.summarize(() -> 0.35);
         });
 
         assertEquals(1, LogCapture.lines(log, "Kafka has taken over changed limits: "), log);
