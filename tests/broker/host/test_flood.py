@@ -9,10 +9,10 @@ import pytest
 
 from harness.clients.raw import RawClient
 from harness.clients.rawbatch import record_batch
-from harness.kafka.admin import create_topic, set_quota
+from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from tests.broker.support.node import PLUGINS, callback_node, gauge, has_own_quota
+from tests.broker.support.node import PLUGINS, callback_node, gauge
 
 pytestmark = pytest.mark.broker
 
@@ -63,19 +63,6 @@ def test_a_factor_that_goes_down_and_up_costs_less_than_200_lines(node: KafkaNod
     lines = node.log.text(begin).splitlines()
     assert len(lines) < 200
     assert not [line for line in lines if KAFKAS_LINE in line]
-
-
-def test_an_administrators_new_quota_is_in_the_log_as_it_always_was(node: KafkaNode) -> None:
-    begin = node.log.end()
-    set_quota(node, {"producer_byte_rate": 7_654_321}, client_id="client-7")
-    with RawClient(node, "client-7") as client:
-
-        def is_logged() -> bool:
-            client.produce("t", BATCH)
-            return any(KAFKAS_LINE in line and "7654321" in line for line in node.log.text(begin).splitlines())
-
-        eventually(is_logged, what="Kafka's line about the changed limit")
-    assert has_own_quota(node, "ANONYMOUS", "client-7")
 
 
 def move(factor: Path, value: float) -> None:
