@@ -9,7 +9,7 @@ import pytest
 
 from harness.clients.raw import RawClient
 from harness.clients.rawbatch import record_batch
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, gauge
@@ -63,6 +63,20 @@ def test_a_factor_that_goes_down_and_up_costs_less_than_200_lines(node: KafkaNod
     lines = node.log.text(begin).splitlines()
     assert len(lines) < 200
     assert not [line for line in lines if KAFKAS_LINE in line]
+
+
+def test_kafkas_line_about_an_administrators_new_quota_stays(node: KafkaNode) -> None:
+    begin = node.log.end()
+    # It leads to other tags, and the sensor that the client had before becomes unlimited.
+    set_quota(node, {"producer_byte_rate": 7_654_321}, client_id="client-7")
+    with RawClient(node, "client-7") as client:
+
+        def is_logged() -> bool:
+            client.produce("t", BATCH)
+            lines = node.log.text(begin).splitlines()
+            return any(KAFKAS_LINE in line and "client-id=client-7}" in line for line in lines)
+
+        eventually(is_logged, 30, what="Kafka's line about the changed limit")
 
 
 def move(factor: Path, value: float) -> None:
