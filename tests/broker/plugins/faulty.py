@@ -47,6 +47,10 @@ class Faulty:
             time.sleep(0.05)
         return ANSWERS.get(mode, ANSWERS["fine"])
 
+    def tick(self) -> None:
+        if self._mode() == "slow-tick":
+            time.sleep(5)
+
 
 class Roleless:
     def __init__(self, context: Context) -> None:
