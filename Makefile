@@ -8,10 +8,10 @@ CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo test test-java test-python test-pipeline lint format bench clean
+.PHONY: help build wheel demo test test-java test-python test-pipeline test-long lint format bench clean
 
 help: ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: $(VENV)/.done $(JAR) wheel ## Make .venv, dist/quotahost.jar and the wheel beside it
 
@@ -53,6 +53,9 @@ test-python: $(JAR) $(CONNECTOR)
 
 test-pipeline: $(JAR) $(CONNECTOR) ## Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline
+
+test-long: $(JAR) ## Scenes of many brokers, restarts and waits that `make test` leaves out; minutes
+	@$(BIN)/python -m pytest -q -m long tests
 
 lint: $(VENV)/.done ## Formatting, lint, strict types, import rules
 	@$(BIN)/ruff format --check -q .
