@@ -1,11 +1,17 @@
 package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -46,5 +52,34 @@ class LeaseTest {
         }
         assertEquals(List.of(), applied);
         assertTrue(lease.ageSeconds() <= 0.5);
+    }
+
+    /** The host hands over its settings while the watch finds the host alive again. */
+    @Test
+    void aChangeOfTheSettingsNeverBringsAFallbackBackThatHasEnded() throws Exception {
+        var last = new AtomicReference<Double>();
+        var clock = new AtomicLong();
+        Lease raced = new Lease(clock::get, last::set);
+        raced.configure(1_000, "PAUSE");
+        CyclicBarrier together = new CyclicBarrier(2);
+        ExecutorService host = Executors.newSingleThreadExecutor();
+        try {
+            for (int round = 0; round < 20_000; round++) {
+                clock.addAndGet(5_000_000_000L);
+                raced.check();
+                raced.renew();
+                var configured = host.submit(() -> {
+                    together.await();
+                    raced.configure(1_000, "PAUSE");
+                    return null;
+                });
+                together.await();
+                raced.check();
+                configured.get();
+                assertNull(last.get(), "round " + round);
+            }
+        } finally {
+            host.shutdownNow();
+        }
     }
 }

@@ -16,4 +16,8 @@ public final class Inboxes {
         return names;
     }
 
+    /** Waits for events, and takes them. */
+    public static List<Batch.Event> events(Inbox inbox) {
+        return inbox.take(10_000).events();
+    }
 }
