@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, newclients, pipeline, report
+from bench import broker, callback, logs, newclients, pipeline, report
 from bench.disks import latency, picture, publishing, recovery, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -14,6 +14,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "newclients": lambda args: newclients.report(newclients.run()),
     "broker": lambda args: broker.pairs(args.pairs),
     "flood": lambda args: broker.flood(args.clients),
+    "logs": lambda args: logs.main(),
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),
     "publishing": lambda args: publishing.main(),

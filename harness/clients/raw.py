@@ -60,9 +60,13 @@ class RawClient:
 
     def __init__(self, node: KafkaNode, client_id: str | None, listener: str = INTERNAL) -> None:
         """Connects to a listener of the node; with ``client_id`` None, requests carry no client-id."""
-        name = None if client_id is None else client_id.encode()
-        self._client: Final = struct.pack(">h", -1 if name is None else len(name)) + (name or b"")
+        self.rename(client_id)
         self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[listener]))
+
+    def rename(self, client_id: str | None) -> None:
+        """The further requests carry this client-id: over one connection a client can be many."""
+        name = None if client_id is None else client_id.encode()
+        self._client = struct.pack(">h", -1 if name is None else len(name)) + (name or b"")
 
     def produce(self, topic: str, batch: bytes) -> RoundTrip:
         """Sends a record batch to partition 0, by Produce v3."""

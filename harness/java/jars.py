@@ -24,10 +24,14 @@ _ARTEFACT_POM: Final = """\
   <groupId>org.quotahost.harness</groupId><artifactId>artefact</artifactId><version>1</version>
   <packaging>pom</packaging>
   <dependencies><dependency>
-    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>{more}
   </dependency></dependencies>
 </project>
 """
+# A jar beside the main one, like Kafka's tests: whoever wants it has the artefact's own dependencies already.
+_CLASSIFIED: Final = """
+    <classifier>{classifier}</classifier>
+    <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"""
 
 
 class ResolveFailed(Exception):
@@ -46,15 +50,18 @@ def broker_jars(version: str = DEFAULT_VERSION) -> Path:
 def maven_jar(coordinates: str) -> Path:
     """The directory with the jar of ``group:artifact:version`` and its runtime dependencies.
 
+    With a classifier (``group:artifact:version:classifier``) it contains that jar alone.
+
     Raises:
-        ValueError: coordinates are not group:artifact:version.
+        ValueError: coordinates are not group:artifact:version, or with a classifier.
         ResolveFailed: mvn is missing, or it failed.
     """
     parts = coordinates.split(":")
-    if len(parts) != 3 or not all(parts):
+    if len(parts) not in (3, 4) or not all(parts):
         raise ValueError(f"coordinates must be group:artifact:version, not {coordinates!r}")
-    group, artifact, version = map(escape, parts)
-    pom = _ARTEFACT_POM.format(group=group, artifact=artifact, version=version)
+    group, artifact, version, *classifier = map(escape, parts)
+    more = _CLASSIFIED.format(classifier=classifier[0]) if classifier else ""
+    pom = _ARTEFACT_POM.format(group=group, artifact=artifact, version=version, more=more)
     return _resolve(BUILD / "maven" / "_".join(parts), coordinates, pom)
 
 

@@ -98,6 +98,11 @@ def alter_broker_config(node: KafkaNode, config: Mapping[str, str | None], broke
     _ask(node, "alter-configs", "BROKER", "" if broker is None else str(broker), dict(config))
 
 
+def alter_config(node: KafkaNode, kind: str, name: str, config: Mapping[str, str | None]) -> None:
+    """Changes configs of a ``TOPIC`` or a ``GROUP``; a value None removes a config."""
+    _ask(node, "alter-configs", kind, name, dict(config))
+
+
 def unregister_broker(node: KafkaNode, broker: int) -> None:
     """Takes a stopped broker out of the cluster, as ``kafka-cluster.sh unregister`` does."""
     _ask(node, "unregister", broker)

@@ -1,7 +1,8 @@
-"""A thread that does one thing again and again, and a log line that is written once until the fault heals.
+"""A thread that does one thing again and again, and log lines that a lasting or returning fault can't multiply.
 
 The host, the plugins and the pipeline run a dozen such loops. Each has to end promptly, to survive an exception of
-its own work, and to write a lasting fault to the log once and not at every turn; this module does that in one place.
+its own work, and to write a lasting fault to the log once, and one that comes and goes once a minute; this module does
+that in one place.
 Private; it imports nothing else of quotahost.
 """
 
@@ -9,8 +10,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
+from typing import Final
 
+MINUTE: Final = 60.0  # seconds
 #: Starts a daemon thread of this name for a function and returns it; ``Context.start_thread`` is one.
 StartThread = Callable[[str, Callable[[], None]], threading.Thread]
 
@@ -77,20 +82,53 @@ class Periodic:
                 self._wake.wait(self._period())
 
 
+class LineLimit:
+    """Decides which of many like log lines are written: few in each minute, however often their reason is met."""
+
+    def __init__(self, lines: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        """So many ``lines`` a minute pass; ``clock`` in seconds, monotonic."""
+        self._clock = clock
+        self._written: deque[float] = deque(maxlen=lines)
+        self._left_out = 0
+
+    def passes(self) -> bool:
+        """Whether a line may be written now. One that may not is counted for the next that may."""
+        now = self._clock()
+        if len(self._written) == self._written.maxlen and now - self._written[0] < MINUTE:
+            self._left_out += 1
+            return False
+        self._written.append(now)
+        return True
+
+    def left_out(self) -> str:
+        """The end of a line that passes: how many were left out before it, if any were; they are then forgotten."""
+        count, self._left_out = self._left_out, 0
+        return f" ({count} such lines were left out before)" if count else ""
+
+
 class LoggedOnce:
-    """Logs a fault when it begins, and does so again only after the fault has healed."""
+    """Logs a fault when it begins, and does so again only after the fault has healed, once a minute at most."""
 
-    def __init__(self, log: logging.Logger, level: int = logging.WARNING) -> None:
-        """No fault yet."""
+    def __init__(
+        self, log: logging.Logger, level: int = logging.WARNING, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """No fault yet; ``clock`` in seconds, monotonic."""
         self._log, self._level = log, level
+        self._limit = LineLimit(clock=clock)
         self._logged = False
 
-    def report(self, text: str, *arguments: object, exc_info: bool = False) -> None:
-        """Log the fault, unless it was logged since it began. The arguments are those of ``Logger.log``."""
-        if not self._logged:
-            self._log.log(self._level, text, *arguments, exc_info=exc_info)
-        self._logged = True
+    def report(self, text: str, *arguments: object, exc_info: bool = False) -> bool:
+        """Log the fault, unless it was logged since it began; returns whether it is logged.
 
-    def healed(self) -> None:
-        """The fault is gone, so that the next one will be logged."""
-        self._logged = False
+        The arguments are those of ``Logger.log``. A fault that comes and goes is logged once a minute.
+        """
+        if not self._logged and self._limit.passes():
+            line = (text % arguments if arguments else text) + self._limit.left_out()
+            self._log.log(self._level, "%s", line, exc_info=exc_info)
+            self._logged = True
+        return self._logged
+
+    def healed(self) -> bool:
+        """The fault is gone, so that the next one will be logged; returns whether this one was."""
+        logged, self._logged = self._logged, False
+        return logged

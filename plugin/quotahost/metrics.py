@@ -120,6 +120,9 @@ CATALOGUE: Final = (
         ("ConfigRefused", "config_refused", GAUGE,
          "1 while properties that Kafka has stored are not in force here: the host refused or ignored them."),
     )),
+    *_bean("Watch", rows=(
+        ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),
+    )),
     *_bean("Plugin", label="plugin", rows=(
         ("Errors", "plugin_errors", COUNTER, "Failures of a plugin."),
     )),

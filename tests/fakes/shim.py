@@ -39,6 +39,7 @@ class FakeShim:
     live: Sequence[str] = ()
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
     exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
@@ -164,6 +165,9 @@ class FakeShim:
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         self.exempted.append((list(principals), list(client_ids), internal_client_ids))
+
+    def spare(self, topics: Sequence[str]) -> None:
+        self.spared = list(topics)
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         self.verdicts[ticket] = problem

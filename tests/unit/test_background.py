@@ -42,12 +42,40 @@ def test_close_does_not_wait_for_work_that_hangs() -> None:
 
 
 def test_a_fault_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:
-    once = LoggedOnce(logging.getLogger("test"))
+    now = [0.0]
+    once = LoggedOnce(logging.getLogger("test"), clock=lambda: now[0])
     for _ in range(3):
         once.report("the disk %s is gone", "/dev/sda")
     once.healed()
+    now[0] = 60
     once.report("the disk %s is gone", "/dev/sdb")
     assert [record.getMessage() for record in caplog.records] == [
         "the disk /dev/sda is gone",
         "the disk /dev/sdb is gone",
     ]
+
+
+def test_a_fault_that_comes_and_goes_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    once = LoggedOnce(logging.getLogger("test"), clock=lambda: now[0])
+    for turn in range(1_000):
+        once.report("lost %d", turn)
+        once.healed()
+        now[0] += 0.1
+    assert [record.getMessage() for record in caplog.records] == [
+        "lost 0",
+        "lost 600 (599 such lines were left out before)",
+    ]
+
+
+def test_a_fault_that_was_left_out_is_logged_once_the_minute_is_over_if_it_lasts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = [0.0]
+    once = LoggedOnce(logging.getLogger("test"), clock=lambda: now[0])
+    once.report("first")
+    assert once.healed()
+    assert not once.report("second")
+    now[0] = 60
+    assert once.report("second")
+    assert [record.getMessage()[:6] for record in caplog.records] == ["first", "second"]

@@ -31,6 +31,7 @@ public final class Helper {
         Map.entry("mutate", Mutations::run),
         Map.entry("produce", NumberedProducer::run),
         Map.entry("produce-mixed", MixedProducer::run),
+        Map.entry("read-shared", ShareReader::run),
         Map.entry("jmx-get", Jmx::get),
         Map.entry("jmx-query", Jmx::query),
         Map.entry("jmx-call", Jmx::call));

@@ -116,6 +116,9 @@ class JavaShim:
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         self._table.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
 
+    def spare(self, topics: Sequence[str]) -> None:
+        self._table.spare(self._strings(list(topics)))
+
     def fence(self) -> bool:
         return bool(self._table.fenceInstalled())
 

@@ -17,11 +17,22 @@ from quotahost.settings.broker import Settings
 ANONYMOUS: Final = "ANONYMOUS"
 OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
 
-# Client-ids of Kafka's own clients inside a broker (ReplicaFetcherThread, KafkaRaftManager), and of quotahost's own on
-# any broker and in the pipeline. Java's fence takes this text, too: write nothing that the two kinds of patterns
-# understand differently. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the plain
-# node id: those are in ``Exemptions.client_ids``.
-INTERNAL_CLIENT_IDS: Final = r"broker-[0-9]+-\S+|raft-client-[0-9]+|quotahost-([0-9]+|pipeline)"
+# Client-ids of Kafka's own clients inside a broker, and of quotahost's own on any broker and in the pipeline. Java's
+# Exemptions takes this text, too: write nothing that the two kinds of patterns understand differently. Kafka's are made
+# in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils (the three with
+# "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). KafkasOwnClientsTest finds a new one.
+# NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the plain node id: those are in
+# ``Exemptions.client_ids``.
+INTERNAL_CLIENT_IDS: Final = (
+    r"broker-[0-9]+-\S+|raft-client-[0-9]+"
+    r"|(AddPartitionsManager|Persister|NetworkPartitionMetadataClient)-client-[0-9]+"
+    r"|__remote_log_metadata_client_[0-9]+_(producer|consumer|admin)"
+    r"|quotahost-([0-9]+|pipeline)"
+)
+#: Longer client-ids are compared with no pattern, as in Java: Kafka's own are short, and others are only claims.
+LONGEST: Final = 256
+#: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
+TIERING_TOPIC: Final = "__remote_log_metadata"
 _INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS, re.ASCII)
 #: A value in JAAS is quoted, and may then contain escaped quotes, or ends at a blank or the semicolon.
 _JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
@@ -40,13 +51,14 @@ class Exemptions:
 
     Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
     whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
-    which anybody can claim.
+    which anybody can claim. Where brokers authenticate, no client-id exempts anybody.
 
     Attributes:
         principals: the exempt principals by name, and why.
         client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
         internal_client_ids: a pattern of the client-ids of Kafka's own clients and quotahost's, by which they are
             exempt where brokers don't authenticate to each other; "" where they do.
+        spared_topics: topics that the fence lets everybody write to.
     """
 
     def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
@@ -59,7 +71,7 @@ class Exemptions:
         self.principals = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
         self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        self._plugin_anonymous = bool(self.internal_client_ids) or _connects_anonymously(settings)
+        self.spared_topics = _spared_topics(settings, broker, brokers)
         self.client_ids: set[str] = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
         self._add({node_id(broker)})
@@ -71,10 +83,8 @@ class Exemptions:
         return len(self.client_ids) > before
 
     def _add(self, nodes: Collection[int]) -> None:
-        if self._plugin_anonymous:
-            self.client_ids |= {own_client_id(node) for node in nodes}
         if self.internal_client_ids:
-            self.client_ids |= {str(node) for node in nodes}
+            self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
 
     def reason(self, client: Client) -> Reason | None:
         """Why a client is exempt, None if it isn't."""
@@ -82,18 +92,35 @@ class Exemptions:
         # The principal of a client that authenticated decides alone, since its client-id is only a claim.
         if listed is not None or client.principal != ANONYMOUS:
             return listed
-        internal = self.internal_client_ids and _INTERNAL.fullmatch(client.client_id)
+        short = len(client.client_id) <= LONGEST
+        internal = self.internal_client_ids and short and _INTERNAL.fullmatch(client.client_id)
         if not internal and client.client_id not in self.client_ids:
             return None
         return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
 
 
+def _spared_topics(settings: Settings, broker: Mapping[str, str], brokers: Collection[str]) -> list[str]:
+    """The topics whose writers the fence can't tell from others, and which it must not close for them.
+
+    Tiered storage's client may log in as anybody (``rlmm.config.*``), and if a PAUSE turned it back, nothing would be
+    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may connect without
+    authentication where brokers authenticate; a client-id proves nothing there, but without snapshots no PAUSE ends.
+    Whoever may write to one of these topics can do worse than fill it: delete what is offloaded, or forge snapshots.
+    So ACLs must protect them in any case.
+    """
+    topics = [TIERING_TOPIC] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
+    if ANONYMOUS not in brokers and _connects_anonymously(settings):
+        topics += [settings.snapshots_topic, settings.usage_topic]
+    return topics
+
+
 def _connects_anonymously(settings: Settings) -> bool:
-    """Whether ``kafka.*`` leads the plugins' own client to a listener without authentication."""
-    if "bootstrap.servers" not in settings.kafka:
+    """Whether the properties of the plugins' own client lead it to a listener without authentication."""
+    given = settings.kafka if "bootstrap.servers" in settings.kafka else {**settings.kafka_admin, **settings.kafka}
+    if "bootstrap.servers" not in given:
         return False
-    protocol = settings.kafka.get("security.protocol")
-    # Without the property librdkafka's default applies, which is plaintext.
+    protocol = given.get("security.protocol")
+    # Without the property the clients' default applies, which is plaintext.
     return protocol is None or protocol.get_secret_value().lower() == "plaintext"
 
 

@@ -7,13 +7,16 @@ log line states, and goes on without an answer.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from quotahost.background import MINUTE, LineLimit
 from quotahost.host.shim import Shim
 
 T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
+_LINES: Final = 5  # a minute for one method of one plugin
 
 
 class Failed(Generic[T]):
@@ -24,12 +27,27 @@ class Failed(Generic[T]):
 FAILED: Failed[object] = Failed()
 
 
-class Guard:
-    """Counts every failure of a plugin; logs the first of each type in each method, until the method works again."""
+class _Method:
+    """What was logged of one method of one plugin."""
 
-    def __init__(self, shim: Shim) -> None:
-        self._shim = shim
-        self._logged: dict[tuple[str, str], set[type[BaseException]]] = {}
+    def __init__(self, clock: Callable[[], float]) -> None:
+        # More than one line, since a second type of error is news; a plugin may raise ever new types.
+        self.limit = LineLimit(_LINES, clock)
+        self.recent: dict[type[BaseException], float] = {}
+        self.logged: set[type[BaseException]] = set()
+        self.left_out = 0
+
+
+class Guard:
+    """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
+
+    A method that fails, works, fails and so on gets a line a minute for each type of error, a few for all types.
+    """
+
+    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
+        self._shim, self._clock = shim, clock
+        self._methods: dict[tuple[str, str], _Method] = {}
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed[object]:
         """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
@@ -44,15 +62,28 @@ class Guard:
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         """Count a failure, and log it if it is the first of its type."""
         self._shim.plugin_failed(plugin)
-        logged = self._logged.setdefault((plugin, what), set())
-        if type(error) not in logged:
-            logged.add(type(error))
-            log.error(
-                "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
-                "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
-            )  # fmt: skip
+        method = self._methods.get((plugin, what))
+        if method is None:
+            method = self._methods[plugin, what] = _Method(self._clock)
+        kind, now = type(error), self._clock()
+        method.recent = {each: at for each, at in method.recent.items() if now - at < MINUTE}
+        if kind in method.logged:
+            return
+        if kind in method.recent or not method.limit.passes():
+            method.left_out += 1
+            return
+        before, method.left_out = method.left_out, 0
+        method.logged.add(kind)
+        method.recent[kind] = now
+        log.error(
+            "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
+            "type=Plugin,name=%s, Errors)%s",
+            plugin, what, consequence, plugin, f" ({before} of them before this one)" if before else "", exc_info=error,
+        )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
         """This call of the plugin works (again)."""
-        if self._logged.pop((plugin, what), None):
+        method = self._methods.get((plugin, what))
+        if method is not None and method.logged:
+            method.logged = set()
             log.warning("plugin %s works again in %s", plugin, what)

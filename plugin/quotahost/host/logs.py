@@ -9,40 +9,63 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final
 
-from quotahost.background import start_daemon
+from quotahost.background import MINUTE, start_daemon
 from quotahost.host.shim import Shim
 
 QUEUE_MAX: Final = 10_000  # lines
-LINES_PER_WINDOW: Final = 100  # of one logger
-WINDOW: Final = 10.0  # seconds
+LINES_OF_LOGGER: Final = 100  # a minute
+LINES_OF_CAUSE: Final = 20  # a minute, of one logger
 _END: Final = None
 
 
 class RateLimit(logging.Filter):
-    """Lets LINES_PER_WINDOW records of one logger pass in a WINDOW; the next record says how many were held back."""
+    """Lets so many records of one logger pass in a minute, and fewer of one cause; the next says how many it held back.
 
-    def __init__(self) -> None:
+    The cause is the record's text before its arguments are put in. So whatever a plugin logs for each of 10,000
+    clients, or as it fails and works in turns, and however it does so, the broker's log stays readable.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
         super().__init__()
-        self._opened: dict[str, float] = defaultdict(lambda: -WINDOW)
-        self._count: dict[str, int] = defaultdict(int)
+        self._clock = clock
+        self._loggers: dict[str, _Minute] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record passes."""
-        name, now = record.name, time.monotonic()
-        if now - self._opened[name] >= WINDOW:
-            held = max(0, self._count[name] - LINES_PER_WINDOW)
-            self._opened[name], self._count[name] = now, 0
+        minute, now = self._loggers.get(record.name), self._clock()
+        if minute is None or now - minute.opened >= MINUTE:
+            held = minute.held if minute else 0
+            minute = self._loggers[record.name] = _Minute(now)
             if held:
                 record.msg = f"{record.getMessage()} ({held} records of this logger were held back before)"
                 # With arguments the handler would format the finished text again, and fail at a % in it.
                 record.args = None
-        self._count[name] += 1
-        return self._count[name] <= LINES_PER_WINDOW
+        return minute.takes(str(record.msg))
+
+
+@dataclass
+class _Minute:
+    """What one logger has logged since a moment."""
+
+    opened: float
+    held: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+
+    def takes(self, cause: str) -> bool:
+        """Whether one more record of this cause passes; it is counted either way."""
+        if self.causes.total() >= LINES_OF_LOGGER or self.causes[cause] >= LINES_OF_CAUSE:
+            self.held += 1
+            return False
+        self.causes[cause] += 1
+        return True
 
 
 class _ToQueue(logging.Handler):

@@ -257,6 +257,7 @@ class Host:
     def _exempt(self) -> None:
         exempt = self._exemptions
         self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.internal_client_ids)
+        self._shim.spare(exempt.spared_topics)
 
     def _close(self) -> None:
         # Tasks and plugins end before the monitor that they read. Tasks close on their own threads, in 2 s together.

@@ -98,10 +98,13 @@ class Shim(Protocol):
         """Whom the fence never turns back.
 
         Args:
-            principals: by name, without their type.
+            principals: names of principals of the type User.
             client_ids: of clients that are ANONYMOUS.
             internal_client_ids: a pattern of further client-ids of clients that are ANONYMOUS, "" for none.
         """
+
+    def spare(self, topics: Sequence[str]) -> None:
+        """The topics that the fence lets everybody write to."""
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         """Answer a "validate" or "reconfigure" event: None, or why the properties are refused.

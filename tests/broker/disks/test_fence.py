@@ -38,6 +38,7 @@ from tests.broker.support.node import (
     topic_name,
 )
 from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
+from tests.broker.support.tiering import METADATA_TOPIC
 
 pytestmark = pytest.mark.broker
 
@@ -209,6 +210,12 @@ def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other
     alter_broker_config(node, {PREFIX + "static.excluded.principal.name.list": None})
 
 
+def test_without_tiered_storage_its_topic_is_one_like_any_other(node: KafkaNode, topic: str) -> None:
+    create_topic(node, METADATA_TOPIC)
+    pause(node)
+    assert attempt(node.client_config("alice", "any"), METADATA_TOPIC) == TURNED_BACK
+
+
 def test_a_pause_leaves_the_limits_alone_so_that_a_producer_goes_on_at_once(node: KafkaNode, topic: str) -> None:
     attempt(node.client_config("alice", "held"), topic)
     eventually(lambda: has_own_quota(node, "alice", "held"))
@@ -261,7 +268,8 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         denied = "TOPIC_AUTHORIZATION_FAILED"
         eventually(lambda: outcomes() == {"alice": None, "bob": denied, "root": None})
         pause(node)
-        assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": TURNED_BACK}
+        assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": None}, "super users repair things"
+        assert attempt(node.client_config(client_id="p"), "t") == TURNED_BACK, "but everybody is no super user"
         resume(node)
         assert len(admin.describe_acls(any_acl()).result(120)) == 2
         (deleted,) = admin.delete_acls([any_acl("User:alice")]).values()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quotahost.api import Context
-from quotahost.model import Client, Quota, QuotaType
+from quotahost.model import Client, Factor, Quota, QuotaType
 
 GIL_SECONDS = 6
 ANSWERS: dict[str, Any] = {
@@ -63,3 +63,14 @@ def ends_itself(context: Context) -> None:
 
 def hangs_when_built(context: Context) -> None:
     time.sleep(3600)
+
+
+class FromFile:
+    """A factor source that reports what the file FACTOR contains: a change without any of Kafka's own log lines."""
+
+    def __init__(self, context: Context) -> None:
+        self._file = Path(os.environ["FACTOR"])
+
+    def read(self) -> Factor:
+        value = float(self._file.read_text() or "1")
+        return Factor(value, "the file")

@@ -61,9 +61,9 @@ def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
 
 
 def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
-    """A client's row in the quota table: user, client_id, base, limit, and the state known or newcomer."""
+    """A client's row in the quota table: user, client_id, base, limit, the state known or newcomer, the supplier."""
     lines = Jmx(node).call("quotahost:type=QuotaTable", "describe", principal, client_id)
-    names = ("type", "user", "client_id", "base", "limit", "state")
+    names = ("type", "user", "client_id", "base", "limit", "state", "supplier")
     rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
     return next(row for row in rows if row["type"] == quota_type)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.cli.doctor.weaknesses import unauthenticated
+from quotahost.cli.doctor.listeners import unauthenticated
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import CLASS, broker, doctor
 

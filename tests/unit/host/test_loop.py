@@ -174,6 +174,9 @@ def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
 
 def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
     exempt = ["4", "quotahost-4", "quotahost-7", "quotahost-pipeline", "broker-1-fetcher-0", "raft-client-3"]
+    exempt += ["broker-1-txn-marker-sender", "AddPartitionsManager-client-2", "Persister-client-2"]
+    exempt += ["NetworkPartitionMetadataClient-client-2", "broker-1-" + 247 * "x"]
+    exempt += [f"__remote_log_metadata_client_2_{what}" for what in ("producer", "consumer", "admin")]
     others = [
         "2",
         "",
@@ -183,6 +186,9 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
         "my-broker-1-a",
         "raft-client-",
         "raft-client-\u0663",
+        "broker-1-" + 248 * "x",
+        "Persister-client-x",
+        "__remote_log_metadata_client_2_other",
     ]
     shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
     shim.ask(*[("ANONYMOUS", client_id) for client_id in exempt + others])
@@ -197,14 +203,36 @@ def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
     assert shim.exempted == [(["broker"], [], "")]
 
 
-def test_the_plugins_own_client_is_exempt_by_its_client_id_where_it_connects_anonymously() -> None:
-    given = {"kafka.bootstrap.servers": "localhost:9092"}
-    shim = FakeShim(given, {"node.id": "4", "inter.broker.principals": "broker"})
+@pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
+def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_its_topics_and_claims_no_client_id(
+    kind: str,
+) -> None:
+    shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, {"node.id": "4", "inter.broker.principals": "b"})
     shim.ask(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     run(shim)
-    assert shim.exempted == [(["broker"], ["quotahost-4"], "")]
-    assert shim.code("ANONYMOUS", "quotahost-4") == EXEMPT
+    assert shim.exempted == [(["b"], [], "")]
+    assert shim.code("ANONYMOUS", "quotahost-4") != EXEMPT
     assert shim.code("ANONYMOUS", "4") != EXEMPT
+    assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage"]
+
+
+@pytest.mark.parametrize(
+    ("given", "brokers"),
+    [
+        ({}, "b"),
+        ({"kafka.bootstrap.servers": "h:1"}, "ANONYMOUS"),
+        ({"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SASL_SSL"}, "b"),
+    ],
+)
+@pytest.mark.parametrize("tiering", [True, False])
+def test_the_fence_spares_tiered_storages_metadata_where_it_is_in_use_and_no_topic_of_the_plugins_otherwise(
+    given: dict[str, str], brokers: str, tiering: bool
+) -> None:
+    node = {"node.id": "4", "inter.broker.principals": brokers}
+    shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
+    shim.idle()
+    run(shim)
+    assert shim.spared == (["__remote_log_metadata"] if tiering else [])
 
 
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])

@@ -14,7 +14,9 @@ from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
+from quotahost.cli.doctor.listeners import unauthenticated
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
+from quotahost.cli.doctor.tiering import check_tiering
 from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -32,6 +34,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _disks(settings)
     yield from check_protection(settings, broker)
     yield from _topics(settings, broker)
+    yield from check_tiering(settings, broker)
 
 
 def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
@@ -124,27 +127,3 @@ def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
             "their own take nothing in",
             f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold",
         )
-
-
-def unauthenticated(broker: BrokerFile) -> list[str]:
-    """Names of the client listeners on which every principal is ``ANONYMOUS``.
-
-    PLAINTEXT never authenticates, SSL only with ``ssl.client.auth=required`` (for all or for the
-    listener). Controller listeners are left out, since clients don't connect to them.
-    """
-    entries = [entry.partition(":") for entry in broker.listed("listener.security.protocol.map")]
-    protocols = {name.strip(): protocol.strip() for name, _, protocol in entries}
-    controllers = broker.listed("controller.listener.names")
-    listeners = [each.partition(":")[0].strip() for each in broker.listed("listeners", "PLAINTEXT://:9092")]
-    names = [name for name in listeners if name not in controllers]
-    # By Kafka's default map a listener bears the name of its protocol.
-    return [name for name in names if _is_open(broker, name, protocols.get(name, name).upper())]
-
-
-def _is_open(broker: BrokerFile, listener: str, protocol: str) -> bool:
-    if protocol != "SSL":
-        return protocol == "PLAINTEXT"
-    general = broker.get("ssl.client.auth", "none")
-    # With `requested`, Kafka lets a client without a certificate in as ANONYMOUS. In the names of properties Kafka
-    # writes a listener's name in lower case.
-    return broker.get(f"listener.name.{listener.lower()}.ssl.client.auth", general).lower() != "required"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quotahost.api import Context
+from quotahost.background import LoggedOnce
 
 _OURS: Final = {
     "log_level": 0,  # librdkafka would write to the broker's stderr at each try while the broker starts
@@ -40,6 +41,7 @@ class Connection:
     def __init__(self, context: Context[object]) -> None:
         """Not connected yet."""
         self._context = context
+        self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
         self._show()
 
@@ -50,7 +52,7 @@ class Connection:
 
     def works(self) -> None:
         """The client has just read or written something."""
-        if self._connected is False:
+        if self._fault.healed():
             self._context.log.warning("connected again")
         if not self._connected:
             self._connected = True
@@ -58,8 +60,11 @@ class Connection:
 
     def fails(self, error: object) -> None:
         """The client can read or write nothing; ``error`` goes to the log and must contain no secret."""
+        if self._connected is None:
+            return
+        # Each time, since a connection that comes and goes is logged once a minute only.
+        self._fault.report("not connected: %s", error)
         if self._connected:
-            self._context.log.warning("not connected: %s", error)
             self._connected = False
             self._show()
 

@@ -6,6 +6,7 @@ every record of its topic, on the follower's thread, and keeps what it needs in 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any, Final, Protocol
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from quotahost.api import Context
+from quotahost.background import LoggedOnce
 from quotahost.plugins.kafka.client import Connection, client_config
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -70,6 +72,7 @@ class Follower:
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
         self._absent = absent
         self._connection = Connection(context)
+        self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
 
@@ -89,7 +92,8 @@ class Follower:
                 if error.code() in _ABSENT:
                     self._absent()
             except Exception:  # of the reader, for example; the thread must outlive it
-                self._context.log.exception("following %s failed; it is read again from its beginning", self._topic)
+                text = "following %s failed; it is read again from its beginning, again and again"
+                self._fault.report(text, self._topic, exc_info=True)
             # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
             self._stop.wait(_RETRY)
 
@@ -136,6 +140,7 @@ class Follower:
             if not unread and not live:
                 live = True
                 self._reader.caught_up()
+                self._fault.healed()
 
     def _place_lost(self, message: Message) -> bool:
         error: Any = message.error()

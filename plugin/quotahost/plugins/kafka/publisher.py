@@ -13,12 +13,14 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quotahost.api import Context
+from quotahost.background import LineLimit
 from quotahost.plugins.kafka.client import Connection, client_config
 from quotahost.plugins.kafka.topics import ensure_compacted
 
 RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
+_LINES: Final = 3  # a minute, about failures
 _PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "linger.ms": 0,
@@ -31,8 +33,8 @@ _PRODUCER: Final[dict[str, Any]] = {
 class Publisher:
     """Publishes one record at a time. It connects and creates the topic with the first one.
 
-    A failure is counted, and logged once for each error until a record is delivered. The caller learns of it by
-    ``lost`` and publishes again after RETRY seconds.
+    A failure is counted, and logged once for each error until a record is delivered, three times a minute at most.
+    The caller learns of it by ``lost`` and publishes again after RETRY seconds.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Publisher:
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
         self._logged_error = ""
+        self._limit = LineLimit(_LINES, clock)
         context.metrics.count("Publication", "", "Errors", 0)
 
     def busy(self) -> bool:
@@ -118,7 +121,7 @@ class Publisher:
         self._context.metrics.count("Publication", "", "Errors")
         self._connection.fails(error)
         # The task tries again each second, and an error that lasts would fill the log.
-        if str(error) != self._logged_error:
+        if str(error) != self._logged_error and self._limit.passes():
             self._logged_error = str(error)
-            text = "this broker's %s can't be published; it tries again: %s"
-            self._context.log.warning(text, self._what, error)
+            text = "this broker's %s can't be published; it tries again: %s%s"
+            self._context.log.warning(text, self._what, error, self._limit.left_out())

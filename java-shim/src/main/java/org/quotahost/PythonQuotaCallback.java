@@ -12,6 +12,7 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.brokerlog.BrokerLog;
 import org.quotahost.host.Caller;
 import org.quotahost.host.HostConfig;
 import org.quotahost.host.PythonHost;
@@ -79,7 +80,9 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         // back, and Kafka would read all limits twice for nothing.
         int last = reset.get(at);
         int now = table.generation(at);
-        return now != last && reset.compareAndSet(at, last, now); // one of the threads that see it is enough
+        if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
+        BrokerLog.limitsAreRead(at, table.factorInForce().steps());
+        return true;
     }
 
     // ---- metadata threads ------------------------------------------------------------------------------------

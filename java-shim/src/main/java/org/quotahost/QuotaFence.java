@@ -42,7 +42,10 @@ public class QuotaFence extends ForwardingAuthorizer {
         inner().configure(configs);
         giveMetrics();
         installed = Objects.toString(configs.get("process.roles"), "").contains("broker");
-        if (installed) Fence.install();
+        if (installed) {
+            Fence.superUsers(configs);
+            Fence.install();
+        }
         LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
                 getClass().getSimpleName(), InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
     }

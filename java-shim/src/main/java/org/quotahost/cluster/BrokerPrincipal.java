@@ -1,7 +1,6 @@
 package org.quotahost.cluster;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -20,6 +19,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>It derives them from this broker's own configuration, since the brokers of a cluster share their credentials. If
  * it cannot find one out, it logs the property in which to name it.
+ *
+ * <p>If ANONYMOUS is among them, the host goes by client-ids, which anybody can claim. So it is only where brokers do
+ * not authenticate to each other, or where nobody but nodes can be ANONYMOUS: at the listeners of controllers.
  */
 public final class BrokerPrincipal {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.principals");
@@ -40,33 +42,53 @@ public final class BrokerPrincipal {
         Set<String> names = new LinkedHashSet<>();
         for (String listener : broker.listeners()) {
             try {
-                names.addAll(broker.name(listener).map(List::of).orElseGet(() -> unknown(listener, "")));
+                Optional<String> name = broker.name(listener);
+                if (name.isEmpty()) unknown(listener, "");
+                else if (!name.get().equals(ANONYMOUS) || broker.decides(listener)) names.add(name.get());
             } catch (Exception e) {
                 // Not the message, which may contain a secret.
-                names.addAll(unknown(listener, ": " + e.getClass().getSimpleName()));
+                unknown(listener, ": " + e.getClass().getSimpleName());
             }
         }
         return new ArrayList<>(names);
     }
 
-    private static List<String> unknown(String listener, String why) {
+    private static void unknown(String listener, String why) {
         LOG.warn("The principal of brokers at listener {} can't be found in the configuration{}. If they authenticate,"
                 + " name it in {}static.excluded.principal.name.list, or brokers may be throttled", listener, why,
                 BrokerConfigs.PREFIX);
-        return List.of();
+    }
+
+    /** Whether a listener that lets everybody in as ANONYMOUS shows that nodes are: clients must not use others. */
+    private boolean decides(String listener) {
+        if (isController() || listener.equals(configs.interBrokerListener())) return true;
+        return configs.texts("listeners").map(each -> each.split(":")[0])
+                .allMatch(name -> controllers().contains(name) || authenticates(name));
+    }
+
+    /** Whether the node is a controller alone: then it has no listener of brokers. */
+    private boolean isController() {
+        String roles = configs.text("process.roles");
+        return roles.contains("controller") && !roles.contains("broker");
+    }
+
+    private boolean authenticates(String listener) {
+        String protocol = configs.protocol(listener);
+        if (!protocol.equals("SSL")) return protocol.startsWith("SASL_");
+        String own = BrokerConfigs.prefix(listener) + "ssl.client.auth";
+        return configs.textOr(own, configs.text("ssl.client.auth")).equalsIgnoreCase("required");
     }
 
     /** The listeners that brokers connect to: the inter-broker listener and those of the controllers. */
     private List<String> listeners() {
         List<String> listeners = new ArrayList<>();
-        listeners.add(configs.interBrokerListener());
+        if (!isController()) listeners.add(configs.interBrokerListener());
         listeners.addAll(controllers());
         return listeners;
     }
 
     private List<String> controllers() {
-        return Arrays.stream(configs.text("controller.listener.names").split(",")).map(String::strip)
-                .filter(name -> !name.isEmpty()).toList();
+        return configs.texts("controller.listener.names").toList();
     }
 
     private Optional<String> name(String listener) throws Exception {

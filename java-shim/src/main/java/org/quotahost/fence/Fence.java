@@ -1,20 +1,22 @@
 package org.quotahost.fence;
 
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.regex.Pattern;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.brokerlog.BrokerLog;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether this broker takes produce requests, and which clients may produce in any case.
+ * Whether this broker takes produce requests; Exemptions says whose it takes in any case.
  *
  * <p>The quota table closes and opens the fence with the state PAUSE, the topic quotas hand it the topics whose
  * requests are turned back, and the authorizer (QuotaFence) asks it about each request. All of it is static, since
@@ -23,7 +25,6 @@ import org.slf4j.LoggerFactory;
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
-    private static final String ANONYMOUS = "ANONYMOUS";
 
     private static final LongAdder rejections = new LongAdder();
     private static final LongAdder shadowed = new LongAdder();
@@ -32,7 +33,6 @@ public final class Fence {
     /** The rules by which requests are turned back, or null. While it is null, a request costs one volatile read. */
     private static volatile Rules rules;
     private static volatile boolean shadow;
-    private static volatile Exempt exempt = new Exempt(Set.of(), Set.of(), null);
 
     private Fence() {}
 
@@ -45,16 +45,6 @@ public final class Fence {
     private record Rules(boolean closed, TurnedBackTopics topics) {
         static Rules of(boolean closed, TurnedBackTopics topics) {
             return closed || topics != null ? new Rules(closed, topics) : null;
-        }
-    }
-
-    /** The clients that are never turned back; replaced as a whole. The pattern is null where brokers authenticate. */
-    private record Exempt(Set<String> principals, Set<String> anonymousClientIds, Pattern internalClientIds) {
-        boolean contains(String principal, String clientId) {
-            if (principals.contains(principal)) return true;
-            if (clientId == null || !principal.equals(ANONYMOUS)) return false;
-            return anonymousClientIds.contains(clientId)
-                    || internalClientIds != null && internalClientIds.matcher(clientId).matches();
         }
     }
 
@@ -83,25 +73,33 @@ public final class Fence {
             List<AuthorizationResult> results) {
         Rules now = rules;
         if (now == null || context.requestType() != PRODUCE || !writes(actions, results)) return null;
-        if (exempt.contains(context.principal().getName(), context.clientId())) return null;
+        if (Exemptions.passFence(context.principal(), context.clientId())) return null;
         if (!now.closed) return now.topics.error(actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
         return shadow ? null : FenceClosedException.INSTANCE;
     }
 
+    /** Whether the request may write to a topic that the fence protects; one such topic holds the whole request up. */
     private static boolean writes(List<Action> actions, List<AuthorizationResult> results) {
         for (int i = 0; i < results.size(); i++) {
-            boolean topic = actions.get(i).resourcePattern().resourceType() == ResourceType.TOPIC;
-            if (topic && results.get(i) == AuthorizationResult.ALLOWED) return true;
+            ResourcePattern resource = actions.get(i).resourcePattern();
+            boolean allowed = results.get(i) == AuthorizationResult.ALLOWED;
+            boolean topic = resource.resourceType() == ResourceType.TOPIC;
+            if (allowed && topic && !Exemptions.spares(resource.name())) return true;
         }
         return false;
+    }
+
+    /** Whether a client is exempt from quotas and passes the fence (Exemptions). */
+    public static boolean exempt(KafkaPrincipal principal, String clientId) {
+        return Exemptions.exempt(principal, clientId);
     }
 
     // ---- the table and the topic quotas ----------------------------------------------------------------------
 
     /** Closes the fence: produce requests are turned back, but for those of the exempt. */
     public static synchronized void close() {
-        QuietLog.install(); // each time: a reload of the log's configuration drops the filter
+        BrokerLog.install();
         if (closed()) return;
         rules = Rules.of(true, topics());
         LOG.warn("The fence is closed: produce requests are {}", shadow ? "only counted (mode=shadow)"
@@ -117,7 +115,7 @@ public final class Fence {
 
     /** Replaces the topics whose requests are turned back; null for none. */
     public static synchronized void turnBack(TurnedBackTopics topics) {
-        if (topics != null) QuietLog.install();
+        if (topics != null) BrokerLog.install();
         rules = Rules.of(closed(), topics);
     }
 
@@ -135,20 +133,22 @@ public final class Fence {
         return shadow;
     }
 
-    /**
-     * Replaces the clients whose requests go on in every state.
-     *
-     * @param principals names, without their type
-     * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
-     * @param internalClientIds a pattern of client-ids that are exempt where brokers do not authenticate to each other:
-     *     those of Kafka's own clients inside a broker and of quotahost's (exemptions.py); "" if brokers authenticate
-     */
-    public static void exempt(String[] principals, String[] anonymousClientIds, String internalClientIds) {
-        Pattern internal = internalClientIds.isEmpty() ? null : Pattern.compile(internalClientIds);
-        exempt = new Exempt(Set.copyOf(List.of(principals)), Set.copyOf(List.of(anonymousClientIds)), internal);
+    /** Replaces the exempt clients (Exemptions.set). */
+    public static void exempt(String[] users, String[] anonymousClientIds, String internalClientIds) {
+        Exemptions.set(users, anonymousClientIds, internalClientIds);
+    }
+
+    /** Replaces the topics to which requests go on in every state, whoever sends them (Exemptions.spare). */
+    public static void spare(String[] topics) {
+        Exemptions.spare(topics);
     }
 
     // ---- the authorizer --------------------------------------------------------------------------------------
+
+    /** Takes the super users from the broker's properties (Exemptions.superUsers). */
+    public static void superUsers(Map<String, ?> configs) {
+        Exemptions.superUsers(configs);
+    }
 
     /** A broker's authorizer in this JVM begins to ask the fence. */
     public static void install() {
@@ -173,9 +173,9 @@ public final class Fence {
 
     // ---- operators -------------------------------------------------------------------------------------------
 
-    /** Whether a client's requests go on while the fence is closed. */
-    public static boolean passes(String principal, String clientId) {
-        return exempt.contains(principal, clientId);
+    /** Whether a user's requests go on while the fence is closed, whatever the topic. */
+    public static boolean passes(String user, String clientId) {
+        return Exemptions.passFence(new KafkaPrincipal(KafkaPrincipal.USER_TYPE, user), clientId);
     }
 
     /** How many requests a closed fence has turned back since the start of this JVM. */

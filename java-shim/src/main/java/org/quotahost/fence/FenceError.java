@@ -1,6 +1,8 @@
 package org.quotahost.fence;
 
+import org.quotahost.brokerlog.LeftOut;
+
 /**
- * Marks the errors with which the fence turns requests back, so that QuietLog drops these from the log and no others.
+ * Marks the errors with which the fence turns requests back, so that the broker's log contains none of them (BrokerLog).
  */
-public interface FenceError {}
+public interface FenceError extends LeftOut {}

@@ -2,6 +2,6 @@
  * The fence: an authorizer in front of another one, which turns produce requests back.
  *
  * <p>Kafka makes the authorizer apart from the callback, so Fence is static. The packages root, host, table and topics
- * use this package; it uses util alone. The topic quotas reach it by an interface of its own (TurnedBackTopics).
+ * use this package; it uses brokerlog and util. The topic quotas reach it by an interface of its own (TurnedBackTopics).
  */
 package org.quotahost.fence;

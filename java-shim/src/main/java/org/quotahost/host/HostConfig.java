@@ -21,7 +21,7 @@ public record HostConfig(Map<String, String> properties, Map<String, String> bro
     private static final String CLASS = BrokerConfigs.PREFIX + "class";
     private static final List<String> OF_THE_BROKER = List.of(
             "node.id", "broker.id", "process.roles", "log.dirs", "log.dir",
-            "quota.window.num", "quota.window.size.seconds");
+            "quota.window.num", "quota.window.size.seconds", "remote.log.storage.system.enable");
 
     public static HostConfig of(Map<String, ?> configs) {
         Map<String, String> properties = new TreeMap<>();

@@ -9,6 +9,7 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Escape;
+import org.quotahost.util.PeriodicThread;
 
 /**
  * The numbers that every broker with the callback shows, and the operations of its MBeans.
@@ -44,6 +45,7 @@ final class StandardGauges {
         gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
+        gauges.add("Watch", "", "Errors", PeriodicThread::failures);
         gauges.operation("QuotaTable", "explain", args -> Stream.concat(
                 Stream.of(TableState.lines(table, lease, topics, args[0], args[1])),
                 Stream.of(source(gauges))).toArray(String[]::new));

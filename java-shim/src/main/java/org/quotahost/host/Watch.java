@@ -1,15 +1,17 @@
 package org.quotahost.host;
 
 import java.util.concurrent.TimeUnit;
+import org.quotahost.brokerlog.BrokerLog;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.LineLimit;
 import org.quotahost.util.PeriodicThread;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The thread for all that must go on while Python hangs: the lease, the table's clock, the limits on their way to the
- * factor in force, and forgetting silent clients.
+ * factor in force, forgetting silent clients, and the log's line in place of Kafka's about changed limits.
  */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -19,7 +21,8 @@ final class Watch {
     private volatile PeriodicThread thread;
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
-    private boolean warnedFull;
+    private final LineLimit fullLines = new LineLimit();
+    private boolean wasFull;
 
     Watch(Lease lease, QuotaTable table) {
         this.lease = lease;
@@ -28,6 +31,7 @@ final class Watch {
 
     /** Starts the thread; only after the lease is configured, since that decides how often it is checked. */
     void start() {
+        BrokerLog.install();
         lease.renew(); // the start may have taken longer than validity
         thread = new PeriodicThread("quotahost-watch", everyMs(), this::check, () -> {});
         thread.start();
@@ -39,19 +43,16 @@ final class Watch {
 
     /** Answers how long to wait until the next time, in ms. */
     private long check() {
-        try {
-            table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
-            lease.check();
-            table.factorInForce().move();
-            long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
-            if (System.nanoTime() - tickedAt >= eighth) {
-                tickedAt = System.nanoTime();
-                table.tick();
-            }
-            warnWhenFull();
-        } catch (RuntimeException e) {
-            LOG.error("The lease and the quota table could not be checked this time; the next check follows", e);
+        table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
+        lease.check();
+        table.factorInForce().move();
+        long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
+        if (System.nanoTime() - tickedAt >= eighth) {
+            tickedAt = System.nanoTime();
+            table.tick();
         }
+        warnWhenFull();
+        BrokerLog.summarize(table.factorInForce().limitFactor());
         return everyMs();
     }
 
@@ -61,10 +62,10 @@ final class Watch {
 
     private void warnWhenFull() {
         boolean full = table.size() >= table.clientsMax();
-        if (full && !warnedFull) {
+        if (full && !wasFull && fullLines.pass() != LineLimit.NO) {
             LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until"
                     + " others have been silent for clients.idle", BrokerConfigs.PREFIX, table.clientsMax());
         }
-        warnedFull = full;
+        wasFull = full;
     }
 }

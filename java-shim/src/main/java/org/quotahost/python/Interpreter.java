@@ -3,7 +3,6 @@ package org.quotahost.python;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Collectors;
 
@@ -64,7 +63,7 @@ public final class Interpreter {
             requireNoProblem("JPype does not start", run(bootstrap(environment, library)));
             ShutdownOrder.keep();
         } finally {
-            delete(library); // the JVM and JPype both have it open by now
+            NativeLibrary.remove(library); // the JVM and JPype both have it open by now
         }
     }
 
@@ -93,14 +92,6 @@ public final class Interpreter {
             return new String(in.readAllBytes(), StandardCharsets.UTF_8);
         } catch (IOException e) {
             throw new StartException("the jar's " + name + " cannot be read: " + e.getMessage(), e);
-        }
-    }
-
-    private static void delete(Path library) {
-        try {
-            Files.deleteIfExists(library);
-        } catch (IOException e) {
-            library.toFile().deleteOnExit();
         }
     }
 

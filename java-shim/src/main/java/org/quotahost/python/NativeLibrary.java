@@ -2,9 +2,10 @@ package org.quotahost.python;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Locale;
 
 /**
@@ -47,17 +48,39 @@ final class NativeLibrary {
             System.load(file.toString());
             return file;
         } catch (UnsatisfiedLinkError e) {
+            remove(file);
             throw new StartException("the attach library " + file + " does not load: " + e.getMessage()
                     + ". If its folder is mounted noexec, give the broker another one by -Djava.io.tmpdir", e);
+        }
+    }
+
+    /** Deletes the file and its directory, as far as they are there. */
+    static void remove(Path file) {
+        try {
+            Files.deleteIfExists(file);
+            Files.deleteIfExists(file.getParent());
+        } catch (IOException e) {
+            file.getParent().toFile().deleteOnExit(); // the last that is registered goes first
+            file.toFile().deleteOnExit();
         }
     }
 
     private static Path extract(String name) {
         try (InputStream in = NativeLibrary.class.getResourceAsStream(name)) {
             if (in == null) throw new StartException("this jar was built without " + name + "; run 'make build'");
-            Path file = Files.createTempFile("quotahost-", name.substring(name.lastIndexOf('.')));
-            Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
-            return file;
+            Path directory = Files.createTempDirectory("quotahost-"); // 0700, whatever the umask
+            Path file = directory.resolve(name.substring(name.lastIndexOf('/') + 1));
+            try {
+                // Made with its mode, so that it is nobody else's from its first byte on. A copy would take the umask's.
+                Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+                try (OutputStream out = Files.newOutputStream(file)) {
+                    in.transferTo(out);
+                }
+                return file;
+            } catch (IOException | RuntimeException e) {
+                remove(file);
+                throw e;
+            }
         } catch (IOException e) {
             throw new StartException("the attach library cannot be written to "
                     + System.getProperty("java.io.tmpdir") + ": " + e.getMessage(), e);

@@ -34,9 +34,9 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
 
     /** Reads Kafka's MBeans, so the caller must not have the table's lock. */
     String line() {
-        double[] measured = KafkaRates.now(type, tags);
         String standInKind = Double.isNaN(standIn) ? "" : standInMeasured ? "measured" : "newcomers";
         return Escape.fields(type.name(), tags.user, tags.clientId, base, limit, newcomer ? "newcomer" : "known",
-                supplier, exempt, standIn, floored, standInKind, failed, measured[0], measured[1]);
+                supplier, exempt, standIn, floored, standInKind, failed, KafkaRates.rate(type, tags),
+                KafkaRates.delayMs(type, tags));
     }
 }

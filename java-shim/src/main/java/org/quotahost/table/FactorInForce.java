@@ -25,6 +25,8 @@ public final class FactorInForce {
     private volatile Double fallbackFactor;
     /** Whether the factor is below 1; then the rates of clients without a quota were read when it fell. */
     private boolean reduced;
+    /** How often the factor has changed limits so far. */
+    private volatile int steps;
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
     public record Factor(double value, String cause) {}
@@ -53,6 +55,11 @@ public final class FactorInForce {
         synchronized (lock) {
             return produceRamp.value();
         }
+    }
+
+    /** How often the factor has changed limits so far. No lock. */
+    public int steps() {
+        return steps;
     }
 
     /** Sets how quickly limits may fall: by Kafka's window and the longest mute that a step may cause, both in ms. */
@@ -107,6 +114,7 @@ public final class FactorInForce {
             ramp.aim(factor);
             long now = System.nanoTime();
             if (produceRamp.step(now) | ramp.step(now)) { // not ||: both take their step
+                steps = steps + 1; // first, since request threads may see the new limits at once
                 scopes.apply(scopes.rule().withFactors(ramp.value(), produceRamp.value()));
             }
             return true;

@@ -61,28 +61,29 @@ final class KafkaRates {
         return rates;
     }
 
-    /**
-     * What Kafka measures for one scope now: the rate in the type's unit, and its latest delay in ms; NaN for
-     * unknown.
-     */
-    static double[] now(ClientQuotaType type, Tags tags) {
+    /** The rate that Kafka measures for one scope now, in the type's unit; NaN for unknown. */
+    static double rate(ClientQuotaType type, Tags tags) {
+        return now(type, tags, RATES.get(type));
+    }
+
+    /** By how many ms Kafka has delayed the clients of one scope lately; NaN for unknown. */
+    static double delayMs(ClientQuotaType type, Tags tags) {
+        return now(type, tags, "throttle-time");
+    }
+
+    private static double now(ClientQuotaType type, Tags tags, String attribute) {
         try {
-            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             ObjectName name = new ObjectName("kafka.server:type=" + BEANS.get(type) + key(Tags.USER, tags.user)
                     + key(Tags.CLIENT_ID, tags.clientId));
-            Double rate = number(server, name, RATES.get(type));
-            return new double[] {orNaN(rate), orNaN(number(server, name, "throttle-time"))};
+            Double number = number(ManagementFactory.getPlatformMBeanServer(), name, attribute);
+            return number == null ? Double.NaN : number;
         } catch (JMException | RuntimeException e) {
-            return new double[] {Double.NaN, Double.NaN};
+            return Double.NaN;
         }
     }
 
     private static String key(String tag, String value) {
         return value.isEmpty() ? "" : "," + tag + "=" + Sanitizer.jmxSanitize(value);
-    }
-
-    private static double orNaN(Double number) {
-        return number == null ? Double.NaN : number;
     }
 
     private static Double number(MBeanServer server, ObjectName name, String attribute) {

@@ -137,6 +137,11 @@ public final class QuotaTable {
         Fence.exempt(principals, clientIds, internalClientIds);
     }
 
+    /** Sets the topics that the fence never protects (Fence.spare). */
+    public void spare(String[] topics) {
+        Fence.spare(topics);
+    }
+
     /**
      * Takes over the host's answers for a batch, in the layout of Answers.
      *

@@ -1,8 +1,6 @@
 package org.quotahost.table;
 
-import java.util.Comparator;
 import java.util.List;
-import java.util.Objects;
 import org.apache.kafka.common.utils.Sanitizer;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.util.Escape;
@@ -19,9 +17,16 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
     /** A client that has been silent for longer uses nothing: Kafka's rates look back for a few seconds only. */
     static final long RECENT_MS = 120_000;
 
-    /** The usage with what Kafka measures for it. */
-    private record Measured(Usage usage, double rate, double delayMs) {
+    private static final BusiestClients BUSIEST = new BusiestClients();
+
+    /** By what one client's usage is found again. */
+    record Key(ClientQuotaType type, String principal, String clientId) {}
+
+    /** The usage with the rate that Kafka measures for it. */
+    record Measured(Usage usage, double rate) {
         String line() {
+            double delay = KafkaRates.delayMs(usage.type, usage.tags);
+            double delayMs = Double.isNaN(delay) ? 0 : delay;
             return Escape.ascii(Escape.fields(usage.type.name(), usage.principal, usage.clientId, rate,
                     usage.limit == null ? Double.NaN : usage.limit, delayMs, usage.idleMs));
         }
@@ -38,16 +43,18 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
      * @param most how many lines at most
      */
     static String[] lines(List<Usage> used, int most) {
-        return used.stream().map(Usage::measured).filter(Objects::nonNull)
-                .sorted(Comparator.comparingDouble(Measured::rate).reversed()).limit(most)
-                .map(Measured::line).toArray(String[]::new);
+        return BUSIEST.of(used, most, Usage::measured).stream().map(Measured::line).toArray(String[]::new);
+    }
+
+    Key key() {
+        return new Key(type, principal, clientId);
     }
 
     /** Null if the client is exempt, or if Kafka measures it together with others or not at all. */
     private Measured measured() {
         boolean own = tags.clientId.equals(clientId) && tags.user.equals(Sanitizer.sanitize(principal));
         if (!own || tags.exempt(type.ordinal())) return null;
-        double[] now = KafkaRates.now(type, tags);
-        return Double.isNaN(now[0]) ? null : new Measured(this, now[0], Double.isNaN(now[1]) ? 0 : now[1]);
+        double rate = KafkaRates.rate(type, tags);
+        return Double.isNaN(rate) ? null : new Measured(this, rate);
     }
 }

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import org.quotahost.fence.Fence;
+import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -33,6 +34,7 @@ public final class TopicQuotas {
     /** What the last reading went by. */
     private Configuration applied;
     private boolean suspended;
+    private final LineLimit suspensions = new LineLimit();
     private boolean warnedOfNoFence;
     private long listedAt;
 
@@ -52,7 +54,7 @@ public final class TopicQuotas {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
         configured = Double.isNaN(bytesPerSecond) ? null : new Configuration(
-                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.of(spared)), TopicQuotaError.of(error));
+                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.copyOf(List.of(spared))), TopicQuotaError.of(error));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -86,7 +88,8 @@ public final class TopicQuotas {
 
     /** The meters cannot be read: until the next reading that succeeds, no request is turned back. */
     void suspend(String why) {
-        if (!suspended && Fence.installed()) LOG.error("{}: until then topic quotas turn no request back", why);
+        boolean news = !suspended && Fence.installed();
+        if (news && suspensions.pass() != LineLimit.NO) LOG.error("{}: until then topic quotas turn no request back", why);
         suspended = true;
         turnBack(Map.of(), configured);
     }

@@ -2,8 +2,6 @@ package org.quotahost.topics;
 
 import java.util.concurrent.TimeUnit;
 import org.quotahost.util.PeriodicThread;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The thread that has the topic quotas read Kafka's meters, without Python and not on a request thread.
@@ -12,7 +10,6 @@ import org.slf4j.LoggerFactory;
  * reads often when the broker takes in almost as much as is expected, and seldom otherwise.
  */
 public final class TopicWatch {
-    private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
     /** Pauses between two readings: near the threshold of the broker, else, and without topic quotas. */
     private static final long NEAR_MS = 20, FAR_MS = 100, IDLE_MS = 500;
     /**
@@ -41,9 +38,9 @@ public final class TopicWatch {
         long before = System.nanoTime();
         try {
             quotas.read(before);
-        } catch (RuntimeException e) {
-            LOG.debug("A reading of the topics' meters failed", e);
+        } catch (Throwable e) {
             quotas.suspend("Kafka's meters can't be read (" + e + ")");
+            throw e; // PeriodicThread counts it, and goes on
         }
         long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before);
         return Math.max(quotas.near() ? NEAR_MS : FAR_MS, PAUSE_PER_READING * tookMs);

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.Stream;
 import org.apache.kafka.common.config.types.Password;
 
 /**
@@ -34,6 +35,11 @@ public record BrokerConfigs(Map<String, ?> values) {
     public String textOr(String name, String defaultValue) {
         String value = text(name);
         return value.isEmpty() ? defaultValue : value;
+    }
+
+    /** The parts of a property that is a list, divided by commas. */
+    public Stream<String> texts(String name) {
+        return Stream.of(text(name).split(",")).map(String::strip).filter(part -> !part.isEmpty());
     }
 
     /** The name of the listener by which brokers reach each other. */

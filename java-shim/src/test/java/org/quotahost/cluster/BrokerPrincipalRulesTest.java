@@ -95,6 +95,35 @@ class BrokerPrincipalRulesTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"CLIENTS:PLAINTEXT", "CLIENTS:SSL"})
+    void controllersWithoutAuthenticationMakeNobodyABrokerWhereClientsHaveNoneEither(String clients) {
+        configs.put("listener.security.protocol.map", clients + ",INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT");
+        configs.put("listeners", "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3");
+
+        assertEquals(List.of("broker"), names(), "or any client at CLIENTS could claim a broker's client-id");
+    }
+
+    @Test
+    void whereOnlyNodesCanBeAnonymousTheyAre() {
+        configs.put("listener.security.protocol.map", "CLIENTS:SSL,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT");
+        configs.put("listener.name.clients.ssl.client.auth", "required");
+        configs.put("listeners", "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3");
+
+        assertEquals(List.of("broker", "ANONYMOUS"), names());
+    }
+
+    @Test
+    void onANodeThatIsOnlyAControllerTheControllersListenerDecides() {
+        configs.put("process.roles", "controller");
+        configs.put("listener.security.protocol.map", "CONTROLLER:PLAINTEXT");
+        configs.remove("inter.broker.listener.name");
+        assertEquals(List.of("ANONYMOUS"), names());
+
+        configs.put("listener.security.protocol.map", "CONTROLLER:SASL_PLAINTEXT");
+        assertEquals(List.of("controller"), names(), "it has no listener of brokers, whose default is no authentication");
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {SCRAM + "password=\"hunter2\";", SCRAM + "username=\"x\" password=\"hunter2", "hunter2", ";", ""})
     void aPrincipalThatCannotBeFoundIsLoggedWithTheRemedyAndWithoutTheSecret(String jaas) {
         configs.put("listener.name.internal.scram-sha-512.sasl.jaas.config", new Password(jaas));

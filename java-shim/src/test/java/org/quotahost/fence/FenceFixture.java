@@ -35,6 +35,11 @@ public final class FenceFixture {
 
     private FenceFixture() {}
 
+    /** One such error, as KafkaApis logs it. */
+    public static RuntimeException error() {
+        return FenceClosedException.INSTANCE;
+    }
+
     /** A broker's fence in front of that authorizer ("" for the default), configured with more properties. */
     public static QuotaFence fence(String authorizer, Map<String, ?> more) {
         QuotaFence fence = new QuotaFence();
@@ -53,8 +58,13 @@ public final class FenceFixture {
 
     /** A request of a client, by its API, principal and client-id. */
     public static AuthorizableRequestContext from(ApiKeys key, String user, String clientId) {
+        return from(key, new KafkaPrincipal("User", user), clientId);
+    }
+
+    /** A request of a principal of any type. */
+    public static AuthorizableRequestContext from(ApiKeys key, KafkaPrincipal principal, String clientId) {
         RequestHeader header = new RequestHeader(key, key.latestVersion(), clientId, 1);
-        return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), new KafkaPrincipal("User", user), LISTENER,
+        return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), principal, LISTENER,
                 SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
     }
 
@@ -77,5 +87,7 @@ public final class FenceFixture {
         Fence.turnBack(null);
         Fence.shadow(false);
         Fence.exempt(new String[0], new String[0], "");
+        Fence.spare(new String[0]);
+        Exemptions.superUsers(Map.of());
     }
 }

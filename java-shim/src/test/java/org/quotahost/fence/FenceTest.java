@@ -17,6 +17,7 @@ import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.AfterEach;
@@ -50,6 +51,14 @@ class FenceTest {
 
     private List<AuthorizationResult> produce(String user, String clientId) {
         return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, user, clientId), FenceFixture.write("t"));
+    }
+
+    private List<AuthorizationResult> produce(KafkaPrincipal principal) {
+        return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, principal, "app"), FenceFixture.write("t"));
+    }
+
+    private List<AuthorizationResult> produceTo(String... topics) {
+        return fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write(topics));
     }
 
     private void assertTurnedBack(String user, String clientId) {
@@ -137,6 +146,61 @@ class FenceTest {
 
         assertTurnedBack("ANONYMOUS", null);
         assertEquals(ALLOWED, produce("root", null));
+    }
+
+    @Test
+    void anExemptNameCountsWithItsType() {
+        Fence.exempt(new String[] {"alice"}, new String[] {"1"}, INTERNAL);
+
+        assertEquals(ALLOWED, produce(new KafkaPrincipal("User", "alice")));
+        assertThrows(FenceClosedException.class, () -> produce(new KafkaPrincipal("Group", "alice")));
+        assertFalse(Fence.exempt(new KafkaPrincipal("Group", "alice"), "app"));
+        assertFalse(Fence.exempt(new KafkaPrincipal("Group", "ANONYMOUS"), "1"));
+    }
+
+    @Test
+    void aClientIdOfMoreThan256CharactersIsNeverAnInternalOne() {
+        Fence.exempt(new String[0], new String[0], INTERNAL);
+        String id = "broker-1-" + "x".repeat(247);
+
+        assertEquals(ALLOWED, produce("ANONYMOUS", id));
+        assertTurnedBack("ANONYMOUS", id + "x");
+    }
+
+    @Test
+    void superUsersPassAndKeepTheirQuotas() throws IOException {
+        var users = Map.of("process.roles", "broker", "super.users", "User:root; Role:admins;User:CN=b,OU=c;;");
+        try (QuotaFence secured = FenceFixture.fence("none", users)) {
+            assertEquals(ALLOWED, produce("root", "x"));
+            assertEquals(ALLOWED, produce("CN=b,OU=c", "x"));
+            assertEquals(ALLOWED, produce(new KafkaPrincipal("Role", "admins")));
+            assertThrows(FenceClosedException.class, () -> produce(new KafkaPrincipal("Role", "root")));
+            assertTurnedBack("admins", "x");
+            assertTrue(Fence.passes("root", "x"));
+            assertFalse(Fence.exempt(new KafkaPrincipal("User", "root"), "x"));
+        }
+    }
+
+    @Test
+    void everybodyWhoDoesNotAuthenticateIsNoSuperUserOfTheFence() throws IOException {
+        var users = Map.of("process.roles", "broker", "super.users", "User:ANONYMOUS;User:root");
+        try (QuotaFence secured = FenceFixture.fence("none", users)) {
+            assertTurnedBack("ANONYMOUS", "x");
+        }
+    }
+
+    @Test
+    void aSparedTopicIsWrittenToByAnybodyButCarriesNoOtherAlong() {
+        Fence.spare(new String[] {"__remote_log_metadata"});
+        List<AuthorizationResult> both = List.of(AuthorizationResult.ALLOWED, AuthorizationResult.ALLOWED);
+
+        assertEquals(ALLOWED, produceTo("__remote_log_metadata"));
+        assertThrows(FenceClosedException.class, () -> produceTo("__remote_log_metadata", "t"));
+        assertThrows(FenceClosedException.class, () -> produceTo("t", "__remote_log_metadata"));
+        Fence.spare(new String[0]);
+        assertThrows(FenceClosedException.class, () -> produceTo("__remote_log_metadata"));
+        Fence.open();
+        assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
     @Test

@@ -1,0 +1,42 @@
+package harness;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+/** Reads as a member of a share group (KIP-932), which librdkafka has not. */
+final class ShareReader {
+    private static final long PATIENCE_NANOS = 60_000_000_000L;
+
+    private ShareReader() { }
+
+    /**
+     * Reads so many records, acknowledges each, and waits until the broker has stored that. Returns their values.
+     * args: topic, number of records, {consumer config}. Throws the exception of a failed acknowledgement.
+     */
+    static Object run(JsonNode args) throws Exception {
+        Map<String, Object> config = new HashMap<>();
+        args.get(2).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
+        List<String> values = new ArrayList<>();
+        long begin = System.nanoTime();
+        try (var consumer = new KafkaShareConsumer<>(config, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of(args.get(0).textValue()));
+            while (values.size() < args.get(1).intValue()) {
+                if (System.nanoTime() - begin > PATIENCE_NANOS) throw new TimeoutException("only " + values);
+                consumer.poll(Duration.ofMillis(200)).forEach(each -> values.add(each.value()));
+                for (Optional<KafkaException> failed : consumer.commitSync().values()) {
+                    if (failed.isPresent()) throw failed.get();
+                }
+            }
+        }
+        return values;
+    }
+}

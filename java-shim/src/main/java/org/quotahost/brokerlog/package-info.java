@@ -1,0 +1,8 @@
+/**
+ * Keeps lines out of the broker's own log that Kafka would write again and again because of quotahost, and writes
+ * fewer in their place.
+ *
+ * <p>Two kinds: an error with a stack trace for each request that the fence turns back, and a line for each sensor
+ * whose limit changes. Log4jFilter alone knows log4j2. The packages root, host and fence use this one; it uses util.
+ */
+package org.quotahost.brokerlog;

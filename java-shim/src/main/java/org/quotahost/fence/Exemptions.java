@@ -1,0 +1,92 @@
+package org.quotahost.fence;
+
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.quotahost.util.BrokerConfigs;
+
+/**
+ * Who is never held up. The fence and the quota table ask on request threads, without a lock; the host says who
+ * (exemptions.py).
+ *
+ * <p>The exempt have no quota and pass a closed fence: listed principals, the brokers, quotahost's own client. Super
+ * users pass the fence alone and keep their quotas. A name counts with its type, so that no Group:alice goes for
+ * User:alice; a principal without a type is a User for Kafka, too.
+ */
+public final class Exemptions {
+    private static final KafkaPrincipal NOBODY = KafkaPrincipal.ANONYMOUS;
+    /** A longer client-id is compared with no pattern: it is only a claim, and Kafka's own are short. */
+    private static final int LONGEST = 256;
+
+    private static volatile Clients clients = new Clients(Set.of(), Set.of(), null);
+    /** The super users, as the broker's properties write them: type, colon, name. */
+    private static volatile Set<String> superUsers = Set.of();
+    private static volatile Set<String> spared = Set.of();
+
+    private Exemptions() {}
+
+    /** What the host has said last; replaced as a whole. The pattern is null where brokers authenticate. */
+    private record Clients(Set<String> users, Set<String> anonymousClientIds, Pattern internalClientIds) {
+        boolean contains(KafkaPrincipal principal, String clientId) {
+            if (!principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) return false;
+            if (users.contains(principal.getName())) return true;
+            if (clientId == null || !principal.getName().equals(NOBODY.getName())) return false;
+            return anonymousClientIds.contains(clientId) || internalClientIds != null
+                    && clientId.length() <= LONGEST && internalClientIds.matcher(clientId).matches();
+        }
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    /** Whether a client is exempt from quotas and passes the fence. */
+    public static boolean exempt(KafkaPrincipal principal, String clientId) {
+        return clients.contains(principal, clientId);
+    }
+
+    /** Whether the fence never turns a client's requests back. */
+    static boolean passFence(KafkaPrincipal principal, String clientId) {
+        return exempt(principal, clientId) || isSuperUser(principal);
+    }
+
+    /** Whether the fence lets everybody write to a topic. */
+    static boolean spares(String topic) {
+        return spared.contains(topic);
+    }
+
+    private static boolean isSuperUser(KafkaPrincipal principal) {
+        Set<String> all = superUsers;
+        return !all.isEmpty() && all.contains(principal.toString());
+    }
+
+    // ---- the host and the authorizer -------------------------------------------------------------------------
+
+    /**
+     * Replaces the exempt clients.
+     *
+     * @param users names of principals of the type User
+     * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
+     * @param internalClientIds a pattern of client-ids that are exempt where brokers do not authenticate to each other:
+     *     those of Kafka's own clients inside a broker and of quotahost's (exemptions.py); "" if brokers authenticate
+     */
+    static void set(String[] users, String[] anonymousClientIds, String internalClientIds) {
+        Pattern internal = internalClientIds.isEmpty() ? null : Pattern.compile(internalClientIds);
+        clients = new Clients(Set.copyOf(Arrays.asList(users)), Set.copyOf(Arrays.asList(anonymousClientIds)), internal);
+    }
+
+    /** Replaces the topics that the fence does not protect: who may write to them is up to ACLs (exemptions.py). */
+    static void spare(String[] topics) {
+        spared = Set.copyOf(Arrays.asList(topics));
+    }
+
+    /**
+     * Takes the super users from the broker's properties, as StandardAuthorizer reads them.
+     *
+     * <p>User:ANONYMOUS is none here: as everybody who does not authenticate, it would open the fence to all of them.
+     */
+    static void superUsers(Map<String, ?> configs) {
+        superUsers = Set.copyOf(Arrays.stream(new BrokerConfigs(configs).text("super.users").split(";"))
+                .map(String::strip).filter(user -> !user.isEmpty() && !user.equals(NOBODY.toString())).toList());
+    }
+}
