@@ -1,16 +1,14 @@
 package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -58,28 +56,37 @@ class LeaseTest {
     @Test
     void aChangeOfTheSettingsNeverBringsAFallbackBackThatHasEnded() throws Exception {
         var last = new AtomicReference<Double>();
-        var clock = new AtomicLong();
-        Lease raced = new Lease(clock::get, last::set);
+        var configures = new CountDownLatch(2);
+        var goesOn = new CountDownLatch(1);
+        Lease raced = new Lease(() -> now, factor -> {
+            if (factor != null) configures.countDown();
+            if (factor != null && configures.getCount() == 0) await(goesOn);
+            last.set(factor);
+        });
         raced.configure(1_000, "PAUSE");
-        CyclicBarrier together = new CyclicBarrier(2);
-        ExecutorService host = Executors.newSingleThreadExecutor();
+        now += 5_000_000_000L;
+        raced.check(); // the fallback is in force
+        raced.renew();
+
+        Thread host = new Thread(() -> raced.configure(1_000, "PAUSE"));
+        host.start();
+        await(configures);
+        Thread watch = new Thread(raced::check);
+        watch.start();
+        while (watch.isAlive() && watch.getState() != Thread.State.BLOCKED) Thread.onSpinWait();
+        goesOn.countDown();
+        host.join();
+        watch.join();
+
+        assertFalse(raced.expired());
+        assertNull(last.get());
+    }
+
+    private static void await(CountDownLatch latch) {
         try {
-            for (int round = 0; round < 20_000; round++) {
-                clock.addAndGet(5_000_000_000L);
-                raced.check();
-                raced.renew();
-                var configured = host.submit(() -> {
-                    together.await();
-                    raced.configure(1_000, "PAUSE");
-                    return null;
-                });
-                together.await();
-                raced.check();
-                configured.get();
-                assertNull(last.get(), "round " + round);
-            }
-        } finally {
-            host.shutdownNow();
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
         }
     }
 }
