@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Producer
@@ -13,6 +14,7 @@ from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
+from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from tests.broker.support.node import OPEN, PAUSE, PLUGINS, callback_node, gauge, state
 from tests.fakes.packages import distribute
@@ -47,7 +49,8 @@ def node(directory: Path) -> Iterator[KafkaNode]:
         "FAULT": str(directory / "fault"),
         "FACTOR": str(directory / "factor"),
     }
-    with callback_node(directory / "node", {"supplier": "faulty"}, env=env) as node:
+    settings = {"supplier": "faulty", "metrics.port": str(free_port())}
+    with callback_node(directory / "node", settings, env=env) as node:
         create_topic(node, TOPIC)
         yield node
 
@@ -106,6 +109,12 @@ def refused(node: KafkaNode) -> bool:
     return gauge(node, "Host", "ConfigRefused") == 1
 
 
+def scrape(node: KafkaNode) -> str:
+    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
+        text: str = page.read().decode()
+        return text
+
+
 def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "static.produce": "20M"})
     # Kafka doesn't ask the callback about names that it doesn't list.
@@ -114,6 +123,7 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     holds(node, 2)
     node.wait_for_log("static.prodcue: unknown property; did you mean .*static.produce", start=begin)
     eventually(lambda: refused(node))
+    eventually(lambda: "quotahost_config_refused 1.0" in scrape(node), what="the endpoint shows it too")
     store(node, 3)
     alter_broker_config(node, {PREFIX + "static.produce": "30M"})
     alter_broker_config(node, {PREFIX + "static.prodcue": None, PREFIX + "static.produce": None})
