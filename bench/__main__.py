@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench import broker, callback, logs, newclients, pipeline, report
-from bench.disks import latency, picture, publishing, recovery, stop, throttle
+from bench.disks import latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
@@ -21,6 +21,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "picture": lambda args: picture.main(),
     "throttle": lambda args: throttle.main(),
     "recovery": lambda args: recovery.main(args.runs),
+    "rolling": lambda args: rolling.main(args.runs),
     "pipeline": lambda args: pipeline.main(),
     "bytes": lambda args: pipeline.bytes_read(),
     "report": lambda args: report.main(),
@@ -33,7 +34,9 @@ def main() -> None:
     parser.add_argument("which", nargs="*", choices=[*RUNS, []], default=list(RUNS))
     parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the bench broker")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
-    parser.add_argument("--runs", type=int, help="number of runs for each plugin of the benches recovery and latency")
+    parser.add_argument(
+        "--runs", type=int, help="number of runs for each plugin of the benches recovery, latency and rolling"
+    )
     args = parser.parse_args()
     for name in args.which:
         print(f"\n## {name}\n\n{RUNS[name](args)}", flush=True)

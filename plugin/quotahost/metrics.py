@@ -130,7 +130,9 @@ CATALOGUE: Final = (
     *_bean("Factor", rows=(
         ("Transitions", "transitions", COUNTER, "Changes between OPEN, THROTTLE and PAUSE."),
         ("LackOfData", "lack_of_data", GAUGE,
-         "1 while fallback.action holds because a broker or volume is unknown (proposal 035)."),
+         "1 while lack of data lowers the factor in force (proposal 035)."),
+        ("Unknown", "unknown", GAUGE,
+         "1 while the state of a broker or volume is unknown or awaited, whatever follows from it."),
     )),
     # A metric's value is a number, so the cause is the name of the bean.
     *_bean("Cause", label="cause", shown_by="a factor source", rows=(
@@ -166,13 +168,15 @@ CATALOGUE: Final = (
         ("Age", "snapshot_age_seconds", GAUGE, "Age of another broker's newest snapshot."),
     )),
     *_bean("Brokers", shown_by=_CLUSTER_STATE, rows=(
-        ("Missing", "brokers_missing", GAUGE, "Registered brokers without a snapshot."),
-        ("Stale", "brokers_stale", GAUGE, "Registered brokers whose newest snapshot is older than validity."),
+        ("Missing", "brokers_missing", GAUGE, "Brokers in service without a snapshot."),
+        ("Stale", "brokers_stale", GAUGE, "Brokers in service whose newest snapshot is older than validity."),
+        ("LastKnown", "brokers_last_known", GAUGE,
+         "Brokers whose last known volumes count, since they are fenced or have just come back."),
     )),
     *_bean("Refused", label="reason", shown_by="`snapshots`, `cluster-volumes`, `cluster-quota`", rows=(
         ("Records", "refused_records", COUNTER,
          "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
-          "the pipeline is."),
+          "the pipeline is; `stranger`: the broker isn't registered; `cluster`: another cluster's."),
     )),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE, "Time since the newest record of this cluster's volumes."),

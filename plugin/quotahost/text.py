@@ -6,6 +6,7 @@ Private. The errors of settings, discovery and the command line use it; it impor
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Iterable
 
 
@@ -19,6 +20,22 @@ def printable(text: str) -> str:
     # Clients and other brokers' records choose such names: unescaped, a line break could forge a line of the log.
     text = text if len(text) <= 200 else text[:200] + "…"
     return text if text and text.isprintable() and text.strip() == text else repr(text)
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """The text with escapes for all that a terminal obeys or hides, such as ESC and U+202E, but for ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+class EscapingFormatter(logging.Formatter):
+    """Writes log lines in which no name from outside can command a terminal; tracebacks keep their line breaks."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, or lines, of a record."""
+        # Names that could forge a line are escaped by printable() where they are put into a message.
+        return escaped(super().format(record), keep="\n\t")
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

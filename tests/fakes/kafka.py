@@ -60,10 +60,15 @@ class FakeThread:
     Attributes:
         argument: the follower's topic, or the function to call with the registered brokers.
         answered: see ``RegisteredBrokers``.
+        again: how often the follower was asked to read the topic again.
     """
 
     def __init__(self, context: Any, argument: Any, *more: Any) -> None:
         self.argument = argument
         self.answered = False
+        self.again = 0
+
+    def read_again(self) -> None:
+        self.again += 1
 
     def close(self) -> None: ...

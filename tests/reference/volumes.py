@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Final
 
 from quotahost.model import LimitType, Volume
+from quotahost.model.bounds import Bounds, bounds
 from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
 from quotahost.pipeline.volumes.record import filling
-from quotahost.plugins.policies.limits import bounds
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode
@@ -124,23 +125,28 @@ def _cluster(
     name: str, brokers: dict[str, Known], rules: Rules, run: int, sequence: int, time: datetime
 ) -> ClusterRecord:
     fresh = {broker: known for broker, known in brokers.items() if known.newest.seen >= time - rules.validity}
-    stale = sorted(brokers.keys() - fresh.keys())
+    running = set(rules.registered) if name == rules.cluster and rules.registered else None
+    silent = {broker: known for broker, known in brokers.items() if broker not in fresh}
+    stale = sorted(silent, key=lambda broker: (running is not None and broker not in running, broker))
+    reporting = [broker for broker in fresh if running is None or broker in running]
     missing = sorted(set(rules.registered) - brokers.keys()) if name == rules.cluster else []
     offline = sorted(
         (broker, directory[:MAX_NAME])
-        for broker, known in fresh.items()
+        for broker in reporting
+        for known in [fresh[broker]]
         for directory in (known.newest.snapshot.offline if known.newest.snapshot else ())
     )
     fillings = [each for broker, known in fresh.items() for each in _fillings(broker, known)]
     volumes = [each.volume for each in fillings]
-    factors = [_factor(volume) for volume in volumes if volume.soft or volume.hard]
+    factors = [_ramp(volume).ramp(volume.consumed) for volume in volumes if volume.soft or volume.hard]
+    kinds = _kinds(fillings)
     return ClusterRecord(
         name,
         run,
         sequence,
         time,
         max(known.newest.seen for known in brokers.values()),
-        len(fresh),
+        len(reporting),
         len(stale),
         len(missing),
         tuple(stale[:MAX_LISTED]),
@@ -151,8 +157,10 @@ def _cluster(
         sum(volume.capacity for volume in volumes),
         sum(volume.consumed for volume in volumes),
         min(factors, default=None),
-        tuple(_fullest(fillings)),
+        tuple(_fullest(kinds)),
+        tuple(_last([each for broker, known in silent.items() for each in _fillings(broker, known)])),
         {kind: tuple(_worst(fillings, kind)) for kind in LimitType},
+        len(kinds),
     )
 
 
@@ -163,7 +171,7 @@ def _fillings(broker: str, known: Known) -> Iterable[Filling]:
     passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
     for volume in newest.snapshot.volumes:
         rates_known = passed > 0 and volume.name in before
-        rate = (float(volume.consumed) - float(before[volume.name])) / passed if rates_known else None
+        rate = float(volume.consumed - before[volume.name]) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
         yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard), rate)
 
@@ -172,15 +180,24 @@ def _ms(time: datetime) -> int:
     return (time - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
 
 
-def _factor(volume: Volume) -> float:
+def _ramp(volume: Volume) -> Bounds:
     found = bounds(volume, volume.soft, volume.hard)
     assert found is not None
-    return found.ramp(volume.consumed)
+    return found
+
+
+def _exact_factor(volume: Volume) -> Fraction:
+    """Without the rounding of a float; 2 without limits."""
+    if not (volume.soft or volume.hard):
+        return Fraction(2)
+    found = _ramp(volume)
+    if found.soft < volume.consumed < found.hard:
+        return Fraction(found.hard - volume.consumed, found.hard - found.soft)
+    return Fraction(int(found.ramp(volume.consumed)))
 
 
 def _free_share(volume: Volume) -> float:
-    free = float(volume.capacity) - float(volume.consumed)
-    return free / float(volume.capacity) if volume.capacity else 0.0
+    return float(volume.capacity - volume.consumed) / float(volume.capacity) if volume.capacity else 0.0
 
 
 _ORDERS: Final = {
@@ -198,11 +215,35 @@ def _worst(fillings: list[Filling], kind: LimitType) -> list[Filling]:
     return sorted(fillings, key=order)[:MAX_WORST]
 
 
-def _fullest(fillings: list[Filling]) -> list[Filling]:
+def _kinds(fillings: list[Filling]) -> list[Filling]:
+    """The fullest volume of each kind."""
     kinds: dict[object, Filling] = {}
     for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
         kinds.setdefault((each.volume.capacity, each.volume.soft, each.volume.hard), each)
-    least_share = sorted(
-        kinds.values(), key=lambda e: (_free_share(e.volume), -e.volume.consumed, e.volume.broker, e.volume.name)
-    )
-    return least_share[:MAX_LISTED]
+    return list(kinds.values())
+
+
+def _fullest(kinds: list[Filling]) -> list[Filling]:
+    """Half of them by the factor, half by the free share, and of these first the ones that lack a limit."""
+
+    def share(each: Filling) -> tuple[float, int, str, str]:
+        return _free_share(each.volume), -each.volume.consumed, each.volume.broker, each.volume.name
+
+    by_factor = sorted(kinds, key=lambda each: (_exact_factor(each.volume), share(each)))
+    first, rest = by_factor[: MAX_LISTED // 2], by_factor[MAX_LISTED // 2 :]
+    rest.sort(key=lambda each: (bool(each.volume.soft and each.volume.hard), share(each)))
+    return sorted([*first, *rest[: MAX_LISTED // 2]], key=share)
+
+
+def _last(fillings: list[Filling]) -> list[Filling]:
+    """Of each kind the fullest, then of each kind the next; MAX_WORST of a kind at most."""
+    kinds: dict[object, list[Filling]] = defaultdict(list)
+    for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
+        kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
+    placed = [(place, kind[0], each) for kind in kinds.values() for place, each in enumerate(kind[:MAX_WORST])]
+
+    def order(of: tuple[int, Filling, Filling]) -> tuple[int, Fraction, float, int, str, str]:
+        place, fullest, volume = of[0], of[1].volume, of[2].volume
+        return place, _exact_factor(fullest), _free_share(volume), -volume.consumed, volume.broker, volume.name
+
+    return [each for _, _, each in sorted(placed, key=order)[:MAX_LISTED]]

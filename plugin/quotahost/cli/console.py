@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quotahost.errors import QuotahostError
+from quotahost.text import escaped
 
 T = TypeVar("T")
 
@@ -107,11 +108,16 @@ def show(sections: Iterable[Section]) -> None:
             screen.print(table(section.columns, section.rows))
 
 
+def shown(text: str) -> str:
+    """The text as a terminal may have it: names that came from outside can't command it."""
+    return escaped(text, keep="\n")
+
+
 def _show_finding(screen: Console, finding: Finding) -> None:
     mark, style = finding.level.value
-    screen.print(Text.assemble((f"  {mark:<6}", style), finding.text), soft_wrap=True)
+    screen.print(Text.assemble((f"  {mark:<6}", style), shown(finding.text)), soft_wrap=True)
     if finding.remedy:
-        screen.print(Text(f"         -> {finding.remedy}"), soft_wrap=True)
+        screen.print(Text(f"         -> {shown(finding.remedy)}"), soft_wrap=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -120,5 +126,5 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for column in columns:
         grid.add_column(column, overflow="fold")
     for row in rows:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*(Text(shown(cell)) for cell in row))
     return grid

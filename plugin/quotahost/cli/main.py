@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quotahost.cli.console import console, show, table
+from quotahost.cli.console import console, show, shown, table
 from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.explain.command import explain
@@ -32,7 +32,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except QuotahostError as error:
-            typer.echo(str(error), err=True)
+            typer.echo(shown(str(error)), err=True)
             raise typer.Exit(error.exit_code) from None
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
+from quotahost.cli.console import shown
 from quotahost.pipeline.options import Options, as_text, options
 
 
@@ -38,7 +39,7 @@ def pipeline(*, print_submit: bool, **given: object) -> None:
 
 
 def _end(problem: str) -> None:
-    typer.echo(problem, err=True)
+    typer.echo(shown(problem), err=True)
     raise typer.Exit(2)
 
 

@@ -17,23 +17,27 @@ from quotahost.settings.broker import Settings
 ANONYMOUS: Final = "ANONYMOUS"
 OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
 
-# Client-ids of Kafka's own clients inside a broker, and of quotahost's own on any broker and in the pipeline. Java's
-# Exemptions takes this text, too: write nothing that the two kinds of patterns understand differently. Kafka's are made
-# in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils (the three with
-# "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). KafkasOwnClientsTest finds a new one.
-# NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the plain node id: those are in
-# ``Exemptions.client_ids``.
-INTERNAL_CLIENT_IDS: Final = (
-    r"broker-[0-9]+-\S+|raft-client-[0-9]+"
-    r"|(AddPartitionsManager|Persister|NetworkPartitionMetadataClient)-client-[0-9]+"
-    r"|__remote_log_metadata_client_[0-9]+_(producer|consumer|admin)"
-    r"|quotahost-([0-9]+|pipeline)"
+# Forms of the client-ids of Kafka's own clients inside a broker, and of quotahost's own on any broker and in the
+# pipeline: # stands for digits, * at the end for the rest without white space. Java's ClientIdForm takes this text too.
+# Kafka's are made in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils
+# (the three with "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). A new one would be found by
+# test_clients_in_kafkas_jars. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the
+# plain node id: those are in ``Exemptions.client_ids``.
+INTERNAL_CLIENT_IDS: Final = "|".join(
+    [
+        "broker-#-*",
+        "raft-client-#",
+        *(f"{name}-client-#" for name in ("AddPartitionsManager", "Persister", "NetworkPartitionMetadataClient")),
+        *(f"__remote_log_metadata_client_#_{what}" for what in ("producer", "consumer", "admin")),
+        "quotahost-#",
+        "quotahost-pipeline",
+    ]
 )
-#: Longer client-ids are compared with no pattern, as in Java: Kafka's own are short, and others are only claims.
+#: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.
 LONGEST: Final = 256
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
 TIERING_TOPIC: Final = "__remote_log_metadata"
-_INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS, re.ASCII)
+_INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
 #: A value in JAAS is quoted, and may then contain escaped quotes, or ends at a blank or the semicolon.
 _JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
@@ -56,7 +60,7 @@ class Exemptions:
     Attributes:
         principals: the exempt principals by name, and why.
         client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
-        internal_client_ids: a pattern of the client-ids of Kafka's own clients and quotahost's, by which they are
+        internal_client_ids: the forms of the client-ids of Kafka's own clients and quotahost's, by which they are
             exempt where brokers don't authenticate to each other; "" where they do.
         spared_topics: topics that the fence lets everybody write to.
     """
@@ -92,11 +96,15 @@ class Exemptions:
         # The principal of a client that authenticated decides alone, since its client-id is only a claim.
         if listed is not None or client.principal != ANONYMOUS:
             return listed
-        short = len(client.client_id) <= LONGEST
-        internal = self.internal_client_ids and short and _INTERNAL.fullmatch(client.client_id)
+        internal = self.internal_client_ids and is_internal(client.client_id)
         if not internal and client.client_id not in self.client_ids:
             return None
         return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
+
+
+def is_internal(client_id: str) -> bool:
+    """Whether a client-id has one of the forms of Kafka's own clients and quotahost's."""
+    return len(client_id) <= LONGEST and _INTERNAL.fullmatch(client_id) is not None
 
 
 def _spared_topics(settings: Settings, broker: Mapping[str, str], brokers: Collection[str]) -> list[str]:

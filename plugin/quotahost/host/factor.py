@@ -44,8 +44,9 @@ class FactorLoop:
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last; OPEN in a broker that has just started.
         self._known = shim.factor()
-        self._lacking = False
-        shim.gauge("Factor", "", "LackOfData", 0.0)
+        self._shown = dict.fromkeys(("LackOfData", "Unknown"), False)
+        for name in self._shown:
+            shim.gauge("Factor", "", name, 0.0)
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
         """Read the source, if there is one and it is due."""
@@ -57,7 +58,7 @@ class FactorLoop:
         if source is None:
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, OPEN
-            self._set_lacking(False)
+            self._show(lacking=False, unknown=False)
             self._in_force.replace(OPEN)
         else:
             starting = self._known_at is None
@@ -71,20 +72,23 @@ class FactorLoop:
     def _decide(self, judgement: Judgement, now: float, settings: Settings) -> Factor:
         if not judgement.unknown:
             self._known_at, self._known = now, judgement.factor
-            self._set_lacking(False)
+            self._show(lacking=False, unknown=False)
             return judgement.factor
         # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         if judgement.patience and now - since <= judgement.patience:
-            self._set_lacking(False)
-            last = self._at_start(judgement, settings) if self._known_at is None else self._known
-            # A volume that is known now may have become fuller than it was then.
-            return _smaller(judgement.factor, last)
-        self._set_lacking(True)
-        action = State(settings.fallback_action)
-        value = 0.0 if action is State.PAUSE else 1.0
-        # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
-        return _smaller(Factor(value, f"fallback.action={action}: {judgement.unknown}"), judgement.factor)
+            if self._known_at is not None:
+                # The last factor was known. A volume that is known now may have become fuller than it was then.
+                self._show(lacking=False, unknown=True)
+                return _smaller(judgement.factor, self._known)
+            factor = _smaller(judgement.factor, self._at_start(judgement, settings))
+        else:
+            action = State(settings.fallback_action)
+            instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {judgement.unknown}")
+            # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
+            factor = _smaller(instead, judgement.factor)
+        self._show(lacking=factor.value < judgement.factor.value, unknown=True)
+        return factor
 
     def _at_start(self, judgement: Judgement, settings: Settings) -> Factor:
         """PAUSE where a fence turns writes back for the moment; without one a PAUSE would mute clients for longer."""
@@ -92,10 +96,12 @@ class FactorLoop:
             return Factor(0.0, f"waiting at the start: {judgement.unknown}")
         return self._known
 
-    def _set_lacking(self, lacking: bool) -> None:
-        if lacking != self._lacking:
-            self._lacking = lacking
-            self._shim.gauge("Factor", "", "LackOfData", float(lacking))
+    def _show(self, lacking: bool, unknown: bool) -> None:
+        """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
+        for name, value in (("LackOfData", lacking), ("Unknown", unknown)):
+            if value != self._shown[name]:
+                self._shown[name] = value
+                self._shim.gauge("Factor", "", name, float(value))
 
 
 def _smaller(one: Factor, other: Factor) -> Factor:

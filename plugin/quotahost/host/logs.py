@@ -18,6 +18,7 @@ from typing import Final
 
 from quotahost.background import MINUTE, start_daemon
 from quotahost.host.shim import Shim
+from quotahost.text import EscapingFormatter
 
 QUEUE_MAX: Final = 10_000  # lines
 LINES_OF_LOGGER: Final = 100  # a minute
@@ -72,7 +73,7 @@ class _ToQueue(logging.Handler):
     def __init__(self, lines: queue.Queue[tuple[str, int, str] | None]) -> None:
         super().__init__()
         self._lines = lines
-        self.setFormatter(logging.Formatter("%(message)s"))
+        self.setFormatter(EscapingFormatter("%(message)s"))
         # On the handler, since a logger's filter doesn't see the records of its child loggers.
         self.addFilter(RateLimit())
 

@@ -100,7 +100,7 @@ class Shim(Protocol):
         Args:
             principals: names of principals of the type User.
             client_ids: of clients that are ANONYMOUS.
-            internal_client_ids: a pattern of further client-ids of clients that are ANONYMOUS, "" for none.
+            internal_client_ids: forms of further client-ids of clients that are ANONYMOUS, "" for none.
         """
 
     def spare(self, topics: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, options
 from quotahost.pipeline.spark.session import checkpoint_files, session
+from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -42,7 +43,9 @@ def run(chosen: Options) -> None:
 
 def configure_logging() -> None:
     """Log to stderr, in lines like Kafka's own."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Py4J logs every exception of a batch with whole Java stacks; the pipeline logs one line for it.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 

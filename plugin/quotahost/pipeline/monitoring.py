@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 from quotahost.pipeline.dead_letters import DEAD_LETTERS, refused
 from quotahost.pipeline.spark.offsets import behind, idle
 from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.text import printable
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -115,7 +116,8 @@ class Progress:
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
             "run %d, batch %d, newest snapshot %.1f s old; %d refused so far",
-            record.cluster, *brokers[:3], record.volume_count, f"{record.consumed:,}", f"{record.capacity:,}",
+            printable(record.cluster), *brokers[:3], record.volume_count,
+            f"{record.consumed:,}", f"{record.capacity:,}",
             "-" if record.smallest_factor is None else f"{record.smallest_factor:.2f}",
             record.run, record.sequence, _age(record), self._refused._value.get(),
         )  # fmt: skip

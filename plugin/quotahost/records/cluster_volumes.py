@@ -17,7 +17,7 @@ from quotahost.model import LimitType, Volume
 from quotahost.records.codec import Codec
 from quotahost.records.declaration import IS_KEY, RECORD, Needed, NullIs, Versioned
 from quotahost.records.fields import Long, Name, Time, in_utc
-from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, WORST, Filling, Worst
+from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, SILENT, WORST, Filling, Worst
 
 __all__ = ["MAX_BYTES", "MAX_LISTED", "MAX_WORST", "ClusterRecord", "Filling", "OfflineDir", "decode", "encode"]
 
@@ -50,20 +50,30 @@ class ClusterRecord(Versioned):
         sequence: the number of the record in its run.
         computed_at: when the pipeline made the record; kept in UTC.
         newest_snapshot_at: when the newest snapshot in it was captured; None if there is none.
-        reporting: how many brokers have a fresh snapshot.
+        reporting: how many brokers have a fresh snapshot; of the pipeline's own cluster those in service only, so that
+            a reader can compare it with how many should report.
         stale: how many brokers had a snapshot before and have no fresh one now.
         missing: how many registered brokers never had a snapshot.
-        stale_brokers: ids of stale brokers, the first MAX_LISTED of them.
+        stale_brokers: ids of stale brokers, the first MAX_LISTED of them, those in service before the others: the
+            pipeline doesn't know whether a broker out of service is registered, its readers do.
         missing_brokers: ids of missing brokers, the first MAX_LISTED of them.
-        offline: how many log directories are offline.
+        offline: how many log directories of brokers in service are offline.
         offline_dirs: the first MAX_LISTED of these.
         volume_count: how many volumes the reporting brokers have.
         capacity: bytes of these volumes together.
         consumed: bytes consumed of these volumes together.
         smallest_factor: the smallest factor that the published limits yield; None where no limits are published.
-        fullest: for each (capacity, soft limit, hard limit) the volume that consumes most. All policies are monotone
-            in what such volumes consume, so nothing is lost by leaving out the others.
+        fullest: for each kind of volumes (capacity, soft limit, hard limit) the one that consumes most. All policies
+            are monotone in what such volumes consume, so nothing is lost by leaving out the others. Of more than
+            MAX_LISTED kinds it has the MAX_LISTED / 2 whose published limits yield the smallest factors; so no kind
+            that is left out has a smaller one. The other half are the rest with the least free share, first those that
+            lack a limit, which readers judge by their own. The order is by free share, least first.
+        silent: volumes that stale brokers had in their last snapshots, at most MAX_LISTED: of each kind the one that
+            consumes most, then the next, and among these those with the smallest factors first. A reader counts those
+            of fenced brokers.
         worst: by limit type the MAX_WORST volumes nearest to such a limit, nearest first.
+        kinds: how many kinds there are. If they are more than ``fullest`` lists, that list is cut; 0 in records of
+            pipelines that don't count them.
 
     Raises:
         ValueError: a time has no time zone or is not in UTC's range.
@@ -88,7 +98,9 @@ class ClusterRecord(Versioned):
     consumed: Sum = 0
     smallest_factor: Annotated[float, Field(ge=0, le=1)] | None = None
     fullest: Needed[Annotated[tuple[Filling, ...], FULLEST]] = ()
+    silent: Annotated[tuple[Filling, ...], Field(alias="silentVolumes"), SILENT] = ()
     worst: Annotated[Worst, WORST] = field(default_factory=lambda: dict.fromkeys(LimitType, ()))
+    kinds: Count = 0
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, so its own constructor has no other way to set a field.

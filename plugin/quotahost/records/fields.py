@@ -111,8 +111,19 @@ def limit(fields: LimitJson) -> Limit | None:
 
 
 def limit_json(given: Limit | None) -> LimitJson:
-    """A limit as it is written; ``{}`` is none."""
+    """A broker's limit as it is written; ``{}`` is none. A volume's limits are made :func:`exact_for` it first."""
     return {} if given is None else {"type": given.type, "level": int(rounded(given).level)}
+
+
+def exact_for(given: Limit, capacity: int) -> Limit:
+    """The limit as the schema can express it for one volume, of this capacity in bytes: reached at the same byte.
+
+    A percentage that isn't whole becomes the bytes that it means for that volume, so that every reader finds the factor
+    that the volume's own broker finds.
+    """
+    if rounded(given) == given:
+        return given
+    return Limit(LimitType.MIN_FREE_BYTES, capacity - given.consumed_at(capacity))
 
 
 def rounded(given: Limit) -> Limit:
@@ -120,6 +131,11 @@ def rounded(given: Limit) -> Limit:
     if given.type is LimitType.MIN_FREE_PERCENTAGE:
         return Limit(given.type, math.ceil(exact(given.level)))
     return given
+
+
+def volume_limit_json(given: Limit | None, capacity: int) -> LimitJson:
+    """A limit as it is written with a volume of this capacity in bytes."""
+    return limit_json(given and exact_for(given, capacity))
 
 
 def sizes_json(volume: Volume) -> SizesJson:

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from quotahost.model import LimitType, Volume
 from quotahost.records.declaration import As
-from quotahost.records.fields import LimitJson, Name, SizesJson, limit, limit_json, sizes_json
+from quotahost.records.fields import LimitJson, Name, SizesJson, limit, sizes_json, volume_limit_json
 
 MAX_LISTED: Final = 64  # of volumes that are the fullest of their kind, and of the record's other lists
 MAX_WORST: Final = 16  # volumes by limit type
@@ -82,8 +82,8 @@ def _fillings_json(fillings: tuple[Filling, ...]) -> list[FillingJson]:
         {
             "brokerId": each.volume.broker,
             **sizes_json(each.volume),
-            "softLimit": limit_json(each.volume.soft),
-            "hardLimit": limit_json(each.volume.hard),
+            "softLimit": volume_limit_json(each.volume.soft, each.volume.capacity),
+            "hardLimit": volume_limit_json(each.volume.hard, each.volume.capacity),
             "bytesPerSecond": each.fill_rate,
             "secondsToFull": each.seconds_to_full,
         }
@@ -116,4 +116,5 @@ def _worst_json(worst: Worst) -> dict[str, Any]:
 
 Fullest = Annotated[list[FillingJson], Field(max_length=MAX_LISTED)]
 FULLEST: Final = As(Fullest, _fillings, _fillings_json)
+SILENT: Final = As(Fullest | None, _fillings, _fillings_json)
 WORST: Final = As(WorstJson | None, _worst, _worst_json)

@@ -19,7 +19,18 @@ from pydantic import Field, ValidationInfo, with_config
 from quotahost.model import Volume
 from quotahost.records.codec import Codec, Refused
 from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, Record
-from quotahost.records.fields import LimitJson, Name, OwnLimit, SizesJson, Time, in_utc, limit, limit_json, sizes_json
+from quotahost.records.fields import (
+    LimitJson,
+    Name,
+    OwnLimit,
+    SizesJson,
+    Time,
+    exact_for,
+    in_utc,
+    limit,
+    limit_json,
+    sizes_json,
+)
 
 MAX_BYTES: Final = 256 * 1024
 MAX_VOLUMES: Final = 1024
@@ -104,12 +115,16 @@ decode = _CODEC.decode
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """As :meth:`quotahost.records.codec.Codec.encode`; a limit that a volume has from its broker isn't repeated."""
+    """As :meth:`quotahost.records.codec.Codec.encode`; a limit that a volume has from its broker isn't repeated.
+
+    But for one case: the proposal's schema has whole percentages only. So one that isn't whole is written rounded up
+    for the broker, and with each volume as the bytes of that volume that it means.
+    """
     return _CODEC.encode(snapshot, volumes=[_volume_json(volume, snapshot) for volume in snapshot.volumes])
 
 
 def _volume_json(volume: Volume, snapshot: Snapshot) -> dict[str, Any]:
     limits = {"hardLimit": (volume.hard, snapshot.hard), "softLimit": (volume.soft, snapshot.soft)}
     # The constructor has given the broker's limits to all volumes without their own.
-    own = {name: limit_json(own) for name, (own, brokers) in limits.items() if own != brokers}
-    return {**sizes_json(volume), **own}
+    exact = {name: (own and exact_for(own, volume.capacity), brokers) for name, (own, brokers) in limits.items()}
+    return {**sizes_json(volume), **{name: limit_json(own) for name, (own, brokers) in exact.items() if own != brokers}}

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from quotahost.report.values import Bucket, Curve, Report, in_utc
 from quotahost.report.wording import show_bytes, show_when
+from quotahost.text import printable
 
 # ``svg`` replaces each by the page's variable of the same name, so no two may be the same.
 COLOURS: Final = {
@@ -44,7 +45,8 @@ def draw(curve: Curve, report: Report, titled: bool = False) -> Figure:
     _forecast(axes, curve, end)
     _frame(axes, curve, report, end)
     if titled:
-        title = f"{curve.name.cluster}   broker {curve.name.broker}   {curve.name.volume}"
+        cluster, broker, volume = map(printable, curve.name)
+        title = f"{cluster}   broker {broker}   {volume}"
         # A volume's name may contain dollars, which are no formula.
         axes.set_title(title, loc="left", fontsize=10, color=COLOURS["text"]).set_parse_math(False)
         when = f"hard limit: {show_when(curve, curve.newest.hard)}"

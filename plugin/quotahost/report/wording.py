@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from quotahost.report.values import Curve, Report, in_utc
+from quotahost.text import printable
 
 _UNKNOWN: Final = "\N{EN DASH}"
 _YEAR: Final = 365 * 86400  # seconds
@@ -90,8 +91,13 @@ def _unless_unknown(curve: Curve, seconds: float | None) -> str:
 
 def title(curve: Curve, report: Report) -> str:
     """``broker 1: /dev/sdb``, after the cluster's name if the report is of several clusters."""
-    cluster = f"{curve.name.cluster} / " if len(report.clusters) > 1 else ""
-    return f"{cluster}broker {curve.name.broker}: {curve.name.volume}"
+    cluster = f"{printable(curve.name.cluster)} / " if len(report.clusters) > 1 else ""
+    return f"{cluster}broker {printable(curve.name.broker)}: {printable(curve.name.volume)}"
+
+
+def clusters(report: Report) -> str:
+    """The names of the report's clusters."""
+    return ", ".join(map(printable, report.clusters))
 
 
 def state(curve: Curve) -> str:

@@ -7,11 +7,12 @@ themselves are declared in ``settings.properties``, by subject.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
+from typing import Final
 
 from quotahost.model import Limit
-from quotahost.settings.declaration import PREFIX, declared
+from quotahost.settings.declaration import PREFIX, Problem, declared
 from quotahost.settings.display import Models, table
 from quotahost.settings.properties.clients import ClientSettings
 from quotahost.settings.properties.connections import ConnectionSettings
@@ -22,6 +23,10 @@ from quotahost.settings.reader import configured_names, read
 from quotahost.settings.secrets import property_names
 from quotahost.settings.strimzi.names import SYNONYMS, live_names
 from quotahost.settings.strimzi.translation import Translation, translate
+from quotahost.units.show import show_duration
+
+_SNAPSHOT_READERS: Final = ("snapshots", "cluster-volumes")
+_PERIODS: Final = 2  # within validity: one snapshot may be late or lost
 
 
 # Pydantic takes the fields of the last base first. Their order is that of
@@ -61,7 +66,20 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
         SettingsError: one or more of them are unknown or wrong; it lists all of them.
     """
     translation = translate(properties)
-    return read(Settings, translation.properties, translation.problems, SYNONYMS), translation
+    return read(Settings, translation.properties, translation.problems, SYNONYMS, _contradictions), translation
+
+
+def _contradictions(settings: Settings) -> Iterator[Problem]:
+    """Properties that are right each by itself and wrong together, in different parts of the settings."""
+    period, validity = settings.snapshots_period, settings.validity
+    concerned = settings.factor_source in _SNAPSHOT_READERS or "publish-volumes" in settings.tasks
+    if concerned and _PERIODS * period > validity:
+        yield Problem(
+            f"{PREFIX}snapshots.period",
+            f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that a cluster at "
+            f"rest would take its own brokers for silent; set at most {show_duration(validity / _PERIODS)}, or "
+            f"{PREFIX}validity to at least {show_duration(_PERIODS * period)}",
+        )
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:

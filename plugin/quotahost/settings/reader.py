@@ -6,7 +6,7 @@ pydantic's errors become the operator's (:class:`Problem`: property, value, what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -27,7 +27,11 @@ _FAMILIES: Final = {
 
 
 def read(
-    model: type[_M], properties: Mapping[str, str], problems: Iterable[Problem] = (), synonyms: Iterable[str] = ()
+    model: type[_M],
+    properties: Mapping[str, str],
+    problems: Iterable[Problem] = (),
+    synonyms: Iterable[str] = (),
+    contradictions: Callable[[_M], Iterable[Problem]] = lambda _: (),
 ) -> _M:
     """Read the properties under the common prefix into the model; all others are ignored.
 
@@ -36,6 +40,7 @@ def read(
         properties: full names and texts.
         problems: what the caller has found wrong already, to be raised together with what is found here.
         synonyms: names that the caller has replaced, to be suggested for a misspelt one.
+        contradictions: finds what doesn't fit together in a model whose values are right each by itself.
 
     Raises:
         SettingsError: unknown names, wrong values, or plugin.NAME.* of a plugin that isn't configured.
@@ -58,6 +63,7 @@ def read(
     else:
         # Only now: which plugins are configured is not known while one of the properties is wrong.
         found += _unused(data.get("plugin", {}), configured_names(settings))
+        found += contradictions(settings)
     if found:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
         raise SettingsError(found)

@@ -20,6 +20,7 @@ SCALES: Final = {
 UNLIMITED: Final = "unlimited"
 NONE: Final = "none"
 MAX_COUNT: Final = 2**31 - 1  # Java's int
+MAX_SIZE: Final = 2**63 - 1  # Java's long, in which brokers and the pipeline exchange sizes
 _MIN_SECONDS: Final = Decimal("0.001")
 _MAX_DAYS: Final = 36500  # fits Java's nanoseconds, which end after 292 years
 _SECONDS: Final[dict[str, int | Decimal]] = {"ms": Decimal("0.001"), "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -51,6 +52,14 @@ def parse_quantity(value: object) -> float:
     Raises:
         ValueError: not a number, unknown unit, or not finite and above 0; it says what to write.
     """
+    result = float(_quantity(value))
+    if not math.isfinite(result) or result <= 0:
+        raise ValueError(f"must be finite and above 0; {_SIZE_REMEDY}")
+    return result
+
+
+def _quantity(value: object) -> Decimal:
+    """The exact number, of any sign and size."""
     text = _text(value)
     # By a pattern of its own, since float() also takes nan, inf and 1_000.
     match = _QUANTITY.fullmatch(text)
@@ -59,10 +68,7 @@ def parse_quantity(value: object) -> float:
     number, unit = match.groups()
     if unit not in SCALES:
         raise ValueError(f"has the unknown unit {unit!r}; {_SIZE_REMEDY}")
-    result = float(_exact(number, SCALES[unit]))
-    if not math.isfinite(result) or result <= 0:
-        raise ValueError(f"must be finite and above 0; {_SIZE_REMEDY}")
-    return result
+    return _exact(number, SCALES[unit])
 
 
 def parse_limit(value: object) -> float | None:
@@ -88,12 +94,22 @@ def parse_percent(value: object) -> float | None:
 
 
 def parse_size(value: object) -> int | None:
-    """Whole bytes from ``10M`` and the like; None or the word ``none`` is None.
+    """Whole bytes, 1 to 2**63 - 1, from ``10M`` and the like; None or the word ``none`` is None.
+
+    A fraction of a byte is left out.
 
     Raises:
         ValueError: see parse_quantity.
     """
-    return None if value is None or _text(value) == NONE else int(parse_quantity(value))
+    if value is None or _text(value) == NONE:
+        return None
+    # Not by parse_quantity: a float keeps 53 bits of a size, and makes 2**63 of the largest one.
+    size = _quantity(value)
+    if size < 1:
+        raise ValueError(f"must be at least one byte; {_SIZE_REMEDY}")
+    if size > MAX_SIZE:
+        raise ValueError(f"must be at most {MAX_SIZE} bytes (2^63 - 1), which no disk has; {_SIZE_REMEDY}")
+    return int(size)
 
 
 def parse_share(value: object) -> float | None:

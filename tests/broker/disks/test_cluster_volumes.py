@@ -135,13 +135,23 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, 
         wait_for_factor(node, first, limits)
 
 
-def test_a_stale_broker_in_the_record_stops_producers(cluster: Cluster, pipeline: FakePipeline) -> None:
-    third = cluster.brokers[2]
+def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_record(
+    cluster: Cluster, pipeline: FakePipeline
+) -> None:
+    first, second, third = cluster.brokers
+    before = [gauge(node, "Factor", "Transitions") for node in (first, second)]
     third.stop()
+    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
+    assert gauge(first, "Brokers", "Stale") == 0
+    assert [gauge(node, "Factor", "Transitions") for node in (first, second)] == before
+    third.start()
+    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 0)
+    alter_broker_config(first, {HARD: "1"}, broker=3)
+    wait_for_state(cluster, PAUSE)
+    third.stop()
+    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
     wait_for_state(cluster, PAUSE, but=third)
-    log = cluster.brokers[0].log_text()
-    assert "broker 3: its newest snapshot is stale" in log.rsplit("-> PAUSE", 1)[1].splitlines()[0]
-    eventually(lambda: gauge(cluster.brokers[0], "Brokers", "Stale") == 1)
+    alter_broker_config(first, {HARD: None}, broker=3)
     third.start()
     wait_for_state(cluster, OPEN)
 

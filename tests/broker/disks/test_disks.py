@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from jsonschema import Draft7Validator
 
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, delete_topics, unregister_broker
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
@@ -39,10 +40,12 @@ pytestmark = pytest.mark.broker
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
+STRICT: Final = PREFIX + "fenced.brokers"
+VALIDITY: Final = 8  # seconds
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",
-    "validity": "8s",
+    "validity": f"{VALIDITY}s",
     "startup.grace": "20s",
     "snapshots.period": "1s",
 }
@@ -125,24 +128,74 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
     assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
 
 
-def test_a_broker_that_is_down_stops_producers_until_it_is_back(cluster: Cluster) -> None:
-    first, third = cluster.brokers[0], cluster.brokers[2]
+def transitions(*nodes: KafkaNode) -> list[float]:
+    """How often each of the brokers has changed its state."""
+    return [gauge(node, "Factor", "Transitions") for node in nodes]
+
+
+def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
+    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
+    eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds, timeout=40)
+
+
+def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_strict_form(cluster: Cluster) -> None:
+    first, second, third = cluster.brokers
+    create_topic(first, "replicated", partitions=3, replicas=3)
+    before = transitions(first, second)
+    with ProducerLoad(cluster.client_config(client_id="p"), "replicated", rate=1e6) as load:
+        third.stop()
+        silent_for(first, third, VALIDITY + 2)
+        produced = load.meter.bytes
+        eventually(lambda: load.meter.bytes > produced + 1_000_000)
+    assert transitions(first, second) == before, "no state has changed, not even for a moment"
+    assert (gauge(first, "Brokers", "LastKnown"), gauge(first, "Brokers", "Stale")) == (1, 0)
     start = first.log.end()
-    third.stop()
+    alter_broker_config(first, {STRICT: "unknown"})
     wait_for_state(cluster, PAUSE, but=third)
-    assert gauge(first, "Factor", "LackOfData") == 1
-    first.wait_for_log("-> PAUSE: .*broker 3", start=start)
-    third.start()
-    wait_for_state(cluster, OPEN)
-    eventually(lambda: gauge(first, "Factor", "LackOfData") == 0)
-
-
-def test_a_broker_that_is_unregistered_no_longer_stops_producers(cluster: Cluster) -> None:
-    third = cluster.brokers[2]
-    third.stop()
-    wait_for_state(cluster, PAUSE, but=third)
-    unregister_broker(cluster.brokers[0], 3)
+    assert (gauge(first, "Factor", "LackOfData"), gauge(first, "Factor", "Unknown")) == (1, 1)
+    first.wait_for_log("-> PAUSE: .*broker 3: its newest snapshot is older", start=start)
+    alter_broker_config(first, {STRICT: None})
     wait_for_state(cluster, OPEN, but=third)
+    eventually(lambda: (gauge(first, "Factor", "LackOfData"), gauge(first, "Factor", "Unknown")) == (0, 0))
+    before = transitions(first, second)
+    third.start()
+    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 0)
+    wait_for_state(cluster, OPEN)
+    assert transitions(first, second) == before, "nor when it came back"
+
+
+def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_is_unregistered(
+    cluster: Cluster,
+) -> None:
+    first, second, third = cluster.brokers
+    alter_broker_config(first, {HARD: "1"}, broker=3)
+    wait_for_state(cluster, PAUSE)
+    before = transitions(first)
+    third.stop()
+    silent_for(first, third, VALIDITY + 2)
+    second.stop()
+    second.start()
+    wait_for_state(cluster, PAUSE, but=third)
+    eventually(lambda: "broker 3, volume" in str(Jmx(second).query("quotahost:type=Cause,*")))
+    assert transitions(first) == before
+    unregister_broker(first, 3)
+    wait_for_state(cluster, OPEN, but=third)
+    third.start()
+    alter_broker_config(first, {HARD: None}, broker=3)
+
+
+def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> None:
+    first = cluster.brokers[0]
+    producer = Producer(first.client_config(client_id="quotahost-0") | {"transactional.id": "open"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(TOPIC, "{", key="stranger")
+    producer.flush(30)
+    before, end = transitions(*cluster.brokers), time.monotonic() + VALIDITY + 2
+    eventually(lambda: time.monotonic() > end)
+    assert transitions(*cluster.brokers) == before
+    assert gauge(first, "Snapshot,name=2", "Age") < VALIDITY
+    producer.abort_transaction(30)
 
 
 def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> None:
@@ -179,7 +232,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     producer = Producer(node.client_config(client_id="hostile") | {"queue.buffering.max.messages": 200_000})
     for number in range(20_000):
         for reason in ("json", "schema", "key"):
-            producer.produce(TOPIC, key=f"hostile-{number}", value=refused[reason])
+            producer.produce(TOPIC, key="2", value=refused[reason])
         producer.produce(TOPIC, key="1", value=refused["version"])
         producer.produce(TOPIC, key=f"ghost-{number}", value=good.replace(b'"1"', f'"ghost-{number}"'.encode()))
         producer.poll(0)
@@ -189,6 +242,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     for reason in refused:
         eventually(lambda r=reason: refused_records(node, r) > 0, what=f"refused for {reason}")
     assert refused_records(node, "json") == 20_000
+    eventually(lambda: refused_records(node, "stranger") == 20_000)
     wait_for_state(cluster, OPEN)
     assert gauge(node, "Brokers", "Missing") == 0
     for each in cluster.brokers:

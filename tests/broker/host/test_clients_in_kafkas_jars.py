@@ -19,7 +19,7 @@ import pytest
 from harness.java.class_file import ClassFile, read_class
 from harness.java.jars import DEFAULT_VERSION, broker_jars
 from harness.java.jdk import class_path, program
-from quotahost.host.exemptions import INTERNAL_CLIENT_IDS
+from quotahost.host.exemptions import is_internal
 
 pytestmark = pytest.mark.broker
 
@@ -92,7 +92,7 @@ def test_no_class_of_a_broker_makes_a_client_that_is_not_known(version: str) -> 
 
 def test_the_client_ids_of_all_of_them_are_exempt() -> None:
     ids = {client_id for names in _KNOWN.values() for client_id in names or ()}
-    assert {each for each in ids if not re.fullmatch(INTERNAL_CLIENT_IDS, each)} == set()
+    assert {each for each in ids if not is_internal(each)} == set()
 
 
 @pytest.mark.parametrize("version", [DEFAULT_VERSION, "4.0.1"])
@@ -100,7 +100,7 @@ def test_every_prefix_that_a_broker_gives_to_its_network_utils_makes_an_exempt_c
     callers = [each.name for each in makers(version) if (_UTILS, "buildNetworkClient") in each.calls]
     prefixes = {prefix for caller in callers for prefix in _prefixes(version, caller)}
     assert prefixes >= {"AddPartitionsManager", "Persister"}
-    assert {each for each in prefixes if not re.fullmatch(INTERNAL_CLIENT_IDS, f"{each}-client-1")} == set()
+    assert {each for each in prefixes if not is_internal(f"{each}-client-1")} == set()
 
 
 def _prefixes(version: str, caller: str) -> Iterator[str]:

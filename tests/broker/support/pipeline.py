@@ -74,4 +74,5 @@ class FakePipeline(Background):
             offline_dirs=offline,
             volume_count=len(volumes),
             fullest=tuple(map(Filling, volumes)),
+            silent=tuple(Filling(volume) for broker in stale for volume in self._newest[broker][1].volumes),
         )

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.bounds import bounds
 from quotahost.pipeline.history.store import rows
 from quotahost.pipeline.history.writer import COLUMNS, readings, start_history
-from quotahost.plugins.policies.limits import bounds
 from quotahost.report.values import Question
 from tests.pipeline.support.rows import NOON, SNAPSHOT, frame, lines, snapshot
 

@@ -353,7 +353,8 @@ def test_a_broker_that_is_not_found_is_named_as_it_was_asked_for() -> None:
     ("changes", "words"),
     [
         ({}, "3,000,000 bytes/s (3M) come in where 2,000,000 bytes/s (2M) are expected; turned back: a, b.c"),
-        ({"fence_passes": True}, "passed by this client alone: a, b.c"),
+        ({"fence_passes": True, "quotas": (quota(exempt=True),)}, "passed by this client alone: a, b.c"),
+        ({"fence_passes": True}, "turned back: a, b.c"),  # a super user
         ({"topics_over": ()}, "no topic is over its own threshold"),
     ],
 )

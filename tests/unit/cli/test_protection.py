@@ -45,6 +45,19 @@ def test_with_the_fence_nothing_is_weak(tmp_path: Path, fence: str) -> None:
     assert found(tmp_path, fence, ".factor.source=fixed", "super.users=User:a") == []
 
 
+SHORT = ".factor.source=snapshots", ".snapshots.period=1s", ".validity=15s"
+
+
+def test_a_validity_in_which_kafka_may_not_have_fenced_a_broker_that_died_is_weak(tmp_path: Path) -> None:
+    ((text, remedy),) = found(tmp_path, FENCE, *SHORT)
+    assert text.startswith("validity (15 s) is shorter than it may take Kafka to fence a broker that died")
+    assert "broker.session.timeout.ms is 9 s, and twice that if it was the active controller" in text
+    assert remedy == f"{PREFIX}validity=19s, or a shorter broker.session.timeout.ms"
+    assert found(tmp_path, FENCE, *SHORT, "broker.session.timeout.ms=7000") == []
+    assert found(tmp_path, FENCE, *SHORT, ".fenced.brokers=unknown") == []
+    assert found(tmp_path, FENCE, ".factor.source=snapshots") == []
+
+
 def test_without_a_factor_source_nothing_needs_a_fence(tmp_path: Path) -> None:
     assert found(tmp_path, ".floor.bytes=1") == []
 

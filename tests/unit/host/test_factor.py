@@ -114,9 +114,16 @@ def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str
     world.step(cluster(HALF))
     assert world.step(cluster(EMPTY, unknown=("broker 2: no snapshot",))) == factor
     assert world.cause == f"fallback.action={action}: broker 2: no snapshot"
-    assert world.number("LackOfData") == 1
+    assert world.number("LackOfData") == (action == "PAUSE"), "with OPEN nothing is lowered"
+    assert world.number("Unknown") == 1
     assert world.step(cluster(HALF)) == 0.5
-    assert world.number("LackOfData") == 0
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 0)
+
+
+def test_a_known_volume_at_its_hard_limit_is_no_lack_of_data_whatever_else_is_unknown() -> None:
+    world = World()
+    assert world.step(cluster(FULL, unknown=("broker 2: no snapshot",))) == 0.0
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1)
 
 
 def test_with_open_as_fallback_a_volume_between_its_limits_still_slows() -> None:
@@ -135,7 +142,7 @@ def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) 
     world = World()
     world.step(cluster(HALF))
     assert world.step(silent, VALIDITY) == 0.5
-    assert world.number("LackOfData") == 0
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1), "the last factor was known"
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
     assert world.cause == "fallback.action=PAUSE: factor source mine doesn't know"
@@ -145,7 +152,7 @@ def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) 
 def test_a_source_that_has_just_started_is_waited_for_with_open_where_no_fence_is(silent: Any) -> None:
     world = World()
     assert world.step(silent, GRACE) == 1.0
-    assert world.number("LackOfData") == 0
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1)
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
 
@@ -154,8 +161,9 @@ def test_a_fence_stops_writes_at_the_start_until_the_disks_are_known() -> None:
     world = World(fence=True)
     assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
     assert world.cause == "waiting at the start: the topic is not read yet"
-    assert world.number("LackOfData") == 0
+    assert world.number("LackOfData") == 1
     assert world.step(cluster(EMPTY)) == 1.0
+    assert world.number("LackOfData") == 0
     assert world.step(None) == 1.0, "the start is over: its last factor holds"
 
 

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from quotahost.units import Bytes, Duration
-from quotahost.units.parse import SCALES, parse_count, parse_duration, parse_limit, parse_percent, parse_quantity
+from quotahost.units.parse import (
+    MAX_SIZE,
+    SCALES,
+    parse_count,
+    parse_duration,
+    parse_limit,
+    parse_percent,
+    parse_quantity,
+    parse_size,
+)
 from quotahost.units.show import shorthand, show_duration, show_limit, show_number
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -56,6 +65,36 @@ def test_a_limit_can_be_unlimited_but_not_empty() -> None:
     assert parse_limit("unlimited") is None
     with pytest.raises(ValueError, match="unlimited"):
         parse_limit(" ")
+
+
+@given(st.integers(1, MAX_SIZE))
+@example(9007199254740993)  # 2**53 + 1, which no float has
+@example(MAX_SIZE)
+def test_a_size_keeps_its_last_byte(size: int) -> None:
+    assert parse_size(str(size)) == size
+    assert size == MAX_SIZE or parse_size(f"{size}.9") == size, "a fraction of a byte is left out"
+    shown = show_limit(size, "bytes").partition(" ")[0].replace(",", "")
+    assert parse_size(shown) == size
+
+
+@given(st.integers(1, 10**9), st.sampled_from(sorted(SCALES)))
+def test_a_size_with_a_unit_is_exact_too(number: int, unit: str) -> None:
+    size = number * SCALES[unit]
+    if size <= MAX_SIZE:
+        assert parse_size(f"{number}{unit}") == size
+        assert shorthand(size) == "" or parse_size(shorthand(size)) == size
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "8388608Ti", "1e30", "10000000T"])
+def test_a_size_that_java_can_not_hold_is_refused_with_the_largest_one(text: str) -> None:
+    with pytest.raises(ValueError, match="at most 9223372036854775807 bytes"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "0.5", "1e-400"])
+def test_a_size_is_at_least_one_byte(text: str) -> None:
+    with pytest.raises(ValueError, match="at least one byte"):
+        parse_size(text)
 
 
 def test_a_percentage_may_carry_its_sign() -> None:
@@ -149,7 +188,7 @@ def test_iso_8601_adds_up(days: int, hours: int, minutes: int, seconds: int) -> 
 
 @given(st.text() | st.from_regex(r"[-+0-9.eEPTpt]{0,30}[ a-zA-Z%]{0,3}", fullmatch=True))
 def test_any_text_is_read_or_refused_as_a_value_error(text: str) -> None:
-    for parse in (parse_quantity, parse_limit, parse_percent, parse_count, parse_duration):
+    for parse in (parse_quantity, parse_limit, parse_percent, parse_count, parse_duration, parse_size):
         with contextlib.suppress(ValueError):
             parse(text)
 

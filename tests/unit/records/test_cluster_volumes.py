@@ -68,7 +68,9 @@ clusters = st.builds(
     st.integers(0, 10**30),
     st.none() | st.floats(0, 1),
     some(fillings),
+    some(fillings),
     st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}),
+    longs,
 )
 
 
@@ -105,7 +107,7 @@ def test_what_is_written_keeps_the_schema_and_comes_back(record: ClusterRecord) 
 def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
     full = replace(
         RECORD, newest_snapshot_at=NOW, stale=1, missing=1, stale_brokers=("4",), missing_brokers=("5",),
-        offline=1, offline_dirs=(OfflineDir("2", "/e"),), capacity=100, consumed=97, smallest_factor=0.5,
+        offline=1, offline_dirs=(OfflineDir("2", "/e"),), capacity=100, consumed=97, smallest_factor=0.5, kinds=1,
         worst={LimitType.MIN_FREE_BYTES: (Filling(DISK),)},
     )  # fmt: skip
     limited = volume(softLimit={}, hardLimit={"type": "MinFreeBytes", "level": 5})
@@ -114,8 +116,9 @@ def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
         "computedAt": "2026-11-21T21:30:00Z", "newestSnapshotAt": "2026-11-21T21:30:00Z",
         "reporting": 1, "stale": 1, "missing": 1, "staleBrokers": ["4"], "missingBrokers": ["5"],
         "offline": 1, "offlineLogDirs": [{"brokerId": "2", "logDir": "/e"}],
-        "volumeCount": 1, "capacity": 100, "consumed": 97, "smallestFactor": 0.5,
+        "volumeCount": 1, "capacity": 100, "consumed": 97, "smallestFactor": 0.5, "kinds": 1,
         "fullest": [{**limited, "bytesPerSecond": -12.5, "secondsToFull": None}],
+        "silentVolumes": [],
         "worst": {
             "ConsumedBytes": [],
             "MinFreeBytes": [{**limited, "bytesPerSecond": None, "secondsToFull": None}],

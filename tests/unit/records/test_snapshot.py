@@ -15,7 +15,7 @@ from jsonschema import Draft7Validator
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records.codec import Refused
-from quotahost.records.fields import MAX_NAME, rounded
+from quotahost.records.fields import MAX_NAME, exact_for, rounded
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES, Snapshot, decode, encode
 
 LONG = 2**63 - 1
@@ -43,13 +43,14 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 def written(snapshot: Snapshot) -> Snapshot:
-    """The snapshot after the rounding that the JSON makes."""
+    """The snapshot as the JSON has it: percentages are whole, or bytes of their volume."""
 
-    def of(limit: Limit | None) -> Limit | None:
-        return limit and rounded(limit)
+    def of(limit: Limit | None, capacity: int) -> Limit | None:
+        return limit and exact_for(limit, capacity)
 
-    volumes = tuple(replace(v, soft=of(v.soft), hard=of(v.hard)) for v in snapshot.volumes)
-    return replace(snapshot, volumes=volumes, soft=of(snapshot.soft), hard=of(snapshot.hard))
+    volumes = tuple(replace(v, soft=of(v.soft, v.capacity), hard=of(v.hard, v.capacity)) for v in snapshot.volumes)
+    soft, hard = (limit and rounded(limit) for limit in (snapshot.soft, snapshot.hard))
+    return replace(snapshot, volumes=volumes, soft=soft, hard=hard)
 
 
 def record(**fields: Any) -> dict[str, Any]:
@@ -88,6 +89,13 @@ def test_rounding_for_json_never_lets_a_volume_fill_further(limit: Limit, capaci
     assert rounded(limit).consumed_at(capacity) <= limit.consumed_at(capacity)
 
 
+@QUICK
+@given(limits, sizes)
+def test_a_volumes_own_limit_is_reached_at_the_same_byte_after_the_json(limit: Limit, capacity: int) -> None:
+    assert exact_for(limit, capacity).consumed_at(capacity) == limit.consumed_at(capacity)
+    assert exact_for(limit, capacity).level % 1 == 0
+
+
 def test_the_record_reads_as_in_the_proposal() -> None:
     percent, free = Limit(LimitType.MIN_FREE_PERCENTAGE, 4.5), Limit(LimitType.MIN_FREE_BYTES, 1_000_000)
     disk = Volume("0", "/dev/sdd", 107374182400, 10737418240)
@@ -102,7 +110,12 @@ def test_the_record_reads_as_in_the_proposal() -> None:
         "hardLimit": {"type": "MinFreeBytes", "level": 1_000_000},
         "softLimit": {"type": "MinFreePercentage", "level": 5},
         "volumes": [
-            {"volumeName": "/dev/sdd", "capacity": 107374182400, "consumed": 10737418240},
+            {
+                "volumeName": "/dev/sdd",
+                "capacity": 107374182400,
+                "consumed": 10737418240,
+                "softLimit": {"type": "MinFreeBytes", "level": 4_831_838_208},  # 4.5 % of it
+            },
             {
                 "volumeName": "/dev/sde",
                 "capacity": 10,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings, live_properties
-from quotahost.settings.declaration import PREFIX
+from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.strimzi import names as strimzi_names
 from tests.unit.settings.properties import NAMES, read
 
@@ -38,6 +38,7 @@ LIVE = [
     "usage.period",
     "usage.clients",
     "snapshots.expiry",
+    "fenced.brokers",
     "static.excluded.principal.name.list",
     "newcomers.produce",
     "newcomers.fetch",
@@ -186,3 +187,20 @@ def test_the_declared_properties_of_configured_plugins_are_live() -> None:
     settings = read(supplier="mine,static", tasks="mine")
     live = live_properties(settings, {"mine": Mine, "static": None})
     assert live[len(LIVE) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
+
+
+@pytest.mark.parametrize("reader", [{"factor_source": "snapshots"}, {"tasks": "publish-volumes"}])
+def test_a_period_of_snapshots_above_half_of_validity_is_refused_with_what_would_be_right(
+    reader: dict[str, str],
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(**reader, snapshots_period="31s", validity="1m")
+    assert str(caught.value) == (
+        f"{PREFIX}snapshots.period: 31 s is more than half of validity (60 s), so that a cluster at rest would take "
+        f"its own brokers for silent; set at most 30 s, or {PREFIX}validity to at least 62 s"
+    )
+    assert read(**reader, snapshots_period="30s", validity="1m").snapshots_period == timedelta(seconds=30)
+
+
+def test_the_period_of_snapshots_is_of_no_concern_where_none_are_published_or_read() -> None:
+    assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
 from quotahost.disks.file_stores import log_dirs, read_disks
 from quotahost.model import Limit, Volume
-from quotahost.plugins.policies.limits import bounds
+from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.volume_overrides import match
@@ -27,6 +28,10 @@ AUTHORIZER: Final = "authorizer.class.name"
 _INNER: Final = f"{PREFIX}fence.authorizer"
 #: Properties of StandardAuthorizer: a file that sets one belongs to a cluster with ACLs.
 _OF_ACLS: Final = ("super.users", "allow.everyone.if.no.acl.found")
+_SESSION: Final = "broker.session.timeout.ms"
+_SESSION_MS: Final = 9000  # its default (KRaftConfigs)
+#: When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
+_SESSIONS: Final = 2
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 #: The factor sources that read this broker's file stores, on which overrides apply.
 _LOOK_AT_DISKS: Final = ("local", "snapshots", "cluster-volumes")
@@ -40,6 +45,7 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
         return
     yield from _floor(settings, broker)
     yield from _snapshots(settings)
+    yield from _fencing(settings, broker)
     yield from _standby(settings)
     if not settings.static.storage.any_limit:
         return
@@ -102,6 +108,22 @@ def _snapshots(settings: Settings) -> Iterator[Finding]:
             f"factor.source is {settings.factor_source}, but the task publish-volumes is not named: no other broker "
             "learns of this one's disks",
             f"add publish-volumes to {PREFIX}tasks",
+        )
+
+
+def _fencing(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether a broker that dies is silent for ``validity`` before Kafka has fenced it, and so stops producers."""
+    if settings.factor_source not in _READ_SNAPSHOTS or settings.fenced_brokers == "unknown":
+        return
+    text = broker.get(_SESSION)
+    session = timedelta(milliseconds=int(text) if text.isdecimal() else _SESSION_MS)
+    least = _SESSIONS * session + settings.snapshots_period
+    if settings.validity < least:
+        yield weak(
+            f"validity ({show_duration(settings.validity)}) is shorter than it may take Kafka to fence a broker that "
+            f"died ({_SESSION} is {show_duration(session)}, and twice that if it was the active controller): until "
+            "then it counts as running and silent, and all producers are stopped",
+            f"{PREFIX}validity={math.ceil(least.total_seconds())}s, or a shorter {_SESSION}",
         )
 
 

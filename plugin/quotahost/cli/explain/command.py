@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from quotahost.cli.console import console
+from quotahost.cli.console import console, shown
 from quotahost.cli.explain.answer import Answer
 from quotahost.cli.explain.query import ask
 from quotahost.cli.explain.wording import Facts, common_facts, limited_by, quota_facts
@@ -59,7 +59,7 @@ def show(answer: Answer, type: QuotaType | None) -> int:
     _show("", common_facts(answer))
     for quota in quotas:
         _show(str(quota.type), quota_facts(answer, quota))
-    console().print(Text(f"\n{limited_by(answer, quotas)}.", style="bold"), soft_wrap=True)
+    console().print(Text(f"\n{shown(limited_by(answer, quotas))}.", style="bold"), soft_wrap=True)
     return NEWCOMER if any(quota.is_newcomer for quota in quotas) else 0
 
 
@@ -68,4 +68,4 @@ def _show(title: str, facts: Facts) -> None:
     if title:
         screen.print(Text(f"\n{title}", style="bold"))
     for label, value in facts:
-        screen.print(Text.assemble((f"  {label:<{_LABEL}}", "dim"), value), soft_wrap=True)
+        screen.print(Text.assemble((f"  {label:<{_LABEL}}", "dim"), shown(value)), soft_wrap=True)

@@ -85,7 +85,9 @@ def _topics(answer: Answer) -> str:
     text = f"{rate} come in where {threshold} are expected; "
     if not answer.topics_over:
         return text + "no topic is over its own threshold meanwhile"
-    verb = "passed by this client alone" if answer.fence_passes else "turned back"
+    # A super user passes a closed fence, too, but has quotas, also those of topics.
+    exempt = answer.fence_passes and any(quota.exempt for quota in answer.quotas)
+    verb = "passed by this client alone" if exempt else "turned back"
     return f"{text}{verb}: {', '.join(map(printable, answer.topics_over))}"
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from quotahost.pipeline.history.writer import COLUMNS
 from quotahost.report.values import NoHistory, Question
+from quotahost.text import printable
 
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
 _MOST_NAMES: Final = 10
@@ -81,7 +82,9 @@ def no_readings(spark: SparkSession, question: Question, asked: list[date]) -> N
     for column, names in _asked(question).items():
         if day.where(F.col(column).isin(list(names))).isEmpty():
             rows = day.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()
-            others = ", ".join(row[0] for row in rows[:_MOST_NAMES]) + (", ..." if len(rows) > _MOST_NAMES else "")
+            others = ", ".join(printable(row[0]) for row in rows[:_MOST_NAMES]) + (
+                ", ..." if len(rows) > _MOST_NAMES else ""
+            )
             return NoHistory(
                 f"no readings of {column} {' or '.join(names)}; on {asked[-1]} there are those of {others or 'none'}"
             )

@@ -5,20 +5,22 @@ listed AS (  -- as columns: Spark doesn't compile what an aggregate computes fro
   SELECT clusterId AS cluster, broker, seen, first, offline, capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now,
     seen >= timestamp_millis(at - :validity) AS fresh,
     -- The negated consumption comes first: the smallest structs are the fullest volumes.
-    if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS item
+    if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS item,
+    -- What a silent broker had last: only its readers know whether it is fenced, so that this still counts.
+    if(volumeName IS NULL OR seen >= timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS last
   FROM timed WHERE seen >= timestamp_millis(at - :expiry)),
 kinds AS (  -- of volumes of one capacity with the same limits, the one that consumes more is nearer to any limit
   SELECT cluster, now, capacity, softType, softLevel, hardType, hardLevel,
-    count_if(first AND fresh) AS reporting, count_if(first AND NOT fresh) AS stale,
-    -- The first ids only: a record of 10,000 silent brokers must stay small.
-    min_by(broker, broker, {listed}) FILTER (WHERE first AND NOT fresh) AS staleBrokers,
+    count_if(first AND NOT fresh) AS stale,
+    collect_list(broker) FILTER (WHERE first AND fresh) AS reporting, collect_list(broker) FILTER (WHERE first AND NOT fresh) AS staleBrokers,
     -- Of the own cluster alone, since only its registered brokers are known.
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
     max(seen) AS newest, count(item) AS volumes,
     -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
     sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
-    min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items
+    min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items,
+    min_by(last, last, {worst}) FILTER (WHERE last IS NOT NULL) AS lasts
   FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel),
 named AS (
   -- Decimals: 10,000 brokers may have more than 2**63 bytes.
@@ -29,35 +31,47 @@ named AS (
 bounded AS (
   SELECT *, transform(items, v -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName,
       capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate)) AS top,
+    transform(lasts, (v, i) -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName,
+      capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate, i AS place)) AS silent,
     -- A soft limit alone falls towards the capacity. One that lies beyond the hard limit counts as the hard limit.
     coalesce({hard_at}, capacity) AS hardAt, least({soft_at}, coalesce({hard_at}, capacity)) AS softAt FROM named),
--- As the policy `limits`. The fullest volume is enough: a volume that consumes less has no smaller factor.
-rated AS (
-  SELECT *, CASE
-    WHEN softLimit IS NULL AND hardLimit IS NULL OR top IS NULL OR size(top) = 0 THEN NULL
-    WHEN top[0].consumed >= hardAt THEN 0D
-    WHEN top[0].consumed <= softAt THEN 1D
-    ELSE double(hardAt - top[0].consumed) / double(hardAt - softAt) END AS factor
-  FROM bounded),
+-- The factor of the policy `limits`, of the fullest volume: one that consumes less has no smaller factor. It only decides
+-- which kinds are listed; pipeline/volumes/record.py computes it again.
+rated AS (SELECT *, {factor} AS factor, {silent_factor} AS silentFactor FROM bounded),
 clusters AS (
-  SELECT cluster, max(now) AS now, sum(reporting) AS reporting, sum(stale) AS stale,
-    slice(array_sort(flatten(collect_list(staleBrokers))), 1, {listed}) AS staleBrokers,
+  SELECT cluster, max(now) AS now, sum(stale) AS stale, from_json(:registered, 'ARRAY<STRING>') AS running,
+    -- Of the own cluster it is known which brokers are in service, but while it has not answered.
+    cluster = :cluster AND :registered <> '[]' AS knows,
+    flatten(collect_list(reporting)) AS reporting, flatten(collect_list(staleBrokers)) AS staleBrokers,
     -- Stale brokers are known, so no broker counts as stale and as missing.
-    array_except(from_json(:registered, 'ARRAY<STRING>'), flatten(collect_list(known))) AS missing,
-    flatten(transform(flatten(collect_list(offline)),
+    array_except(running, flatten(collect_list(known))) AS missing,
+    flatten(transform(filter(flatten(collect_list(offline)), o -> NOT knows OR array_contains(running, o.broker)),
       o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline,
     max(newest) AS newest, sum(volumes) AS volumeCount,
-    coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed, min(factor) AS smallestFactor,
-    -- get gives null for an empty list, where top[0] is an error; collect_list leaves nulls out.
-    collect_list(get(top, 0)) AS fullest, flatten(collect_list(top)) AS tops
-  FROM rated GROUP BY cluster)
-SELECT cluster, now, reporting, stale, staleBrokers, newest, volumeCount, capacity, consumed, smallestFactor,
+    coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed,
+    -- Names are the last criterion, so that a batch that is done again lists the same volumes. collect_list leaves out
+    -- the null of a kind without a fresh volume; get gives null for an empty list, where top[0] is an error.
+    array_sort(collect_list(if(size(top) > 0, struct(factor, {kind_free_share} AS a, get(top, 0).k AS b, get(top, 0).broker, get(top, 0).volumeName,
+      softLimit IS NOT NULL AND hardLimit IS NOT NULL AS judged, get(top, 0) AS v), NULL))) AS byFactor,
+    flatten(collect_list(top)) AS tops, flatten(collect_list(transform(silent, v -> struct(v.place, silentFactor, v)))) AS silent
+  FROM rated GROUP BY cluster),
+-- Half of the list: the smallest factors. The other half: the least free share, and first kinds that lack a limit, which
+-- brokers judge by their own.
+cut AS (
+  SELECT *, concat(slice(byFactor, 1, {half}).v, slice(array_sort(transform(slice(byFactor, {half} + 1, size(byFactor)),
+    x -> struct(x.judged, x.a, x.b, x.broker, x.volumeName, x.v))), 1, {half}).v) AS fullest
+  FROM clusters)
+SELECT cluster, now, size(if(knows, array_intersect(reporting, running), reporting)) AS reporting, stale,
+  -- The first ids only: a record of 10,000 silent brokers must stay small. Those in service come first.
+  slice(if(knows, concat(array_sort(array_intersect(staleBrokers, running)), array_sort(array_except(staleBrokers, running))),
+    array_sort(staleBrokers)), 1, {listed}) AS staleBrokers,
+  newest, volumeCount, capacity, consumed, size(byFactor) AS kinds,
   if(cluster = :cluster, size(missing), 0) AS missing,
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
   size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
-  -- Names are the last criterion, so that a batch that is done again lists the same volumes.
   slice(array_sort(transform(fullest, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {listed}).v AS fullest,
+  slice(array_sort(transform(silent, s -> struct(s.place, s.silentFactor, {silent_free_share} AS a, s.v.k AS b, s.v.broker, s.v.volumeName, s.v))), 1, {listed}).v AS silent,
   slice(array_sort(transform(tops, v -> struct(v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS ConsumedBytes,
   slice(array_sort(transform(tops, v -> struct(v.capacity - v.consumed AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreeBytes,
   slice(array_sort(transform(tops, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreePercentage
-FROM clusters
+FROM cut

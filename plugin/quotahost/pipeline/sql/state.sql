@@ -32,7 +32,7 @@ SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0)
   coalesce(v.softLimit.type, softType) AS softType, if(v.softLimit.type IS NULL, softLevel, v.softLimit.level) AS softLevel,
   coalesce(v.hardLimit.type, hardType) AS hardType, if(v.hardLimit.type IS NULL, hardLevel, v.hardLimit.level) AS hardLevel,
   -- A volume mostly keeps its place in the list, so the search by name is needed only where volumes came or went.
-  CASE WHEN passed > 0 THEN (double(v.consumed) - double(if(get(names, pos) = v.volumeName, get(before, pos),
-    get(before, CAST(coalesce(nullif(array_position(names, v.volumeName), 0) - 1, -1) AS INT))))) / passed END AS fillRate,
+  CASE WHEN passed > 0 THEN double(v.consumed - if(get(names, pos) = v.volumeName, get(before, pos),
+    get(before, CAST(coalesce(nullif(array_position(names, v.volumeName), 0) - 1, -1) AS INT)))) / passed END AS fillRate,
   current_timestamp() AS now
 FROM spread

@@ -15,16 +15,17 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.pipeline.spark.limits import reached_at
+from quotahost.pipeline.spark.limits import exact_factor, reached_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large.
 MAX_NAME: Final = 256
-# A volume's free bytes as a share of its capacity, in SQL.
-_FREE_SHARE: Final = (
-    "if(v.capacity = 0, 0D, (double(v.capacity) - double(v.consumed)) / nullif(double(v.capacity), 0D))"
-)
+
+
+def _free_share(capacity: str, consumed: str) -> str:
+    """A volume's free bytes as a share of its capacity, in SQL; the difference is that of whole numbers."""
+    return f"if({capacity} = 0, 0D, double({capacity} - {consumed}) / nullif(double({capacity}), 0D))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class Rules:
         cluster: the cluster of snapshots that don't name theirs.
         validity: how old a broker's newest snapshot may be; then the broker is stale.
         expiry: how long a stale broker is listed; then it is forgotten.
-        registered: ids of the brokers that the cluster lists; those without a snapshot are missing.
+        registered: ids of the brokers that the cluster lists, those in service; those without a snapshot are missing.
+            Empty while the cluster has not answered.
     """
 
     cluster: str
@@ -89,7 +91,12 @@ def _ms(duration: timedelta) -> int:
 
 _ROLLUP: Final = sql(
     "rollup",
-    free_share=_FREE_SHARE,
+    free_share=_free_share("v.capacity", "v.consumed"),
+    kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
+    silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
+    factor=exact_factor("get(top, 0).consumed"),
+    silent_factor=exact_factor("get(silent, 0).consumed"),
+    half=MAX_LISTED // 2,
     soft_at=reached_at("softLimit"),
     hard_at=reached_at("hardLimit"),
     max_name=MAX_NAME,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import Row
 
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.bounds import bounds
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 
 
 def record(row: Row, run: int, sequence: int) -> ClusterRecord:
     """The record of one cluster, from a row of ``aggregate.rollup``; ``sequence`` is the batch's number."""
+    fullest = tuple(map(_filling, row["fullest"]))
     return ClusterRecord(
         row["cluster"],
         run,
@@ -31,10 +34,22 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
         # Spark's sums are Decimals.
         int(row["capacity"]),
         int(row["consumed"]),
-        row["smallestFactor"],
-        tuple(map(_filling, row["fullest"])),
+        smallest_factor(fullest),
+        fullest,
+        tuple(map(_filling, row["silent"])),
         {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
+        row["kinds"],
     )
+
+
+def smallest_factor(fullest: Iterable[Filling]) -> float | None:
+    """The smallest factor that the published limits yield, None without any.
+
+    As the policy ``limits`` finds it. The smallest of all volumes is among those of ``ClusterRecord.fullest``.
+    """
+    volumes = (each.volume for each in fullest)
+    judged = ((volume, bounds(volume, volume.soft, volume.hard)) for volume in volumes)
+    return min((found.ramp(volume.consumed) for volume, found in judged if found), default=None)
 
 
 def _filling(row: Any) -> Filling:

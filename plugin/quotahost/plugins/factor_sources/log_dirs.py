@@ -8,7 +8,7 @@ and long intervals. The host reads the last answer, and the policy turns its vol
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,7 +22,9 @@ from quotahost.units import Duration
 class LogDirs:
     """Reports every log directory as a volume of its own: the answer doesn't say which of them share a file store.
 
-    A fenced broker is unknown until it is unregistered.
+    A broker that doesn't answer counts with its last answer for ``validity``, and is unknown then: Kafka may not have
+    fenced it yet. Of a fenced broker the last answer counts until it is back or unregistered; with
+    ``fenced.brokers=unknown`` it is unknown.
     """
 
     class Section(BaseModel):
@@ -38,6 +40,7 @@ class LogDirs:
         self._interval = context.section.interval.total_seconds()
         # The poll's thread replaces it as a whole, and never by None again, so the host thread needs no lock.
         self._answer: tuple[float, ClusterVolumes] | None = None
+        self._last: dict[int, tuple[float, list[LogDir]]] = {}  # the last answer of each registered broker, and when
         failure = "the cluster doesn't answer for its log dirs: %s"
         self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure, clock)
 
@@ -66,11 +69,36 @@ class LogDirs:
         brokers = self._context.broker.registered()
         in_service = [broker for broker, fenced in brokers.items() if not fenced]
         directories = self._context.broker.log_dirs(in_service)
-        unknown = [f"broker {broker} is fenced" for broker, fenced in brokers.items() if fenced]
         # A broker that is left out of the answer must not look as if it had no disks.
-        silent = set(in_service) - {each.broker for each in directories}
-        unknown += [f"broker {broker} doesn't answer for its log dirs" for broker in sorted(silent)]
-        self._answer = (self._clock(), _volumes(directories, unknown))
+        silent = set(in_service) - {each.broker for each in directories if each.path}
+        counts, unknown = self._last_known(brokers, silent)
+        absent = silent - counts - {each.broker for each in directories}
+        unknown += [f"broker {broker} doesn't answer for its log dirs" for broker in sorted(absent)]
+        last = [each for broker in counts for each in self._last[broker][1]]
+        # A broker's own line about why it doesn't answer is left out while its last answer counts.
+        answered = [each for each in directories if each.broker not in counts]
+        self._remember(brokers, directories)
+        self._answer = (self._clock(), _volumes(answered + last, unknown))
+
+    def _last_known(self, brokers: Mapping[int, bool], silent: set[int]) -> tuple[set[int], list[str]]:
+        """The brokers whose last answer counts now, and a sentence about each that is unknown as it is fenced."""
+        settings, now = self._context.settings, self._clock()
+        recent = {b for b, (at, _) in self._last.items() if now - at <= settings.validity.total_seconds()}
+        fenced = {broker for broker, is_fenced in brokers.items() if is_fenced}
+        unknown: list[str] = []
+        if settings.fenced_brokers == "unknown":
+            unknown = [f"broker {broker} is fenced" for broker in sorted(fenced)]
+            fenced = set()
+        return (silent & recent) | (fenced & self._last.keys()), unknown
+
+    def _remember(self, brokers: Mapping[int, bool], directories: list[LogDir]) -> None:
+        """Keep what was answered: a broker that is down later had these disks."""
+        answered: dict[int, list[LogDir]] = {}
+        for each in directories:
+            if each.path and not each.error:
+                answered.setdefault(each.broker, []).append(each)
+        last = self._last | {broker: (self._clock(), found) for broker, found in answered.items()}
+        self._last = {broker: found for broker, found in last.items() if broker in brokers}
 
 
 def _volumes(directories: list[LogDir], unknown: list[str]) -> ClusterVolumes:

@@ -1,20 +1,19 @@
-"""Keeps the newest snapshot of every broker, and says of each broker whether it is fresh, stale, missing or gone.
+"""Keeps the newest snapshot of every registered broker, and says of each whether it counts, is awaited or is unknown.
 
 The factor source ``snapshots`` puts each record of its topic in here, on the follower's thread, and asks on the host
-thread for all brokers. Memory only: no thread, no Kafka.
+thread for all brokers; ``expected`` has the rule. Memory only: no thread, no Kafka.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
 
+from quotahost.plugins.factor_sources.expected import ExpectedBrokers, Newest, Patience, Standing
 from quotahost.plugins.kafka.newest import Arrival, ArrivalClock
 from quotahost.records.snapshot import Snapshot
-
-MAX_BROKERS: Final = 10_000  # more than any cluster has; bounds the memory that invented ids can take
+from quotahost.text import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +21,10 @@ class KnownBroker:
     """One expected broker, as far as it is known."""
 
     broker: str
-    snapshot: Snapshot | None  # the newest one, if it is fresh
+    snapshot: Snapshot | None  # the newest one, if it counts
     age: float | None  # of the newest snapshot in seconds, None without one
-    problem: str = ""  # why there is no fresh snapshot
-    awaited: bool = False  # the problem is younger than startup.grace, so the broker isn't unknown yet
+    problem: str = ""  # why there is no fresh snapshot, unless the broker is fenced or has just come back
+    awaited: bool = False  # the broker isn't unknown yet
 
 
 class Roster:
@@ -36,6 +35,8 @@ class Roster:
     that has just arrived is older than the kept one by more than half of ``validity``, it was not delayed for so long:
     its broker's clock was set back, and it replaces the kept one. And once the kept one is stale, the next to arrive
     replaces it.
+
+    Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
     """
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
@@ -43,23 +44,25 @@ class Roster:
         self._clock = ArrivalClock(clock, wall)
         self._lock = threading.Lock()
         self._newest: dict[str, Arrival[Snapshot]] = {}
-        self._registered: Mapping[str, bool] | None = None
-        self._missed_since: dict[str, float] = {}
-        self._started = clock()
+        self._expected = ExpectedBrokers(clock)
+
+    def expects(self, broker: str) -> bool:
+        """Whether the broker is registered."""
+        return broker in (self._expected.brokers or {})
 
     def take(self, snapshot: Snapshot, live: bool, validity: float) -> str:
         """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
 
         Returns:
-            "" if it is kept, else the reason why it is refused: ``late``, or ``many`` if there is no room for it.
+            "" if it is kept, else the reason why it is refused: ``late``, or ``stranger`` if its broker isn't
+            registered.
         """
         with self._lock:
+            if not self.expects(snapshot.broker):
+                return "stranger"
             before = self._newest.get(snapshot.broker)
             if before and not self._replaces(snapshot, before, live, validity):
                 return "late"
-            # Whoever may write to the topic can invent brokers, but no flood of them forgets a registered one.
-            if before is None and len(self._newest) >= MAX_BROKERS and not self._make_room():
-                return "many"
             arrival = self._clock.arrival(snapshot, snapshot.captured_at, live, before)
             self._newest[snapshot.broker] = arrival
         return ""
@@ -69,42 +72,33 @@ class Roster:
         with self._lock:
             self._newest.pop(broker, None)
 
-    def register(self, brokers: Mapping[str, bool]) -> None:
-        """These are the registered brokers now, and whether each is fenced."""
+    def register(self, brokers: Mapping[str, bool]) -> set[str]:
+        """These are the registered brokers now, and whether each is fenced; returns those that weren't before."""
         with self._lock:
-            self._registered = dict(brokers)
-            now = self._clock.now()
-            # A broker that joins later gets startup.grace from its registration on.
-            self._missed_since = {b: self._missed_since.get(b, now) for b in brokers}
+            new = self._expected.register(brokers)
+            self._newest = {broker: kept for broker, kept in self._newest.items() if broker in brokers}
+            return new
 
-    def known(self, validity: float, grace: float, expiry: float) -> list[KnownBroker]:
-        """Every expected broker; durations in seconds: ``validity``, ``startup.grace``, ``snapshots.expiry``.
-
-        The registered brokers are expected, fenced ones too: a broker that is missing may come back, until it is
-        unregistered, or fenced and silent for ``expiry``. Until it is known which brokers are registered, all of which
-        there is a snapshot are expected.
-        """
+    def known(self, patience: Patience) -> list[KnownBroker]:
+        """Every registered broker that counts; none until the cluster has listed its brokers."""
         with self._lock:
             # A list, because a generator would run after the lock was released.
-            return list(self._each(self._clock.now(), validity, grace, expiry))
+            return list(self._each(patience))
 
-    def _each(self, now: float, validity: float, grace: float, expiry: float) -> Iterator[KnownBroker]:
-        expected = self._registered if self._registered is not None else dict.fromkeys(self._newest, False)
-        for broker, fenced in expected.items():
-            newest = self._newest.get(broker)
-            since = newest.arrived_at if newest else self._missed_since.get(broker, self._started)
-            age = now - since
-            # Kafka keeps a broker that is gone for good registered: without an end it would be unknown for ever.
-            if fenced and age > expiry:
+    def _each(self, patience: Patience) -> Iterator[KnownBroker]:
+        for broker in self._expected.brokers or ():
+            kept = self._newest.get(broker)
+            if kept is None:
+                standing = self._expected.standing(broker, Newest.NONE, patience)
+                if standing is not Standing.IGNORED:
+                    problem = f"broker {printable(broker)}: no snapshot"
+                    yield KnownBroker(broker, None, None, problem, standing is Standing.AWAITED)
                 continue
-            if newest and age <= validity:
-                yield KnownBroker(broker, newest.record, age)
-            elif newest:
-                # The sentence names no age: the cause of the factor would be a new one every second.
-                stale = f"broker {broker}: its newest snapshot is older than validity ({validity:g} s)"
-                yield KnownBroker(broker, None, age, stale)
-            else:
-                yield KnownBroker(broker, None, None, f"broker {broker}: no snapshot", awaited=age <= grace)
+            age = self._clock.age(kept)
+            newest = Newest.FRESH if age <= patience.validity else Newest.STALE
+            standing = self._expected.standing(broker, newest, patience, kept.arrived_at)
+            if standing is not Standing.IGNORED:
+                yield _known(broker, kept.record, age, newest, standing, patience.validity)
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
         older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
@@ -112,8 +106,17 @@ class Roster:
             return True
         return live and (older_by > validity / 2 or self._clock.age(before) > validity)
 
-    def _make_room(self) -> bool:
-        """Forget a broker that isn't registered; whether there was one."""
-        registered = self._registered or {}
-        stranger = next((broker for broker in self._newest if broker not in registered), None)
-        return stranger is not None and self._newest.pop(stranger, None) is not None
+
+def _known(
+    broker: str, record: Snapshot, age: float, newest: Newest, standing: Standing, validity: float
+) -> KnownBroker:
+    if newest is Newest.FRESH:
+        return KnownBroker(broker, record, age)
+    # Nobody knows which directories a broker will find when it starts again.
+    last = replace(record, offline=())
+    if standing is Standing.COUNTS:
+        return KnownBroker(broker, last, age)
+    # The sentence names no age: the cause of the factor would be a new one every second.
+    problem = f"broker {printable(broker)}: its newest snapshot is older than validity ({validity:g} s)"
+    awaited = standing is Standing.AWAITED
+    return KnownBroker(broker, last if awaited else None, age, problem, awaited)

@@ -8,10 +8,11 @@ puts these together with this broker's own disks, and the policy turns each volu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from quotahost.api import Context
 from quotahost.model import ClusterVolumes
+from quotahost.plugins.factor_sources.expected import Patience
 from quotahost.plugins.factor_sources.roster import KnownBroker, Roster
 from quotahost.plugins.kafka.follower import Follower
 from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
@@ -21,7 +22,7 @@ from quotahost.text import printable
 
 
 class Snapshots:
-    """Reads the whole topic at the start and then follows it.
+    """Reads the whole topic as soon as the cluster has listed its brokers, and then follows it.
 
     This broker's own volumes come from its disks and not from the topic. So they are known from the first request on,
     whatever becomes of the topic.
@@ -30,7 +31,7 @@ class Snapshots:
     def __init__(
         self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
+        """Begin to ask for the brokers. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
         self._context, self._own = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         self._topic_read = False
@@ -38,28 +39,48 @@ class Snapshots:
         self._shown: set[str] = set()
         self._show_at = 0.0
         self._disks = context.disks
-        self._registered_brokers = RegisteredBrokers(context, self._roster.register)
-        # All brokers publish every period, so a topic in which nobody does for three periods is read again.
-        silence = 3 * context.settings.snapshots_period.total_seconds() + 10
-        # Last, because its thread calls record() from now on.
-        self._follower = Follower(context, context.settings.snapshots_topic, self, silence)
+        self._follower: Follower | None = None
+        self._registered_brokers = RegisteredBrokers(context, self._register)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Begin to read once it is known whose records to take: which brokers of which cluster."""
+        if self._follower is None and self._registered_brokers.answered and self._disks.cluster_id:
+            # All brokers publish every period, so a topic in which nobody does for three periods is read again.
+            silence = 3 * self._context.settings.snapshots_period.total_seconds() + 10
+            self._follower = Follower(self._context, self._context.settings.snapshots_topic, self, silence)
+
+    def _register(self, brokers: Mapping[str, bool]) -> None:
+        new = self._roster.register(brokers)
+        # Its snapshot may have been read, and refused, before it was registered; a fenced broker writes no other.
+        if new and self._follower:
+            self._follower.read_again()
 
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
+        # Anybody's bytes may be a key; a name that no broker has takes and removes nothing.
+        broker = (key or b"").decode(errors="replace")
         if value is None:
-            # Anybody's bytes may be a key; a name that no broker has removes nothing.
-            self._roster.remove((key or b"").decode(errors="replace"))
-            return
+            self._roster.remove(broker)
+        elif reason := self._refusal(broker, key, value, live):
+            self._context.metrics.count("Refused", reason, "Records")
+
+    def _refusal(self, broker: str, key: bytes | None, value: bytes, live: bool) -> str:
+        """Keep the snapshot, or return the reason why it is refused."""
+        # Before the value is looked at: a flood of invented brokers must cost next to nothing.
+        if not self._roster.expects(broker):
+            return "stranger"
         try:
             snapshot = decode(key, value)
-            reason = self._roster.take(snapshot, live, self._context.settings.validity.total_seconds())
         except Refused as refused:
-            reason = refused.reason
             self._context.log.debug("refused a record: %s", refused)
-        if reason:
-            self._context.metrics.count("Refused", reason, "Records")
+            return refused.reason
+        # A snapshot doesn't name its cluster while its broker doesn't know it.
+        if snapshot.cluster not in ("", self._disks.cluster_id):
+            return "cluster"
+        return self._roster.take(snapshot, live, self._context.settings.validity.total_seconds())
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
@@ -71,18 +92,14 @@ class Snapshots:
 
     def read(self) -> ClusterVolumes:
         """The volumes and unknowns of the cluster; the same object as long as nothing has changed."""
-        settings = self._context.settings
-        brokers = self._roster.known(
-            settings.validity.total_seconds(),
-            settings.startup_grace.total_seconds(),
-            settings.snapshots_expiry.total_seconds(),
-        )
-        others = [each for each in brokers if each.broker != self._own]
+        self._follow()
+        known = self._roster.known(Patience.of(self._context.settings))
+        others = [each for each in known if each.broker != self._own]
         own = self._disks.known()
         answer = ClusterVolumes(
             own.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
             own.unknown + tuple(text for each in others for text in _unknown(each)),
-            self._waits_for() or own.waiting,
+            self._waits_for(others) or own.waiting,
         )
         self._show(others)
         # The host judges all volumes again only for another object; with 20,000 volumes the policy takes 44 ms.
@@ -92,13 +109,19 @@ class Snapshots:
 
     def close(self) -> None:
         """End the threads and the client."""
-        self._follower.close()
+        if self._follower:
+            self._follower.close()
         self._registered_brokers.close()
 
-    def _waits_for(self) -> str:
+    def _waits_for(self, others: list[KnownBroker]) -> str:
+        if not self._registered_brokers.answered:
+            return "the cluster has not listed its brokers yet"
+        if not self._disks.cluster_id:
+            return "the cluster's id is not read from the log directories yet"
         if not self._topic_read:
             return f"topic {self._context.settings.snapshots_topic} is not read yet"
-        return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
+        # A broker that never had a snapshot may have no quotahost yet, so that nothing waits for it.
+        return next((each.problem for each in others if each.awaited and each.age is not None), "")
 
     def _show(self, others: list[KnownBroker]) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""
@@ -116,6 +139,9 @@ class Snapshots:
         self._shown = set(ages)
         with_problem = [each for each in others if each.problem]
         stale = sum(each.age is not None for each in with_problem)
+        validity = self._context.settings.validity.total_seconds()
+        last_known = sum(not each.problem and (each.age or 0) > validity for each in others)
+        metrics.gauge("Brokers", "", "LastKnown", last_known)
         metrics.gauge("Brokers", "", "Stale", stale)
         metrics.gauge("Brokers", "", "Missing", len(with_problem) - stale)
 
@@ -125,4 +151,4 @@ def _unknown(each: KnownBroker) -> list[str]:
     if each.problem and not each.awaited:
         return [each.problem]
     offline = each.snapshot.offline if each.snapshot else ()
-    return [f"broker {each.broker}, log dir {printable(name)}" for name in offline]
+    return [f"broker {printable(each.broker)}, log dir {printable(name)}" for name in offline]

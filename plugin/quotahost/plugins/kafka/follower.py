@@ -21,6 +21,7 @@ from quotahost.plugins.kafka.client import Connection, client_config
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
+_LOOK: Final = 5.0  # seconds between looks for partitions that were added
 _CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 5 s
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
 _ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
@@ -72,9 +73,14 @@ class Follower:
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
         self._absent = absent
         self._connection = Connection(context)
+        self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
+
+    def read_again(self) -> None:
+        """Read the topic from its beginning once more. Any thread may call."""
+        self._again.set()
 
     def close(self) -> None:
         """End the thread and its client."""
@@ -105,27 +111,37 @@ class Follower:
                 enable_auto_commit=False,
                 # The only sign that all has been read: compaction leaves gaps between the offsets.
                 enable_partition_eof=True,
-                # From the latest offset on, a compacted topic would show nothing of the brokers that have no news.
-                auto_offset_reset="earliest",
+                # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
+                # transactions, so what is aborted is a stranger's.
+                isolation_level="read_uncommitted",
+                # A lost place is reported, and all is read again: by a silent reset old records would pass for new.
+                auto_offset_reset="error",
                 fetch_wait_max_ms=100,
                 # A topic that was deleted is noticed soon; by default librdkafka looks every 5 minutes.
                 topic_metadata_refresh_interval_ms=5000,
             )
         )
         try:
+            self._again.clear()
             partitions = _partitions(consumer, self._topic)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
             self._connection.works()
-            self._read(consumer, set(partitions))
+            self._read(consumer, partitions)
         finally:
             consumer.close()
 
-    def _read(self, consumer: Consumer, unread: set[int]) -> None:
-        """Hand on records until the place is lost; ``unread`` are the partitions whose end was not reached yet."""
-        live = False
-        last_record_at = time.monotonic()
+    def _read(self, consumer: Consumer, partitions: set[int]) -> None:
+        """Hand on records until the place is lost, or there is a reason to read all again."""
+        live, unread = False, set(partitions)  # those whose end was not reached yet
+        last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
+            if time.monotonic() - looked_at > _LOOK:
+                looked_at = time.monotonic()
+                if self._grown(consumer, partitions):
+                    return
+            if self._again.is_set():
+                return
             for message in consumer.consume(_BATCH, _POLL):
                 error = message.error()
                 if error is None:
@@ -142,15 +158,21 @@ class Follower:
                 self._reader.caught_up()
                 self._fault.healed()
 
+    def _grown(self, consumer: Consumer, partitions: set[int]) -> bool:
+        try:
+            return not _partitions(consumer, self._topic) <= partitions
+        except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
+            return False
+
     def _place_lost(self, message: Message) -> bool:
         error: Any = message.error()
         self._connection.fails(error.str())
         return error.code() in _PLACE_LOST
 
 
-def _partitions(consumer: Consumer, topic: str) -> list[int]:
+def _partitions(consumer: Consumer, topic: str) -> set[int]:
     metadata = consumer.list_topics(topic, timeout=2.0).topics[topic]
     # librdkafka reports a topic that is absent here, and raises nothing.
     if metadata.error is not None:
         raise KafkaException(metadata.error)
-    return list(metadata.partitions)
+    return set(metadata.partitions)

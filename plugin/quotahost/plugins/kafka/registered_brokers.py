@@ -13,6 +13,7 @@ from quotahost.api import Context
 from quotahost.plugins.kafka.cluster_poll import ClusterPoll
 
 _PERIOD: Final = 5.0  # seconds
+_OF_VALIDITY: Final = 10  # a broker that stops must be seen as fenced long before its snapshot is stale
 
 
 class RegisteredBrokers(ClusterPoll):
@@ -24,5 +25,8 @@ class RegisteredBrokers(ClusterPoll):
         def ask() -> None:
             register({str(broker): fenced for broker, fenced in context.broker.registered().items()})
 
+        def period() -> float:
+            return min(_PERIOD, context.settings.validity.total_seconds() / _OF_VALIDITY)
+
         failure = "the cluster doesn't say which brokers are registered; the last answer holds: %s"
-        super().__init__(context, f"{context.name}-registered-brokers", ask, lambda: _PERIOD, failure)
+        super().__init__(context, f"{context.name}-registered-brokers", ask, period, failure)

@@ -20,7 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
 from quotahost.model import Volume
-from quotahost.plugins.policies.limits import Bounds, Limits
+from quotahost.model.bounds import Bounds
+from quotahost.plugins.policies.limits import Limits
 from quotahost.units import Duration
 
 MAX_VOLUMES: Final = 4096  # to remember; any more get the ramp

@@ -1,60 +1,20 @@
 """The policy ``limits``: the fuller a volume is between its soft and its hard limit, the smaller the factor.
 
-This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first (``bounds``),
-because limits of different types can be compared only so. The host takes the smallest factor of all volumes and
-hands it to the quota table. The policy ``forecast`` builds on this one.
+This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first
+(``quotahost.model.bounds``), because limits of different types can be compared only so. The host takes the smallest
+factor of all volumes and hands it to the quota table. The policy ``forecast`` builds on this one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from quotahost.api import Context
 from quotahost.model import Limit, Volume
+from quotahost.model.bounds import Bounds, bounds
 from quotahost.text import printable
 
 MAX_CONTRADICTIONS: Final = 1024  # volumes to remember: the names come from other brokers
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Between which consumptions, in bytes, a volume's factor falls from 1 to 0; ``soft <= hard``.
-
-    Attributes:
-        soft: the factor is 1 up to here.
-        hard: the factor is 0 from here on.
-        contradict: the hard limit is reached before the soft one; both attributes are the hard limit then.
-    """
-
-    soft: int
-    hard: int
-    contradict: bool = False
-
-    def ramp(self, consumed: int) -> float:
-        """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
-        # The hard limit comes first: where both are the same it is a switch, and nothing is divided by 0 below.
-        if consumed >= self.hard:
-            return 0.0
-        if consumed <= self.soft:
-            return 1.0
-        return (self.hard - consumed) / (self.hard - self.soft)
-
-
-def bounds(volume: Volume, soft: Limit | None, hard: Limit | None) -> Bounds | None:
-    """These limits as bytes of this volume; None without limits.
-
-    A soft limit alone has nothing to fall towards, so the capacity is its hard limit. A hard limit alone is a switch.
-    A limit beyond the capacity could never be reached, so the capacity takes its place.
-    """
-    if soft is None and hard is None:
-        return None
-    at_soft, at_hard = (
-        volume.capacity if limit is None else min(limit.consumed_at(volume.capacity), volume.capacity)
-        # Without a soft limit the hard one stands for both, which makes the switch.
-        for limit in (soft or hard, hard)
-    )
-    return Bounds(min(at_soft, at_hard), at_hard, contradict=at_hard < at_soft)
 
 
 class Limits:

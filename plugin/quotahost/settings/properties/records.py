@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quotahost.settings.declaration import Frozen, declare
-from quotahost.settings.types import Text
+from quotahost.settings.types import FencedBrokers, Text
 from quotahost.units import Count, Duration
 
 
@@ -30,5 +30,9 @@ class RecordSettings(Frozen):
     """Compacted topic of each broker's shares of the cluster-wide client quotas, which the pipeline writes and the
     supplier `cluster-quota` reads."""
     snapshots_expiry: Duration = declare("snapshots.expiry", default="1d")
-    """How long a fenced broker (registered, but out of service) may be silent while the others still expect its
+    """With `fenced.brokers=unknown`: how long a fenced broker may be silent while the others still expect its
     snapshot. After that they ignore it, as if it were unregistered."""
+    fenced_brokers: FencedBrokers = declare("fenced.brokers", default="last-known")
+    """What a fenced broker (registered, but out of service) counts for: its last known volumes, until it is back or
+    unregistered; or `unknown`, the strict form: after `validity` it leads to `fallback.action`, so that one machine
+    that is down stops all producers."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from quotahost.model import LogDir, Volume
+from quotahost.model import ClusterVolumes, LogDir, Volume
 from quotahost.plugins.factor_sources.log_dirs import LogDirs
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
@@ -69,13 +69,48 @@ def test_what_a_broker_does_not_report_is_unknown_and_the_rest_is_reported(
     assert [volume.broker for volume in known.volumes] == ["1"]
 
 
-def test_a_fenced_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
+def test_of_a_fenced_broker_the_last_answer_counts_until_it_is_unregistered(make: Make) -> None:
+    broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
+    source = make(broker, clock)
+    both = (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
+    eventually(lambda: source.read().volumes == both)  # type: ignore[union-attr]  # it is known
+    broker.brokers, broker.directories = {1: False, 2: True}, [DIR_1]
+    clock.now += 1000
+    eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
+    known = source.read()
+    assert known is not None
+    assert (set(known.volumes), known.unknown) == (set(both), ())
+    broker.brokers = {1: False}
+    eventually(lambda: source.read().volumes == both[:1])  # type: ignore[union-attr]  # it is known
+
+
+def test_a_fenced_broker_that_never_answered_does_not_count(make: Make) -> None:
+    source = make(FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1]))
+    eventually(source.read)
+    assert source.read() == ClusterVolumes((Volume("1", "/d", 100, 60),))
+
+
+def test_in_the_strict_form_a_fenced_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
     broker = FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1])
-    source = make(broker)
+    source = make(broker, fenced__brokers="unknown")
     eventually(source.read)
     assert source.read().unknown == ("broker 2 is fenced",)  # type: ignore[union-attr]  # it is known
     broker.brokers = {1: False}
     eventually(lambda: source.read().unknown == ())  # type: ignore[union-attr]  # it is known
+
+
+def test_a_broker_that_stops_answering_counts_for_validity_and_is_unknown_then(make: Make) -> None:
+    broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
+    source = make(broker, clock, validity="60s")
+    eventually(source.read)
+    broker.directories = [DIR_1, LogDir(2, "", None, None, "TIMED_OUT")]
+    clock.now += 60
+    eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
+    known = source.read()
+    assert known is not None
+    assert (len(known.volumes), known.unknown) == (2, ())
+    clock.now += 1
+    eventually(lambda: source.read().unknown == ("broker 2, log dir ?: TIMED_OUT",))  # type: ignore[union-attr]
 
 
 def test_a_silent_cluster_is_unknown_after_validity_and_logged_once(

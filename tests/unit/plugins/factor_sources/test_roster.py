@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.model import Volume
-from quotahost.plugins.factor_sources import roster as module
+from quotahost.plugins.factor_sources.expected import Patience
 from quotahost.plugins.factor_sources.roster import KnownBroker, Roster
 from quotahost.records.snapshot import Snapshot
 from tests.fakes.plugin_context import Clock
@@ -26,7 +26,8 @@ def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
 class World:
     """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
 
-    def __init__(self, *registered: str) -> None:
+    def __init__(self, *registered: str, strict: bool = False) -> None:
+        self.patience = Patience(VALIDITY, GRACE, EXPIRY, strict)
         self.clock, self.wall = Clock(), Clock(WALL)
         self.roster = Roster(self.clock, self.wall)
         if registered:
@@ -45,7 +46,7 @@ class World:
         return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
 
     def known(self) -> dict[str, KnownBroker]:
-        return {each.broker: each for each in self.roster.known(VALIDITY, GRACE, EXPIRY)}
+        return {each.broker: each for each in self.roster.known(self.patience)}
 
     def of(self, broker: str) -> KnownBroker:
         return self.known()[broker]
@@ -110,21 +111,78 @@ def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() 
     assert set(world.known()) == {"1"}
 
 
-def test_until_the_registered_brokers_are_known_all_with_a_snapshot_are_expected() -> None:
+def test_until_the_cluster_has_listed_its_brokers_none_is_expected_and_none_is_remembered() -> None:
     world = World()
-    world.publishes("1")
-    assert set(world.known()) == {"1"}
+    assert world.publishes("1") == "stranger"
+    assert world.known() == {}
+    world.register("1", fenced="1")
+    assert world.known() == {}
 
 
-def test_a_fenced_broker_is_expected_until_it_has_been_silent_for_expiry() -> None:
+def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_back_or_unregistered() -> None:
     world = World("1")
-    world.publishes("1")
+    world.publishes("1", 7)
+    world.register("1", fenced="1")
+    for _ in range(3):
+        world.passes(EXPIRY)
+        assert (world.consumed("1"), world.of("1").problem) == (7, "")
+    world.register()
+    assert world.known() == {}
+
+
+def test_a_fenced_broker_that_never_had_a_snapshot_does_not_count_until_it_is_in_service() -> None:
+    world = World("1")
     world.register("1", fenced="1")
     world.passes(EXPIRY)
+    assert world.known() == {}
+    world.register("1")
+    assert world.of("1").awaited
+    world.passes(GRACE + 1)
+    assert world.of("1").problem == "broker 1: no snapshot"
+    assert not world.of("1").awaited
+
+
+def test_a_broker_that_comes_back_has_grace_for_its_first_snapshot_while_its_last_volumes_count() -> None:
+    world = World("1")
+    world.publishes("1", 7)
+    world.passes(1)
+    world.register("1", fenced="1")
+    world.passes(10 * VALIDITY)
+    world.register("1")
+    world.passes(GRACE)
+    assert (world.consumed("1"), world.of("1").problem) == (7, "")
+    world.passes(1)
+    assert world.of("1").problem.startswith("broker 1: its newest snapshot is older")
+    assert world.consumed("1") is None
+    world.publishes("1", 8)
+    assert world.consumed("1") == 8
+
+
+def test_log_dirs_that_were_offline_when_a_broker_died_are_not_unknown_while_it_is_fenced() -> None:
+    world = World("1")
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=WALL)
+    world.roster.take(Snapshot("1", at, (), offline=("/e",)), True, VALIDITY)
+    assert world.of("1").snapshot is not None
+    world.register("1", fenced="1")
+    world.passes(VALIDITY + 1)
+    kept = world.of("1").snapshot
+    assert kept is not None
+    assert kept.offline == ()
+
+
+def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_was_silent_for_expiry() -> None:
+    world = World("1", strict=True)
+    world.publishes("1", 7)
+    world.register("1", fenced="1")
+    world.passes(VALIDITY)
+    assert world.consumed("1") == 7
+    world.passes(EXPIRY - VALIDITY)
     assert world.of("1").problem
     world.passes(1)
     assert world.known() == {}
+    world.passes(GRACE)
     world.register("1")
+    world.passes(GRACE + 1)
     assert world.of("1").problem, "a broker in service is expected however long it is silent"
 
 
@@ -152,7 +210,11 @@ def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says() -> None:
     world.roster.take(snapshot("1", WALL - 50), False, VALIDITY)
     world.roster.take(snapshot("2", WALL - HOUR), False, VALIDITY)
     assert world.of("1").age == 50
+    assert world.of("2").age == HOUR
+    assert world.of("2").awaited, "its broker may have started with this one"
+    world.passes(GRACE + 1)
     assert world.of("2").snapshot is None
+    assert not world.of("2").awaited
 
 
 def test_a_snapshot_from_the_future_in_the_topic_is_replaced_by_the_next_that_arrives() -> None:
@@ -199,26 +261,21 @@ def test_what_is_read_again_after_a_jump_of_this_clock_is_as_fresh_as_what_it_fo
     assert world.consumed("1") == 2
 
 
-def test_strangers_in_a_flood_are_forgotten_and_the_clusters_brokers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BROKERS", 10)
+def test_strangers_in_a_flood_are_refused_and_cost_no_memory() -> None:
     world = World("1", "2")
     world.publishes("1", 7)
     for number in range(1000):
-        assert world.publishes(f"ghost-{number}") == ""
-    assert len(world.roster._newest) == 10
-    assert world.publishes("2") == ""
-    assert world.consumed("1") == 7
+        assert world.publishes(f"ghost-{number}") == "stranger"
+    assert len(world.roster._newest) == 1
     assert set(world.known()) == {"1", "2"}
 
 
-def test_more_registered_brokers_than_there_is_room_for_are_refused_not_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "MAX_BROKERS", 1)
+def test_what_is_known_of_a_broker_is_forgotten_when_it_is_unregistered() -> None:
     world = World("1", "2")
-    world.publishes("1", 7)
-    assert world.publishes("2") == "many"
-    assert world.consumed("1") == 7
+    world.publishes("2", 7)
+    world.register("1")
+    assert world.roster.register({"1": False, "2": False}) == {"2"}
+    assert world.of("2").snapshot is None
 
 
 BROKERS = st.sampled_from(["1", "2", "3"])

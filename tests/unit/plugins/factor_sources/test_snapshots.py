@@ -31,19 +31,19 @@ class World:
         self.context = context(self.broker, clock=self.clock, **given)
         self.source = Snapshots(self.context, self.wall, self.clock)
 
-    def knows(self, *brokers: str) -> None:
+    def knows(self, *brokers: str, fenced: str = "") -> None:
         """The topic is read, and the cluster consists of these."""
         self.source.caught_up()
         registered: Any = self.source._registered_brokers
-        registered.argument(dict.fromkeys(brokers, False))
+        registered.argument({broker: broker == fenced for broker in brokers})
         registered.answered = True
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds
         self.wall.now += seconds
 
-    def publishes(self, broker: str, consumed: int = 10, live: bool = True, **more: Any) -> None:
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now)
+    def publishes(self, broker: str, consumed: int = 10, live: bool = True, ago: float = 0.0, **more: Any) -> None:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now - ago)
         volume = Volume(broker, "/d", 100, consumed)
         self.record(broker.encode(), encode(Snapshot(broker, at, (volume,), **more)), live)
 
@@ -62,6 +62,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "Follower", FakeThread)
     monkeypatch.setattr(module, "RegisteredBrokers", FakeThread)
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made = World(own)
     yield made
     made.source.close()
@@ -71,9 +72,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
     answer = world.read()
     assert answer.volumes == (OWN,)
-    assert answer.waiting == "topic __quotahost_snapshots is not read yet"
-    world.source.caught_up()
-    assert world.read().waiting == "the cluster has not listed its brokers yet"
+    assert answer.waiting == "the cluster has not listed its brokers yet"
+    assert world.source._follower is None, "it would not know whose records to take"
+    registered: Any = world.source._registered_brokers
+    registered.argument({"1": False})
+    registered.answered = True
+    assert world.read().waiting == "topic __quotahost_snapshots is not read yet"
+    assert world.source._follower is not None
     world.knows("1")
     assert world.read() == ClusterVolumes((OWN,))
 
@@ -144,13 +149,66 @@ def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) 
     world.knows("1", "2")
     world.publishes("2", 20)
     before = world.read()
-    for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"9", b"x" * 300_000)]:
+    for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"2", b"x" * 300_000)]:
         world.record(key, value)
     world.wall.now -= 5
     world.publishes("2", 99)
     assert world.read() is before
     counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
-    assert counted == {"json": 2, "schema": 1, "size": 1, "late": 1}
+    assert counted == {"json": 1, "schema": 1, "stranger": 1, "size": 1, "late": 1}
+
+
+def test_a_snapshot_of_another_cluster_is_refused_and_counted(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 20, cluster="c-1")
+    world.publishes("2", 99, cluster="c-2")
+    assert Volume("2", "/d", 100, 20) in world.read().volumes
+    assert world.broker.number("Refused", "Records", "cluster") == 1
+
+
+def test_the_topic_is_read_again_for_a_broker_that_registers_after_it_was_read(world: World) -> None:
+    world.knows("1", "2")
+    world.read()
+    follower: Any = world.source._follower
+    world.publishes("3")
+    world.knows("1", "2")
+    assert follower.again == 0
+    world.knows("1", "2", "3")
+    assert follower.again == 1
+
+
+def test_a_snapshot_that_was_read_before_the_brokers_are_known_makes_nobody_stale(world: World) -> None:
+    """Its broker may be one that was taken out of the cluster."""
+    world.publishes("9", live=False, ago=3600)
+    assert world.read().unknown == ()
+    world.knows("1")
+    assert world.read() == ClusterVolumes((OWN,))
+
+
+def test_a_broker_that_was_silent_before_this_one_started_is_waited_for_and_its_last_volumes_count(
+    world: World,
+) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 99, live=False, ago=3600)
+    answer = world.read()
+    assert Volume("2", "/d", 100, 99) in answer.volumes
+    assert answer.waiting == "broker 2: its newest snapshot is older than validity (60 s)"
+    assert answer.unknown == ()
+    world.passes(30)
+    answer = world.read()
+    assert (answer.waiting, answer.unknown) == ("", ("broker 2: its newest snapshot is older than validity (60 s)",))
+
+
+def test_a_fenced_broker_counts_with_its_last_volumes_and_is_shown(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 99, offline=("/e",))
+    world.knows("1", "2", fenced="2")
+    world.passes(3600)
+    monitor(world.context).look()
+    answer = world.read()
+    assert answer == ClusterVolumes((OWN, Volume("2", "/d", 100, 99)))
+    number = world.broker.number
+    assert [number("Brokers", name) for name in ("Stale", "Missing", "LastKnown")] == [0, 0, 1]
 
 
 def test_brokers_that_are_not_registered_are_neither_reported_nor_shown(world: World) -> None:

@@ -17,6 +17,7 @@ from quotahost.plugins.factor_sources.cluster_volumes.failover import Answerer, 
 from quotahost.plugins.factor_sources.cluster_volumes.reader import RecordReader
 from quotahost.plugins.factor_sources.cluster_volumes.standby import Standby
 from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState, ClusterView
+from quotahost.plugins.factor_sources.expected import Patience
 from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.cluster_volumes import ClusterRecord
 
@@ -60,11 +61,8 @@ class ClusterVolumesSource:
         self._standby.close()
 
     def _answer(self) -> ClusterVolumes | Factor:
-        settings = self._context.settings
         record, age = self._reader.known()
-        view = self._state.view(
-            record, settings.startup_grace.total_seconds(), settings.snapshots_expiry.total_seconds()
-        )
+        view = self._state.view(record, Patience.of(self._context.settings))
         answerer = self._failover.decide(age, self._reader.topic_read, view.complete, self._standby.name)
         self._show(record, age, None if answerer is Answerer.STANDBY else view)
         self._standby.keep(answerer.needs_standby)
@@ -78,7 +76,7 @@ class ClusterVolumesSource:
     def _by_record(self, view: ClusterView, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
-        waiting = waiting or self._waits_for() or own.waiting
+        waiting = waiting or self._waits_for() or view.waiting or own.waiting
         return ClusterVolumes(own.volumes + view.volumes, own.unknown + view.unknown, waiting)
 
     def _by_standby(self, answer: ClusterVolumes | Factor, view: ClusterView) -> ClusterVolumes | Factor:
@@ -121,3 +119,4 @@ class ClusterVolumesSource:
         if view is not None:
             metrics.gauge("Brokers", "", "Stale", view.stale)
             metrics.gauge("Brokers", "", "Missing", view.missing)
+            metrics.gauge("Brokers", "", "LastKnown", view.last_known)

@@ -1,20 +1,22 @@
 """Turns the cluster's record into one broker's view: the volumes that matter to it, and what is unknown.
 
 The record is the same for all brokers. This module adds what this broker knows better: which brokers are registered,
-which disks are its own, and for how long something has been unknown. ``ClusterVolumesSource`` asks at each read.
+and which of them are fenced (``expected`` has the rule), which disks are its own, and for how long something has been
+unknown. ``ClusterVolumesSource`` asks at each read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from quotahost.model import Volume
+from quotahost.plugins.factor_sources.expected import ExpectedBrokers, Newest, Patience, Standing
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.text import printable
 
-_Brokers = Mapping[str, bool]
-"""Brokers by id, and whether each is fenced."""
+_HIDDEN: Final = ""  # the key of the gap that is about no broker in particular
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,62 +25,96 @@ class ClusterView:
 
     volumes: tuple[Volume, ...] = ()
     unknown: tuple[str, ...] = ()  # a sentence for each thing that is unknown
+    waiting: str = ""  # what is waited for since this broker started, "" for nothing
     complete: bool = True  # False while a broker is missing that is still waited for, and so isn't unknown yet
-    stale: int = 0  # other brokers whose newest snapshot is older than validity
-    missing: int = 0  # other brokers without a snapshot
+    stale: int = 0  # other brokers in service whose newest snapshot is older than validity
+    missing: int = 0  # other brokers in service without a snapshot
+    last_known: int = 0  # other brokers whose last known volumes count
 
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
     """Something that the record doesn't know."""
 
-    key: str  # identifies the gap from record to record, in which the text may change
     text: str
-    awaited: bool = False  # waited for, for startup.grace, before it is unknown
-    fenced: bool = False  # the gap is about a fenced broker, and is ignored after snapshots.expiry
+    standing: Standing
+    newest: Newest = Newest.FRESH
     brokers: int = 1  # how many the gap is about
 
 
 class ClusterState:
     """Holds which brokers are registered, since when each gap has been there, and the last complete view.
 
-    Brokers that aren't registered are ignored. If the record truncates a list, the omitted entries are unknown.
+    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits. The
+    record also says how many brokers in service report; if more are in service than report or are listed, the others
+    are unknown.
     """
 
     def __init__(self, own: str, clock: Callable[[], float]) -> None:
         """``own`` is this broker's id; ``clock`` monotonic, in seconds."""
         self._own, self._clock = own, clock
-        self._registered: _Brokers | None = None
+        self._expected = ExpectedBrokers(clock)
         self._since: dict[str, float] = {}
         self._complete = ClusterView()
 
-    def register(self, brokers: _Brokers) -> None:
+    def register(self, brokers: Mapping[str, bool]) -> None:
         """These are the registered brokers now, and whether each is fenced. Any thread may call."""
-        # Replaced as a whole, and read once in view(), so it needs no lock.
-        self._registered = dict(brokers)
+        self._expected.register(brokers)
 
-    def view(self, record: ClusterRecord | None, grace: float, expiry: float) -> ClusterView:
-        """The view of the newest record, empty without one; ``startup.grace``, ``snapshots.expiry`` in seconds."""
+    def view(self, record: ClusterRecord | None, patience: Patience) -> ClusterView:
+        """The view of the newest record, empty without one."""
         if record is None:
             return ClusterView()
-        registered, now = self._registered, self._clock()
-        expected = _named(record) if registered is None else registered
-        others = {broker: fenced for broker, fenced in expected.items() if broker != self._own}
-        stale, missing = list(_stale(record, others)), list(_missing(record, others))
-        gaps = [*stale, *missing, *_offline(record, others), *_strangers(record, registered)]
-        # A gap that has closed is forgotten; if it comes again, it is waited for again.
-        self._since = {gap.key: self._since.get(gap.key, now) for gap in gaps}
-        # A broker that was shut down for good stays fenced until somebody unregisters it.
-        expired = {gap.key for gap in gaps if gap.fenced and now - self._since[gap.key] > expiry}
-        awaited = {gap.key for gap in gaps if gap.awaited and now - self._since[gap.key] <= grace} - expired
+        registered = self._expected.brokers
+        if registered is None:
+            # Who is missing is not known yet; a volume that is known must not wait for that.
+            return ClusterView(tuple(v for v in record.volumes if v.broker != self._own), complete=False)
+        silent = _silent(record)
+        self._remember(silent.keys() & registered.keys())
+        others = registered.keys() - {self._own}
+        gaps = {broker: self._gap(broker, silent[broker], patience) for broker in silent if broker in others}
+        found = [*gaps.values(), *_offline(record, others), *self._hidden(record, silent, patience)]
+        unknown = [gap for gap in found if gap.standing is Standing.UNKNOWN]
+        awaited = [gap for gap in found if gap.standing is Standing.AWAITED]
+        problems = [*unknown, *awaited]
+        counted = {broker for broker, gap in gaps.items() if gap.standing in (Standing.COUNTS, Standing.AWAITED)}
         view = ClusterView(
-            tuple(_volumes(record, others)),
-            tuple(gap.text for gap in gaps if gap.key not in expired | awaited),
-            not awaited,
-            sum(gap.brokers for gap in stale if gap.key not in expired),
-            sum(gap.brokers for gap in missing if gap.key not in expired),
+            (*_volumes(record, others), *_last_known(record, counted)),
+            tuple(gap.text for gap in unknown),
+            next((gap.text for gap in awaited if gap.newest is Newest.STALE), ""),
+            all(gap.newest is Newest.STALE for gap in awaited),
+            sum(gap.newest is Newest.STALE for gap in problems),
+            sum(gap.brokers for gap in problems if gap.newest is Newest.NONE),
+            sum(gap.standing is Standing.COUNTS for gap in gaps.values()),
         )
         return self._completed(view)
+
+    def _remember(self, keys: set[str]) -> None:
+        """Keep since when each gap has been there; one that has closed is forgotten, and waited for again later."""
+        now, hidden = self._clock(), self._since.get(_HIDDEN)
+        self._since = {key: self._since.get(key, now) for key in keys}
+        if hidden is not None:
+            self._since[_HIDDEN] = hidden
+
+    def _gap(self, broker: str, newest: Newest, patience: Patience) -> _Gap:
+        standing = self._expected.standing(broker, newest, patience, self._since[broker])
+        what = "its newest snapshot is stale" if newest is Newest.STALE else "no snapshot"
+        return _Gap(f"broker {printable(broker)}: {what}", standing, newest)
+
+    def _hidden(self, record: ClusterRecord, silent: Mapping[str, Newest], patience: Patience) -> Iterator[_Gap]:
+        """Brokers that are in service, and of which the record says nothing: it names no healthy broker.
+
+        So its size doesn't grow with the cluster, and only numbers can be compared. Brokers that aren't in service are
+        in none of them, so that none can stand for one that should report.
+        """
+        in_service = self._expected.in_service()
+        hidden = len(in_service) - record.reporting - sum(broker in silent for broker in in_service)
+        if hidden <= 0:
+            self._since.pop(_HIDDEN, None)
+            return
+        waited = self._clock() - self._since.setdefault(_HIDDEN, self._clock())
+        standing = Standing.AWAITED if waited <= patience.grace else Standing.UNKNOWN
+        yield _Gap(f"{hidden} brokers run, of which the pipeline has no snapshot", standing, Newest.NONE, hidden)
 
     def _completed(self, view: ClusterView) -> ClusterView:
         """While brokers are left out of which a snapshot is still awaited, their last volumes hold."""
@@ -91,14 +127,14 @@ class ClusterState:
         return replace(view, volumes=(*view.volumes, *last))
 
 
-def _named(record: ClusterRecord) -> _Brokers:
-    """All brokers that the record names, which are expected until it is known which are registered."""
-    of_volumes = (volume.broker for volume in record.volumes)
-    of_dirs = (each.broker for each in record.offline_dirs)
-    return dict.fromkeys((*of_volumes, *of_dirs, *record.stale_brokers, *record.missing_brokers), False)
+def _silent(record: ClusterRecord) -> dict[str, Newest]:
+    """The brokers without a fresh snapshot that the record names."""
+    of_volumes = (filling.volume.broker for filling in record.silent)
+    stale = dict.fromkeys((*record.stale_brokers, *of_volumes), Newest.STALE)
+    return dict.fromkeys(record.missing_brokers, Newest.NONE) | stale
 
 
-def _volumes(record: ClusterRecord, others: _Brokers) -> Iterator[Volume]:
+def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
     listed = record.volumes
     whole = len({(volume.broker, volume.name) for volume in listed}) >= record.volume_count
     for volume in listed:
@@ -108,40 +144,14 @@ def _volumes(record: ClusterRecord, others: _Brokers) -> Iterator[Volume]:
             yield volume
 
 
-def _stale(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
-    for broker in record.stale_brokers:
-        if broker in others:
-            yield _Gap(
-                f"stale {broker}", f"broker {printable(broker)}: its newest snapshot is stale", fenced=others[broker]
-            )
-    if (more := record.stale - len(record.stale_brokers)) > 0:
-        yield _Gap("more stale", f"{more} more brokers with stale snapshots", brokers=more)
+def _last_known(record: ClusterRecord, counted: set[str]) -> Iterator[Volume]:
+    """What silent brokers last reported, as far as it counts: that of fenced brokers, and of those just back."""
+    return (filling.volume for filling in record.silent if filling.volume.broker in counted)
 
 
-def _missing(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
-    for broker in record.missing_brokers:
-        if broker in others:
-            text = f"broker {printable(broker)}: no snapshot"
-            yield _Gap(f"missing {broker}", text, awaited=True, fenced=others[broker])
-    if (more := record.missing - len(record.missing_brokers)) > 0:
-        yield _Gap("more missing", f"{more} more brokers without a snapshot", awaited=True, brokers=more)
-
-
-def _offline(record: ClusterRecord, others: _Brokers) -> Iterator[_Gap]:
+def _offline(record: ClusterRecord, others: set[str]) -> Iterator[_Gap]:
     for each in record.offline_dirs:
         if each.broker in others:
-            text = f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}"
             # Not awaited: a directory is listed only because its broker has reported it as offline.
-            yield _Gap(text, text)
-    if (more := record.offline - len(record.offline_dirs)) > 0:
-        yield _Gap("more offline", f"{more} more log dirs that are offline")
-
-
-def _strangers(record: ClusterRecord, registered: _Brokers | None) -> Iterator[_Gap]:
-    """Brokers that are in service, and of which the pipeline doesn't know."""
-    in_service = sum(1 for fenced in (registered or {}).values() if not fenced)
-    # The record names no healthy broker, so that its size doesn't grow with the cluster; only numbers can be compared.
-    known = record.reporting + record.stale + record.missing
-    if in_service > known:
-        text = f"{in_service} brokers run, but the pipeline knows only {known}"
-        yield _Gap("strangers", text, awaited=True)
+            text = f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}"
+            yield _Gap(text, Standing.UNKNOWN)

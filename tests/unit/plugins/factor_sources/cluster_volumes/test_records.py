@@ -10,7 +10,7 @@ import pytest
 
 from quotahost.disks import monitor as disk_monitor
 from quotahost.model import ClusterVolumes
-from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from tests.fakes.plugin_context import monitor
 from tests.unit.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, OWN, World
 
@@ -81,9 +81,10 @@ def test_records_of_a_pipeline_that_reads_old_snapshots_again_are_refused(
         == 1
     )
     stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
+    begun.passes(31)
     begun.publishes(run=2, newest_snapshot_at=now - timedelta(seconds=61), **stale)
     assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "unless nobody reports any more"
-    begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=59))
+    begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=28))
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
 
 
@@ -104,8 +105,12 @@ def test_it_is_the_same_object_as_long_as_nothing_changes(begun: World) -> None:
 
 
 def test_what_the_record_does_not_know_is_unknown(begun: World) -> None:
-    begun.publishes(reporting=1, stale=1, stale_brokers=("2",))
-    assert begun.read() == ClusterVolumes((OWN,), ("broker 2: its newest snapshot is stale",))
+    begun.publishes(reporting=1, stale=1, stale_brokers=("2",), silent=(Filling(FULL),))
+    stale = "broker 2: its newest snapshot is stale"
+    assert begun.read() == ClusterVolumes((OWN, FULL), waiting=stale), "this broker has just started"
+    begun.passes(31)
+    begun.publishes(reporting=1, stale=1, stale_brokers=("2",), silent=(Filling(FULL),))
+    assert begun.read() == ClusterVolumes((OWN,), (stale,))
 
 
 def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World) -> None:

@@ -7,8 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.sun.management.ThreadMXBean;
-import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -38,7 +36,6 @@ import org.quotahost.util.LogCapture;
 /** Which authorizer stands behind the fence, by client.quota.callback.fence.authorizer. */
 class QuotaFenceTest {
     private static final AuthorizableRequestContext REQUEST = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
-    private static final int TIMES = 100_000;
 
     private List<AuthorizationResult> last;
 
@@ -208,7 +205,7 @@ class QuotaFenceTest {
         QuotaFence fence = FenceFixture.fence(Silent.class.getName(), Map.of());
         List<Action> actions = FenceFixture.write("t");
 
-        assertEquals(0, bytesPerCall(() -> last = fence.authorize(REQUEST, actions)));
+        assertEquals(0, FenceFixture.bytesPerCall(() -> last = fence.authorize(REQUEST, actions)));
     }
 
     /** Like Plain, but it takes no notes, which would allocate memory. */
@@ -217,14 +214,5 @@ class QuotaFenceTest {
         public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
             return results;
         }
-    }
-
-    private static long bytesPerCall(Runnable call) {
-        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-        for (int i = 0; i < TIMES; i++) call.run();
-        long id = Thread.currentThread().getId();
-        long before = threads.getThreadAllocatedBytes(id);
-        for (int i = 0; i < TIMES; i++) call.run();
-        return (threads.getThreadAllocatedBytes(id) - before) / TIMES;
     }
 }

@@ -1,9 +1,9 @@
 package org.quotahost.fence;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.regex.Pattern;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.util.BrokerConfigs;
 
@@ -17,24 +17,30 @@ import org.quotahost.util.BrokerConfigs;
  */
 public final class Exemptions {
     private static final KafkaPrincipal NOBODY = KafkaPrincipal.ANONYMOUS;
-    /** A longer client-id is compared with no pattern: it is only a claim, and Kafka's own are short. */
+    /** A longer client-id is neither hashed nor compared: it is only a claim, and Kafka's own are short. */
     private static final int LONGEST = 256;
 
-    private static volatile Clients clients = new Clients(Set.of(), Set.of(), null);
+    private static volatile Clients clients = new Clients(Set.of(), Set.of(), List.of());
     /** The super users, as the broker's properties write them: type, colon, name. */
     private static volatile Set<String> superUsers = Set.of();
     private static volatile Set<String> spared = Set.of();
 
     private Exemptions() {}
 
-    /** What the host has said last; replaced as a whole. The pattern is null where brokers authenticate. */
-    private record Clients(Set<String> users, Set<String> anonymousClientIds, Pattern internalClientIds) {
+    /** What the host has said last; replaced as a whole. */
+    private record Clients(Set<String> users, Set<String> anonymousClientIds, List<ClientIdForm> internalClientIds) {
         boolean contains(KafkaPrincipal principal, String clientId) {
             if (!principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) return false;
             if (users.contains(principal.getName())) return true;
             if (clientId == null || !principal.getName().equals(NOBODY.getName())) return false;
-            return anonymousClientIds.contains(clientId) || internalClientIds != null
-                    && clientId.length() <= LONGEST && internalClientIds.matcher(clientId).matches();
+            return clientId.length() <= LONGEST && (anonymousClientIds.contains(clientId) || isInternal(clientId));
+        }
+
+        private boolean isInternal(String clientId) {
+            for (int i = 0; i < internalClientIds.size(); i++) {
+                if (internalClientIds.get(i).matches(clientId)) return true;
+            }
+            return false;
         }
     }
 
@@ -45,17 +51,13 @@ public final class Exemptions {
         return clients.contains(principal, clientId);
     }
 
-    /** Whether the fence never turns a client's requests back. */
-    static boolean passFence(KafkaPrincipal principal, String clientId) {
-        return exempt(principal, clientId) || isSuperUser(principal);
-    }
-
     /** Whether the fence lets everybody write to a topic. */
     static boolean spares(String topic) {
         return spared.contains(topic);
     }
 
-    private static boolean isSuperUser(KafkaPrincipal principal) {
+    /** Whether the fence, while it is closed, never turns a principal's requests back. */
+    static boolean isSuperUser(KafkaPrincipal principal) {
         Set<String> all = superUsers;
         return !all.isEmpty() && all.contains(principal.toString());
     }
@@ -67,12 +69,12 @@ public final class Exemptions {
      *
      * @param users names of principals of the type User
      * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
-     * @param internalClientIds a pattern of client-ids that are exempt where brokers do not authenticate to each other:
-     *     those of Kafka's own clients inside a broker and of quotahost's (exemptions.py); "" if brokers authenticate
+     * @param internalClientIds forms of client-ids (ClientIdForm) that are exempt where brokers do not authenticate to
+     *     each other: those of Kafka's own clients inside a broker and of quotahost's; "" if brokers authenticate
      */
     static void set(String[] users, String[] anonymousClientIds, String internalClientIds) {
-        Pattern internal = internalClientIds.isEmpty() ? null : Pattern.compile(internalClientIds);
-        clients = new Clients(Set.copyOf(Arrays.asList(users)), Set.copyOf(Arrays.asList(anonymousClientIds)), internal);
+        clients = new Clients(Set.copyOf(Arrays.asList(users)), Set.copyOf(Arrays.asList(anonymousClientIds)),
+                ClientIdForm.parse(internalClientIds));
     }
 
     /** Replaces the topics that the fence does not protect: who may write to them is up to ACLs (exemptions.py). */

@@ -1,5 +1,7 @@
 package org.quotahost.fence;
 
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -31,6 +33,7 @@ public final class FenceFixture {
     /** The error with which a closed fence turns a produce request back. */
     public static final Class<? extends RuntimeException> PAUSED = FenceClosedException.class;
 
+    private static final int TIMES = 100_000;
     private static final List<QuotaFence> MADE = new ArrayList<>();
 
     private FenceFixture() {}
@@ -77,6 +80,16 @@ public final class FenceFixture {
         List<Action> actions = new ArrayList<>();
         for (String topic : topics) actions.add(to(AclOperation.WRITE, ResourceType.TOPIC, topic));
         return actions;
+    }
+
+    /** How many bytes a call allocates, after it was compiled. */
+    public static long bytesPerCall(Runnable call) {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        for (int i = 0; i < TIMES; i++) call.run();
+        long id = Thread.currentThread().getId();
+        long before = threads.getThreadAllocatedBytes(id);
+        for (int i = 0; i < TIMES; i++) call.run();
+        return (threads.getThreadAllocatedBytes(id) - before) / TIMES;
     }
 
     /** Restores the state that every test of the fence must leave: none installed, open, no client exempt. */

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -31,12 +32,13 @@ import org.quotahost.util.LogCapture;
 
 /** Which clients a closed fence turns back, and with which error. */
 class FenceTest {
-    /** Stands for the pattern of exemptions.py; the unit tests of the host have the real one. */
-    private static final String INTERNAL = "broker-\\d+-\\S+|raft-client-\\d+|quotahost-(\\d+|pipeline)";
+    /** Stands for the forms of exemptions.py; the unit tests of the host have the real ones. */
+    private static final String INTERNAL = "broker-#-*|raft-client-#|__x_#_producer|quotahost-#|quotahost-pipeline";
 
     private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
     private static final List<AuthorizationResult> DENIED = List.of(AuthorizationResult.DENIED);
 
+    private int exempt;
     private final QuotaFence fence = FenceFixture.fence("none", Map.of());
 
     @BeforeEach
@@ -124,7 +126,7 @@ class FenceTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3"})
+    @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3", "__x_12_producer"})
     void whereBrokersAreAnonymousTheyGoByClientId(String clientId) {
         Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
 
@@ -133,7 +135,8 @@ class FenceTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "raft-client-", "1 "})
+    @ValueSource(strings = {"2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "raft-client-", "raft-client-3x", "raft-client-\u0663",
+        "__x_1_", "__x__producer", "__x_1_producer2", "quotahost-pipelines", "broker-1-a\n", "1 "})
     void otherAnonymousClientsAreTurnedBack(String clientId) {
         Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
 
@@ -179,6 +182,30 @@ class FenceTest {
             assertTrue(Fence.passes("root", "x"));
             assertFalse(Fence.exempt(new KafkaPrincipal("User", "root"), "x"));
         }
+    }
+
+    @Test
+    void topicQuotasHoldForSuperUsersToo() throws IOException {
+        RuntimeException over = new IllegalStateException("over");
+        Fence.turnBack((actions, results, shadow) -> over);
+        try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
+            assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
+            Fence.open();
+            assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
+        }
+    }
+
+    @Test
+    void whoIsExemptIsFoundOutWithoutAllocating() {
+        Fence.exempt(new String[] {"root"}, new String[] {"1"}, INTERNAL);
+        KafkaPrincipal[] all = {KafkaPrincipal.ANONYMOUS, new KafkaPrincipal("User", "alice"), new KafkaPrincipal("Group", "root")};
+        String[] ids = {"1", "broker-1-fetcher-0", "broker-1-" + "x".repeat(240), "app", "quotahost-x", "raft-client-12"};
+        Runnable ask = () -> {
+            for (KafkaPrincipal each : all) for (String id : ids) exempt += Fence.exempt(each, id) ? 1 : 0;
+        };
+
+        assertEquals(0, FenceFixture.bytesPerCall(ask));
+        assertTrue(exempt > 0);
     }
 
     @Test

@@ -1,0 +1,164 @@
+"""One rule for all readers: whoever reads a volume finds the factor that its own broker finds, to the last bit.
+
+The readers are the broker itself, another broker by the snapshot, and a broker by the pipeline's record. The pipeline's
+SQL is stood for by its plain model here; ``tests/pipeline/volumes/test_one_rule.py`` holds the SQL to the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quotahost.api import Context
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.pipeline.volumes.aggregate import Rules
+from quotahost.plugins.policies.forecast import Forecast
+from quotahost.plugins.policies.limits import Limits
+from quotahost.records import cluster_volumes
+from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
+from quotahost.records.snapshot import Snapshot, decode, encode
+from quotahost.testing.broker import FakeBroker
+from tests.reference import volumes as pipeline
+
+CONSUMED, FREE, PERCENT = LimitType
+LONG = 2**63 - 1
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NODE = FakeBroker()
+LOG = logging.getLogger("test.rule")
+QUICK = settings(deadline=None)
+
+sizes = st.one_of(st.integers(0, LONG), st.integers(0, 100), st.sampled_from([0, 1, 2**53 - 1, 2**53 + 1, LONG]))
+percents = st.one_of(st.integers(0, 100), st.floats(0, 100), st.sampled_from([0.5, 1.0, 1 / 3, 1e-9, 99.999]))
+limits = st.one_of(
+    st.none(), st.builds(Limit, st.sampled_from([CONSUMED, FREE]), sizes), st.builds(Limit, st.just(PERCENT), percents)
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A broker's own settings, as far as policies ask for them."""
+
+    storage_soft: Limit | None = None
+    storage_hard: Limit | None = None
+    mode: str = "enforce"
+
+
+Policy = Callable[[Node], Limits]
+
+
+def by_limits(node: Node) -> Limits:
+    return Limits(Context("limits", None, cast("Any", node), 1, LOG, broker=NODE, metrics=NODE))
+
+
+def by_forecast(node: Node) -> Limits:
+    ticks = iter(range(1_000_000))
+    context = Context("forecast", Forecast.Section(), cast("Any", node), 1, LOG, broker=NODE, metrics=NODE)
+    return Forecast(context, lambda: float(next(ticks)))
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
+    """A broker's settings, and what three looks at one of its disks show; the limits may be the volume's own."""
+    node, capacity = Node(draw(limits), draw(limits)), draw(sizes)
+    own = draw(limits), draw(limits)
+    # Around the limits, where the factor is neither 1 nor 0.
+    places = [limit.consumed_at(capacity) for limit in (*own, node.storage_soft, node.storage_hard) if limit]
+    near = st.builds(lambda at, by: min(LONG, max(0, at + by)), st.sampled_from([0, *places]), st.integers(-5, 5))
+    between = st.integers(min(places, default=0), min(LONG, max(places, default=LONG)))
+    consumed = draw(st.lists(st.one_of(near, between, sizes), min_size=3, max_size=3))
+    return node, [Volume("1", "/d", capacity, each, *own) for each in consumed]
+
+
+def as_published(node: Node, volumes: list[Volume]) -> Snapshot:
+    snapshot = Snapshot("1", NOW, tuple(volumes), node.storage_soft, node.storage_hard, cluster="c")
+    return decode(b"1", encode(snapshot))
+
+
+def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
+    """The pipeline's record of these brokers, as a broker reads it."""
+    records = [
+        pipeline.Record("t", 0, number, NOW, each.broker.encode(), encode(each))
+        for number, each in enumerate(snapshots)
+    ]
+    brokers = pipeline.state(records, timedelta(minutes=10))
+    (record,) = pipeline.rollup(brokers, Rules("c"), 1, 1, round(NOW.timestamp() * 1000))
+    return cluster_volumes.decode(b"c", cluster_volumes.encode(record))
+
+
+@pytest.mark.parametrize("policy", [by_limits, by_forecast])
+@QUICK
+@given(seen=looks(), same=st.booleans())
+def test_every_reader_finds_the_factor_that_the_broker_itself_finds(
+    policy: Policy, seen: tuple[Node, list[Volume]], same: bool
+) -> None:
+    node, volumes = seen
+    # Other brokers have the same limits, or none of their own.
+    reader = node if same else Node()
+    own, by_snapshot, by_record = policy(node), policy(reader), policy(reader)
+    for volume in volumes:
+        expected = own.quota_factor(volume)
+        published = as_published(node, [volume])
+        (of_snapshot,) = published.volumes
+        (of_record,) = rolled_up(published).volumes
+        assert by_snapshot.quota_factor(of_snapshot) == expected
+        assert by_record.quota_factor(of_record) == expected
+
+
+def test_ten_terabytes_with_80_gigabytes_free_between_one_and_half_a_percent_are_throttled_alike() -> None:
+    """Others once rounded half a percent up to one, and stopped their producers."""
+    node, tb10 = Node(Limit(PERCENT, 1.0), Limit(PERCENT, 0.5)), 10**13
+    volume = Volume("1", "/d", tb10, tb10 - 80 * 10**9)
+    assert by_limits(node).quota_factor(volume) == 0.6
+    for read in (as_published(node, [volume]).volumes, rolled_up(as_published(node, [volume])).volumes):
+        assert [by_limits(Node()).quota_factor(each) for each in read] == [0.6]
+
+
+# ---- a record that is cut --------------------------------------------------------------------------
+
+both = st.tuples(limits.filter(bool), limits.filter(bool))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[Volume]:
+    """More kinds of volumes than a record lists, most of them almost full, one at any place."""
+    soft, hard = draw(st.sampled_from([(Limit(FREE, 50), Limit(FREE, 10)), (Limit(PERCENT, 1.0), Limit(PERCENT, 0.5))]))
+    many = [
+        Volume("1", f"/{n}", 10_000 + n, draw(st.integers(0, 10_000 + n)), soft, hard) for n in range(2 * MAX_LISTED)
+    ]
+    some = st.builds(lambda capacity, consumed, own: Volume("1", "/any", capacity, consumed, *own), sizes, sizes, both)
+    return [*many, draw(some)]
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters())
+def test_what_a_cut_record_leaves_out_is_never_worse_than_what_it_lists(volumes: list[Volume]) -> None:
+    published = as_published(Node(), volumes)
+    record = rolled_up(published)
+    policy = by_limits(Node())
+    smallest = min(policy.quota_factor(each) for each in volumes)
+    assert min(policy.quota_factor(each) for each in record.volumes) == smallest
+    assert record.smallest_factor == smallest
+    assert record.kinds > len(record.fullest) == MAX_LISTED, "the record says that it was cut"
+
+
+def test_a_volume_at_its_hard_limit_is_listed_however_many_kinds_have_less_free_space() -> None:
+    """It was left out once, as 64 others had a smaller free share, and brokers let producers fill it up."""
+    most = [Volume("1", f"/{n}", 1000 + n, 990, Limit(FREE, 1), Limit(FREE, 0)) for n in range(100)]
+    at_hard = Volume("1", "/at-hard", 10**6, 10, Limit(CONSUMED, 5), Limit(CONSUMED, 10))
+    record = rolled_up(as_published(Node(), [*most, at_hard]))
+    assert at_hard in record.volumes
+    assert (record.smallest_factor, record.kinds) == (0.0, 101)
+
+
+def test_volumes_that_lack_a_limit_keep_places_since_readers_judge_them_by_their_own() -> None:
+    throttled = [Volume("1", f"/{n}", 1000 + n, 999, Limit(FREE, 50), Limit(FREE, 0)) for n in range(100)]
+    unlimited = Volume("1", "/unlimited", 10**6, 10**6 - 1)
+    record = rolled_up(as_published(Node(), [*throttled, unlimited]))
+    assert unlimited in [each.volume for each in record.fullest]

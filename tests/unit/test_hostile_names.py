@@ -1,0 +1,153 @@
+"""Names that clients, topics and other brokers choose command no terminal and forge no line."""
+
+from __future__ import annotations
+
+import io
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from quotahost.cli.console import Section, shown, weak
+from quotahost.cli.console import show as show_sections
+from quotahost.cli.explain.command import show as show_answer
+from quotahost.host.judgement import smallest_factor
+from quotahost.model import Client, State, Volume
+from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState
+from quotahost.plugins.factor_sources.expected import Patience
+from quotahost.plugins.factor_sources.roster import Roster
+from quotahost.plugins.policies.limits import Limits
+from quotahost.records import codec, snapshot
+from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir
+from quotahost.records.snapshot import Snapshot
+from quotahost.report import wording
+from quotahost.report.page import page
+from quotahost.report.values import Bucket, Curve, Name, Question, Report, in_utc
+from quotahost.settings.declaration import Problem
+from quotahost.text import EscapingFormatter
+from tests.fakes.plugin_context import Clock, context
+from tests.unit.cli.test_explain import answer, quota
+
+#: A terminal's command, a forged line, a reversed text, a beep, half a character.
+HOSTILE = ["\x1b[31m", "a\r\nOPEN -> PAUSE: forged", "\u202egpj.exe", "\x07", "\x9b31m", "\ud800"]
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+PATIENCE = Patience(60.0, 30.0, 3600.0)
+
+hostile = pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+
+
+def is_plain(text: str, name: str, lines: int = 1) -> bool:
+    """Whether nothing in the text commands a terminal, and it has no more lines than it should have."""
+    assert name not in text
+    assert len(text.splitlines()) <= lines, text
+    return all(char.isprintable() or char == "\n" for char in text)
+
+
+@hostile
+def test_in_the_cause_of_a_factor(name: str) -> None:
+    class Half:
+        def quota_factor(self, volume: Volume) -> float:
+            return 0.5
+
+    factor, _ = smallest_factor(Half(), [Volume(name, name, 1, 1)])
+    assert is_plain(factor.cause, name)
+
+
+@hostile
+def test_in_what_the_source_snapshots_says_of_a_broker(name: str) -> None:
+    clock = Clock()
+    roster = Roster(clock, Clock(AT.timestamp()))
+    roster.register({name: False})
+    (missing,) = roster.known(PATIENCE)
+    assert is_plain(missing.problem, name)
+    roster.take(Snapshot(name, AT, ()), True, 60)
+    clock.now += 1000
+    (stale,) = roster.known(PATIENCE)
+    assert is_plain(stale.problem, name)
+
+
+@hostile
+def test_in_what_the_source_cluster_volumes_says_of_a_broker(name: str) -> None:
+    clock = Clock()
+    state = ClusterState("1", clock)
+    state.register({"1": False, name: False, "x": False})
+    clock.now += 1000
+    fields: dict[str, Any] = {
+        "reporting": 1, "stale_brokers": (name,), "missing_brokers": ("x",), "offline_dirs": (OfflineDir("x", name),),
+    }  # fmt: skip
+    state.view(ClusterRecord("c", 1, 1, AT, **fields), PATIENCE)
+    clock.now += 1000
+    view = state.view(ClusterRecord("c", 1, 1, AT, **fields), PATIENCE)
+    assert len(view.unknown) == 3
+    assert all(is_plain(text, name) for text in view.unknown)
+
+
+@hostile
+def test_in_the_reason_why_a_record_is_refused(name: str) -> None:
+    value = snapshot.encode(Snapshot("1", AT, (Volume("1", "/d", 1, 1),))).replace(b'"/d"', b"7")
+    for key in (b"1", name.encode(errors="replace")):
+        with pytest.raises(codec.Refused) as caught:
+            snapshot.decode(key, value)
+        assert is_plain(str(caught.value), name)
+
+
+@hostile
+def test_in_the_log_of_a_policy(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    policy = Limits(context(static__storage__soft="10", static__storage__hard__min_free_bytes="95"))
+    policy.quota_factor(Volume(name, name, 100, 1))
+    formatter = EscapingFormatter("%(message)s")
+    (warning, *_) = caplog.records
+    assert is_plain(formatter.format(warning), name)
+
+
+@hostile
+def test_in_any_line_of_a_log_that_forgot_to_escape_it(name: str) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(EscapingFormatter("%(levelname)s %(message)s"))
+    try:
+        raise ValueError(name)
+    except ValueError as error:
+        record = logging.LogRecord("x", logging.ERROR, "", 1, "it is %s", (name,), (ValueError, error, None))
+        handler.emit(record)
+    assert all(char.isprintable() or char in "\n\t" for char in stream.getvalue())
+
+
+@hostile
+def test_in_what_doctor_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(f"plugin.{name}", name, name)]
+    show_sections([Section("Weak", [weak(str(Problem(name, "is wrong", name)), name)], ("a", "b", "c"), rows)])
+    out = capsys.readouterr().out
+    assert all(char.isprintable() or char == "\n" for char in out)
+
+
+@hostile
+def test_in_what_explain_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = answer(
+        quota(user=name, client_id=name, supplier=name, others=((name, 1.0),)),
+        client=Client(name, name), cause=name, source=name, state=State.PAUSE, factor=0.0, limit_factor=0.0,
+        fence_installed=True, fence_closed=True, topics_threshold=1.0, topics_over=(name,),
+    )  # fmt: skip
+    show_answer(asked, None)
+    out = capsys.readouterr().out
+    assert name not in out
+    assert "\nOPEN -> PAUSE" not in out
+    assert all(char.isprintable() or char == "\n" for char in out)
+
+
+@hostile
+def test_in_the_report(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    buckets = tuple(Bucket(AT.timestamp() + hour * 3600, hour, hour, hour, 100, 50, 90) for hour in range(3))
+    curve = Curve(Name(name, name, name), buckets, 1 / 3600)
+    since, until = in_utc(buckets[0].at), in_utc(buckets[-1].at)
+    report = Report(Question("/history"), since, until, timedelta(hours=1), known=1, curves=(curve,))
+    assert is_plain(wording.title(curve, report), name)
+    text = page(report)
+    assert name not in text
+    assert all(char.isprintable() or char == "\n" for char in text)
+
+
+@hostile
+def test_in_an_error_of_a_command(name: str) -> None:
+    assert all(char.isprintable() or char == "\n" for char in shown(f"no such broker: {name}"))
