@@ -157,6 +157,8 @@ def test_a_supplier_that_is_slow_costs_no_other_property(node: KafkaNode, direct
     holds(node, 6)
     store(node, 7)
     (directory / "fault").write_text("fine")
+    # A change of quotahost's own properties is refused until the host has time for it.
+    eventually(lambda: alter_broker_config(node, {PREFIX + "static.fetch": None}) is None)
 
 
 def test_an_administrator_hears_that_a_plugin_can_not_be_built(node: KafkaNode) -> None:
