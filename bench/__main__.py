@@ -6,15 +6,17 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, newclients, pipeline, report
+from bench import broker, callback, logs, names, newclients, pipeline, report, shares, usage
 from bench.disks import latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
     "newclients": lambda args: newclients.report(newclients.run()),
     "broker": lambda args: broker.pairs(args.pairs),
+    "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
     "flood": lambda args: broker.flood(args.clients),
     "logs": lambda args: logs.main(),
+    "usage": lambda args: usage.main(),
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),
     "publishing": lambda args: publishing.main(),
@@ -24,6 +26,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "rolling": lambda args: rolling.main(args.runs),
     "pipeline": lambda args: pipeline.main(),
     "bytes": lambda args: pipeline.bytes_read(),
+    "shares": lambda args: shares.main(),
     "report": lambda args: report.main(),
 }
 

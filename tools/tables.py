@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from quotahost import metrics
+from quotahost.records import topics
 from quotahost.settings import broker
 from quotahost.settings.strimzi import names
 
@@ -22,6 +23,7 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
     DOCS / "reference/metrics.md": ("metrics", metrics.table),
     DOCS / "strimzi.md": ("strimzi", names.table),
+    DOCS / "security.md": ("topics", topics.table),
 }
 
 

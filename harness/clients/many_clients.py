@@ -14,17 +14,21 @@ from typing import BinaryIO, Final
 
 from harness.kafka.node import KafkaNode
 
-# The key of ApiVersions. Its version 0 has no body, and Kafka charges it to the REQUEST quota like any request.
-_API_VERSIONS: Final = 18
+# The key and version of ApiVersions. Version 0 has no body, and Kafka charges it to the REQUEST quota like any request.
+_API_VERSIONS: Final = (18, 0)
 _BATCH: Final = 500  # requests that are sent before their responses are read
 
 
-def introduce_clients(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
+def introduce_clients(
+    node: KafkaNode, client_ids: Iterable[str | None], api: tuple[int, int] = _API_VERSIONS, body: bytes = b""
+) -> int:
     """Sends one request for each client-id, as ANONYMOUS, and waits for the responses.
 
     Args:
         node: a running broker.
         client_ids: any text, also the empty one, which librdkafka cannot send; None sends no client-id at all.
+        api: the key and version of the request; one whose header has version 1.
+        body: of each request.
 
     Returns:
         How many requests the broker answered.
@@ -32,7 +36,7 @@ def introduce_clients(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
     Raises:
         ConnectionError: the broker closed the connection.
     """
-    requests = (_request(client_id) for client_id in client_ids)
+    requests = (_request(client_id, api, body) for client_id in client_ids)
     answered = 0
     address = ("127.0.0.1", int(node.bootstrap.rpartition(":")[2]))
     with socket.create_connection(address, timeout=60) as sock, sock.makefile("rb") as answers:
@@ -44,11 +48,11 @@ def introduce_clients(node: KafkaNode, client_ids: Iterable[str | None]) -> int:
     return answered
 
 
-def _request(client_id: str | None) -> bytes:
+def _request(client_id: str | None, api: tuple[int, int], body: bytes) -> bytes:
     """A request with header version 1: api key, api version, correlation id, client-id."""
     name = None if client_id is None else client_id.encode()
-    header = struct.pack(">hhih", _API_VERSIONS, 0, 0, -1 if name is None else len(name)) + (name or b"")
-    return struct.pack(">i", len(header)) + header
+    header = struct.pack(">hhih", *api, 0, -1 if name is None else len(name)) + (name or b"")
+    return struct.pack(">i", len(header) + len(body)) + header + body
 
 
 def _skip_answer(answers: BinaryIO) -> None:

@@ -18,7 +18,8 @@ from typing import Final, Self
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import INTERNAL
 
-_PRODUCE, _FETCH, _API_VERSIONS, _CREATE_TOPICS = (0, 3), (1, 4), (18, 0), (19, 4)
+PRODUCE: Final = (0, 3)  # the key and version of Produce
+_FETCH, _API_VERSIONS, _CREATE_TOPICS = (1, 4), (18, 0), (19, 4)
 _ACKS, _TIMEOUT_MS, _WAIT_MS = -1, 10_000, 0
 
 
@@ -70,9 +71,7 @@ class RawClient:
 
     def produce(self, topic: str, batch: bytes) -> RoundTrip:
         """Sends a record batch to partition 0, by Produce v3."""
-        data = struct.pack(">ii", 0, len(batch)) + batch
-        body = struct.pack(">hhi", -1, _ACKS, _TIMEOUT_MS) + _array(_string(topic) + _array(data))
-        return self.ask(_PRODUCE, body)
+        return self.ask(PRODUCE, produce_body(topic, batch))
 
     def fetch(self, topic: str, max_bytes: int) -> RoundTrip:
         """Reads partition 0 from its beginning, by Fetch v4."""
@@ -130,6 +129,12 @@ class RawClient:
                 raise ConnectionError("the broker closed the connection")
             data += part
         return data
+
+
+def produce_body(topic: str, batch: bytes) -> bytes:
+    """The body of a request PRODUCE with a record batch for partition 0."""
+    data = struct.pack(">ii", 0, len(batch)) + batch
+    return struct.pack(">hhi", -1, _ACKS, _TIMEOUT_MS) + _array(_string(topic) + _array(data))
 
 
 def throttle_ms(response: bytes, *, first: bool) -> int:

@@ -62,10 +62,10 @@ _CLUSTER_STATE: Final = "`snapshots`, `cluster-volumes`"
 CATALOGUE: Final = (
     # Java shows the beans from here to Plugin by itself (StandardGauges, PythonHost).
     *_bean("QuotaTable", rows=(
-        ("Clients", "clients", GAUGE, "Clients that have a place in the table."),
+        ("Clients", "clients", GAUGE, "Places taken in the table, by principals and clients."),
         ("ClientsMax", "clients_max", GAUGE, "Places in the table (clients.max)."),
         ("Misses", "misses", COUNTER,
-         "Lookups that didn't find their client and answered with the newcomers' quota."),
+         "Lookups that found neither the client nor a quota of its whole principal."),
         ("Unadmitted", "unadmitted", COUNTER, "Misses for which the table had no place left."),
         ("Evicted", "evicted", COUNTER, "Clients forgotten after clients.idle of silence."),
         ("Changes", "changes", COUNTER, "Clients whose new answers differed from the ones before."),
@@ -176,10 +176,12 @@ CATALOGUE: Final = (
     *_bean("Refused", label="reason", shown_by="`snapshots`, `cluster-volumes`, `cluster-quota`", rows=(
         ("Records", "refused_records", COUNTER,
          "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
-          "the pipeline is; `stranger`: the broker isn't registered; `cluster`: another cluster's."),
+         "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "
+         "another cluster's."),
     )),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
-        ("Age", "cluster_record_age_seconds", GAUGE, "Time since the newest record of this cluster's volumes."),
+        ("Age", "cluster_record_age_seconds", GAUGE,
+         "Time since the newest record of this cluster's volumes was computed."),
         ("Run", "cluster_record_run", GAUGE,
          "When the pipeline that published that record was launched, in ms since the epoch."),
         ("Sequence", "cluster_record_sequence", GAUGE, "The number of that record in its run."),

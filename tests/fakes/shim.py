@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quotahost.host.messages import Answers, Batch, Event, Gauge
-from quotahost.model import QUOTA_TYPES, Client, ClientUsage, Factor, LogDir
+from quotahost.model import QUOTA_TYPES, Client, ClientUsage, Factor, LogDir, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -24,6 +24,8 @@ class FakeShim:
         table: for each client and quota type the scope code, the rate and the group, as published last.
         published: every client that was published, in order.
         sources: who answered, for each client and quota type.
+        distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
+        measured: the types for which clients without a quota are measured.
         factors, causes: every factor and every cause that the host has set.
         exempted: the arguments of every ``exempt``.
         verdicts: for each ticket why the properties are refused, None if they are not.
@@ -47,6 +49,8 @@ class FakeShim:
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     configured: Settings | None = None
+    measured: Collection[QuotaType] = ()
+    distinct: dict[Client, frozenset[str] | int] = field(default_factory=dict)
     on_take: Callable[[], None] = lambda: None
     has_fence: bool = False
     second_life: bool = False
@@ -93,8 +97,8 @@ class FakeShim:
     def closing(self) -> bool:
         return not self.script
 
-    def configure(self, settings: Settings) -> None:
-        self.configured = settings
+    def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
+        self.configured, self.measured = settings, measured
 
     def take(self, timeout: float) -> Batch:
         self.on_take()
@@ -113,7 +117,9 @@ class FakeShim:
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         width = len(QUOTA_TYPES)
-        for i, client in enumerate(batch.clients):
+        for client, i in zip(batch.clients, answers.rows, strict=True):
+            distinct = answers.distinct[i]
+            self.distinct[client] = distinct if distinct < 0 else answers.distinct_ids[distinct]
             codes, rates = answers.codes[i * width :][:width], answers.rates[i * width :][:width]
             groups = [answers.groups[code - 16] if code >= 16 else "" for code in codes]
             self.published.append(client)

@@ -4,33 +4,51 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from pyspark.sql import SparkSession
 
+from harness.kafka.admin import delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
-from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.cluster_volumes import ClusterRecord, encode
 from tests.pipeline.support.records import limit, volume
-from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published
+from tests.pipeline.support.topics import (
+    CLUSTER_VOLUMES,
+    REFUSED,
+    SNAPSHOTS,
+    Snapshots,
+    dead_letters,
+    newest,
+    published,
+)
 
 pytestmark = pytest.mark.broker
 PATIENCE = 120.0  # seconds
+TICKS = "__quotahost_ticks"
+FORGED = 2**63 - 1
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    with KafkaNode(tmp_path_factory.mktemp("node")) as node:
+    # As operators have it: otherwise the broker itself would make a topic that somebody deletes, with its defaults.
+    properties = {"auto.create.topics.enable": "false"}
+    with KafkaNode(tmp_path_factory.mktemp("node"), properties=properties) as node:
         yield node
 
 
 class Running:
     def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path) -> None:
-        self.bootstrap, self.progress = node.bootstrap, Progress()
+        self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
+        self.directory = directory
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity="15s",
             history=str(directory / "history"),
@@ -88,6 +106,13 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
     assert last.missing_brokers == ("1",)
 
 
+def _config(running: Running, topic: str) -> dict[str, str]:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
+    entries = admin.describe_configs([resource])[resource].result(30)
+    return {name: entry.value for name, entry in entries.items()}
+
+
 def _with(running: Running, **expected: int) -> ClusterRecord | None:
     found = newest(running.bootstrap)
     matches = found is not None and all(getattr(found, name) == value for name, value in expected.items())
@@ -117,8 +142,61 @@ def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: 
     eventually(lambda: running.metric("refused_total") == 2, PATIENCE)
 
 
+def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_other_cluster(running: Running) -> None:
+    """A run that none can follow, a record that can't be summed up, other clusters, and a clock at 1970."""
+    brokers = Snapshots(running.bootstrap)
+    own = newest(running.bootstrap)
+    assert own is not None
+    forged = replace(own, run=FORGED, sequence=0)
+    brokers.write(own.cluster, encode(forged), CLUSTER_VOLUMES)
+    for number in range(20):
+        brokers.publish(f"{number}", [volume("/a", 100, 100)], clusterId=f"invented-{number}")
+    brokers.publish("5", [volume("/a", 100, 100)], offlineLogDirs=[None])
+    brokers.write("6" * 2000, None)
+    brokers.flush()
+
+    def goes_on() -> bool:
+        brokers.publish("9", [volume("/a", 55, 5)])
+        brokers.publish("4", [volume("/a", 33, 3)], snapshotAt="1970-01-01T00:00:00Z")
+        brokers.flush()
+        records = [each for each in published(running.bootstrap) if each.run == own.run]
+        return records[-1].capacity in (55, 88)
+
+    eventually(goes_on, PATIENCE, poll=1)
+    assert {each.cluster for each in published(running.bootstrap)} == {own.cluster}
+    assert running.metric("refused_runs_total", reason="ahead") == 1
+    assert running.metric("standing_by") == 0
+
+    def letters() -> list[str]:
+        return [each["reason"] for each in dead_letters(running.bootstrap)]
+
+    eventually(lambda: letters().count("cluster") == 20, PATIENCE)
+    assert letters()[-2:] == ["schema", "key"]
+
+
+def test_dead_letters_leave_after_a_week(running: Running) -> None:
+    found = _config(running, REFUSED)
+    assert (found["cleanup.policy"], found["retention.ms"]) == ("delete", "604800000")
+    assert int(found["retention.bytes"]) == 2**30
+
+
+def test_time_goes_on_when_somebody_deletes_the_topic_of_ticks(running: Running) -> None:
+    """Without ticks a broker that dies with all others would stay fresh for ever."""
+    brokers = Snapshots(running.bootstrap)
+
+    def reports() -> ClusterRecord | None:
+        brokers.publish("9", [volume("/a", 66, 6)])
+        brokers.flush()
+        return _with(running, reporting=1, capacity=66)
+
+    eventually(reports, PATIENCE, poll=1)
+    delete_topics(running.node, TICKS)
+    eventually(lambda: _with(running, reporting=0), PATIENCE)
+    assert _config(running, TICKS)["retention.ms"] == "600000"
+
+
 def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running) -> None:
-    orders = [each.order for each in published(running.bootstrap)]
+    orders = [each.order for each in published(running.bootstrap) if each.run != FORGED]
     assert orders == sorted(orders)
     assert len(set(orders)) == len(orders)
     eventually(lambda: _batches_before_the_last(running) < (running.metric("batches_total", query="volumes") or 0))

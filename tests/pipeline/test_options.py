@@ -33,11 +33,37 @@ def test_a_tick_as_long_as_validity_is_refused() -> None:
         options(bootstrap="a:1", checkpoint="/x", tick="60s", validity="60s")
 
 
+def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
+    given = {"bootstrap": "a:1", "checkpoint": "/x"}
+    assert options(**given).clusters("own") == {"__quotahost_snapshots": "own"}
+    assert options(**given, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}
+    several = options(**given, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
+    assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
+
+
+@pytest.mark.parametrize(
+    ("topics", "problem"),
+    [
+        ("a,b", "name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID"),
+        ("a=A,b=A", "cluster 'A' has two topics"),
+        ("a=A,a=B", "topic 'a' is named twice"),
+        ("a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
+        ("a' OR 1=1", "neither TOPIC nor TOPIC=CLUSTER"),
+        ("", "--snapshots-topic"),
+    ],
+)
+def test_topics_of_which_the_cluster_is_unclear_are_refused(topics: str, problem: str) -> None:
+    with pytest.raises(OptionsError) as raised:
+        options(bootstrap="a:1", checkpoint="/x", snapshots_topic=topics)
+    assert problem in str(raised.value)
+    assert "--snapshots-topic (or QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC)" in str(raised.value)
+
+
 def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUOTAHOST_PIPELINE_BOOTSTRAP", "env:1")
-    monkeypatch.setenv("QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC", "one, two")
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC", "one, two=other")
     made = options(checkpoint="/x")
-    assert (made.bootstrap, made.snapshots_topic) == ("env:1", ("one", "two"))
+    assert (made.bootstrap, made.snapshots_topics) == ("env:1", ("one", "two"))
     assert options(checkpoint="/x", bootstrap="given:1").bootstrap == "given:1"
 
 
@@ -71,7 +97,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
-    made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y")
+    made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y=ID_1")
     line = submit_line(made, "spark://h:7077")
     words = subprocess.run(
         ["bash", "-c", f"spark-submit() {{ printf '%s\\n' \"$@\"; }}\n{line}"],
@@ -80,7 +106,12 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
         check=True,
     ).stdout.splitlines()
     given = dict(zip(words[-8::2], words[-7::2], strict=True))
-    assert given == {"--bootstrap": "a:1,b:2", "--checkpoint": "/my dir", "--snapshots-topic": "x,y", "--tick": "10s"}
+    assert given == {
+        "--bootstrap": "a:1,b:2",
+        "--checkpoint": "/my dir",
+        "--snapshots-topic": "x,y=ID_1",
+        "--tick": "10s",
+    }
     assert words[:2] == ["--master", "spark://h:7077"]
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,10 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares as pipeline
+from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
 from quotahost.records.clients import MAX_CLIENTS, MAX_NAMES, ClientKey
 from quotahost.records.codec import Refused
+from quotahost.records.fields import time_json
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage, Used
 from tests.reference import max_min
@@ -34,14 +36,17 @@ FEW = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthC
 Record = tuple[bytes | None, bytes | None]
 
 
-def raw(spark: SparkSession, records: Sequence[Record], at: datetime = NOW) -> DataFrame:
-    """As Kafka's source gives them."""
+def raw(
+    spark: SparkSession, records: Sequence[Record], at: datetime = NOW, each_at: Sequence[datetime] = ()
+) -> DataFrame:
+    """As Kafka's source gives them, written at one time or each at its own."""
+    times = [int(time.timestamp() * 1000) for time in each_at or [at] * len(records)]
     coded = [[None if part is None else b64encode(part).decode() for part in record] for record in records]
     return spark.sql(
         "SELECT unbase64(r[0]) AS key, unbase64(r[1]) AS value, 'u' AS topic, 0 AS partition, bigint(pos) AS offset, "
-        "timestamp_millis(:at) AS timestamp "
+        "timestamp_millis(from_json(:times, 'ARRAY<BIGINT>')[pos]) AS timestamp "
         "FROM (SELECT posexplode(from_json(:rows, 'ARRAY<ARRAY<STRING>>')) AS (pos, r))",
-        args={"rows": json.dumps(coded), "at": int(at.timestamp() * 1000)},
+        args={"rows": json.dumps(coded), "times": json.dumps(times)},
     )
 
 
@@ -50,8 +55,10 @@ def all_computed(
 ) -> dict[tuple[str, str], Shares]:
     """By cluster and broker; by way of the records themselves, in both directions."""
     records: list[Record] = [(u.broker.encode(), usage_records.encode(u)) for u in usages]
-    parsed = pipeline.parse(raw(spark, [*records, *((broker.encode(), None) for broker in removed)]))
-    assert [row.error for row in parsed.where("error IS NOT NULL").collect()] == []
+    times = [*(u.captured_at for u in usages), *(NOW for _ in removed)]
+    given = raw(spark, [*records, *((broker.encode(), None) for broker in removed)], each_at=times)
+    parsed = pipeline.parse(given, "c")
+    assert [row.error for row in parsed.where("error NOT LIKE 'cluster:%'").collect()] == []
     found = pipeline.shares(parsed, MS, timedelta(milliseconds=VALIDITY), 7, 42).collect()
     decoded = [share_records.decode(row.key.encode(), row.value.encode()) for row in found]
     by_broker = {(each.cluster, each.broker): each for each in decoded}
@@ -65,8 +72,10 @@ def computed(spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str
 
 names = st.sampled_from(["alice", "bob", "", "é:\t\0", "\U0001f989", "\uffee"])
 keys = st.builds(ClientKey, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]))
-rates = st.sampled_from([0.0, 1.0, 5e5, 1e6]) | st.floats(0, 1e9)
-used = st.builds(Used, keys, rates, st.none() | rates, st.sampled_from([1.0, 3e6]) | st.floats(0.01, 1e12))
+rates = st.sampled_from([0.0, 1.0, 5e5, 1e6, 1e308]) | st.floats(0, 1e9)
+used = st.builds(
+    Used, keys, rates, st.none() | rates, st.sampled_from([1.0, 3e6, 5e-324, 1.7e308]) | st.floats(0.01, 1e12)
+)
 clients = st.lists(used, max_size=5, unique_by=lambda one: one.key).map(tuple)
 ages = st.sampled_from([0, VALIDITY, VALIDITY + 1, 10 * VALIDITY])
 
@@ -88,7 +97,8 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
         for broker, expected in max_min.shares(usages, silent).items():
             got = found.pop((usages[0].cluster, broker)).clients
             assert [(s.key, s.quota) for s in got] == [(s.key, s.quota) for s in expected]
-            assert [s.share for s in got] == pytest.approx([s.share for s in expected], rel=1e-12, abs=0)
+            # A quota may be the smallest float there is, of which a share has few digits.
+            assert [s.share for s in got] == pytest.approx([s.share for s in expected], rel=1e-12, abs=1e-320)
     assert found == {}
 
 
@@ -101,7 +111,8 @@ def test_a_record_says_which_cluster_broker_run_and_time_it_is_of(spark: SparkSe
     found = computed(spark, [usage("1", ("alice", 1e6, None)), usage("2")])
     one = found["1"]
     assert (one.broker, one.cluster, one.run, one.sequence, one.computed_at) == ("1", "c", 7, 42, NOW)
-    assert [each.clients[0].share for each in (one, found["2"])] == pytest.approx([2.925e6, 75e3])
+    assert one.clients[0].share == pytest.approx(2.925e6)
+    assert found["2"].clients[0].share / found["2"].clients[0].quota == pytest.approx(0.025)
 
 
 def test_a_broker_that_is_removed_neither_counts_nor_has_a_record(spark: SparkSession) -> None:
@@ -120,12 +131,196 @@ def test_each_cluster_is_divided_by_itself_and_so_is_one_without_a_name(spark: S
 def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSession) -> None:
     many = [usage(str(b), *((f"u{b}-{n:03}", b * 1000.0 + n, None) for n in range(200))) for b in (1, 2)]
     assert len(computed(spark, many)["1"].clients) == MAX_CLIENTS
-    long = [usage(str(n), (f"{n}" * (MAX_NAMES // 3), float(n), None)) for n in range(5)]
-    found = computed(spark, long)
-    assert [each.key.principal[0] for each in found["0"].clients] == ["4", "3"]
-    assert {b: [s.key for s in max_min.shares(long)[b]] for b in found} == {
+    long = [usage(str(n), (f"{n}" * (pipeline.MAX_CLIENT - 2), 1.0, None), ("alice", 1.0, None)) for n in range(5)]
+    assert {s.key.principal for s in computed(spark, long)["0"].clients} == {"alice"}
+    many = [usage(str(n), *((f"{n}{k:02}" * 500, 1.0, None) for k in range(50))) for n in range(3)]
+    found = computed(spark, many)
+    assert len(found["0"].clients) == MAX_NAMES // 1503
+    assert {b: [s.key for s in max_min.shares(many)[b]] for b in found} == {
         b: [s.key for s in each.clients] for b, each in found.items()
     }
+
+
+def test_usage_of_brokers_that_the_cluster_never_listed_and_of_expired_ones_counts_for_nothing(
+    spark: SparkSession,
+) -> None:
+    honest = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None))]
+    invented = [usage(str(n), ("alice", 1e308, None)) for n in range(100, 400)]
+    late = [replace(usage("3", ("alice", 1.0, None)), captured_at=NOW - timedelta(days=2))]
+    usages = honest + invented + late
+    records = [(u.broker.encode(), usage_records.encode(u)) for u in usages]
+    parsed = pipeline.parse(raw(spark, records, each_at=[u.captured_at for u in usages]), "c")
+    args = (MS, timedelta(milliseconds=VALIDITY), 7, 42)
+    found = {row.key: row.value for row in pipeline.shares(parsed, *args, known=["1", "2", "3"]).collect()}
+    expected = {row.key: row.value for row in pipeline.shares(parsed.where("brokerId IN ('1', '2')"), *args).collect()}
+    assert found == expected
+    assert found.keys() == {"1", "2"}
+
+
+def test_a_hostile_record_takes_no_more_than_its_broker_may_claim_and_costs_one_dead_letter(
+    spark: SparkSession,
+) -> None:
+    """Whatever a record has in it, the other brokers' shares are those beside a broker that wants all it can get."""
+    alice = CLIENT | {"user": "alice", "demand": None}
+    claims = [
+        [alice],  # the honest one, to compare with
+        [alice | {"rate": 1e308}],
+        [alice | {"quota": 5e-324}],
+        [alice | {"quota": 1.7e308}],
+        [alice | {"user": f"x{n}", "rate": 1e308} for n in range(MAX_CLIENTS - 1)] + [alice],
+    ]
+    refused = [
+        [alice | {"rate": -1}],
+        [alice | {"rate": float("nan")}],
+        [alice | {"demand": -1e308}],
+        [alice | {"user": f"x{n}"} for n in range(10_000)],
+    ]
+    # Each case is a cluster of its own below: Spark's planning is what takes the time.
+    records: list[Record] = []
+    for case, hostile in enumerate([*claims, *refused]):
+        for broker, clients in (("1", [alice | {"demand": 1e3}]), ("2", [alice]), ("3", hostile)):
+            key = f"{case}:{broker}"
+            records.append((key.encode(), json.dumps(GOOD | {"brokerId": key, "clients": clients}).encode()))
+    parsed = pipeline.parse(raw(spark, records), "c")
+    bad = [row.brokerId for row in parsed.where("error IS NOT NULL").collect()]
+    assert sorted(bad) == [f"{case}:3" for case in range(len(claims), len(claims) + len(refused))]
+    apart = parsed.where("error IS NULL").selectExpr(
+        "split_part(brokerId, ':', 1) AS clusterId",
+        "split_part(brokerId, ':', 2) AS brokerId",
+        "ts",
+        "removed",
+        "clients",
+    )
+    rows = pipeline.shares(apart, MS, timedelta(milliseconds=VALIDITY), 7, 42).collect()
+    found = [share_records.decode(row.key.encode(), row.value.encode()) for row in rows]
+    parts = {
+        (int(each.cluster), each.broker): next(s.share / s.quota for s in each.clients if s.key.principal == "alice")
+        for each in found
+    }
+    for case in range(len(claims) + len(refused)):
+        for broker in "12":
+            assert parts[case, broker] >= parts[0, broker] * (1 - 1e-9), (case, broker)
+
+
+def test_a_record_is_in_the_partition_where_its_broker_looks_for_it(spark: SparkSession) -> None:
+    usages = [usage(broker) for broker in ("0", "1", "7", "1000", "2147483647", "x")]
+    parsed = pipeline.parse(raw(spark, [(u.broker.encode(), usage_records.encode(u)) for u in usages]), "c")
+    for partitions in (1, 7, 31):
+        rows = pipeline.shares(parsed, MS, timedelta(seconds=9), 7, 42, partitions=partitions).collect()
+        assert len(rows) == len(usages)
+        assert all(row.partition == share_records.partition_of(row.key, partitions) for row in rows)
+
+
+class Leader:
+    """Stands for the leadership."""
+
+    run = 7
+
+    def __init__(self) -> None:
+        self.other = False
+
+    def stands_by(self) -> bool:
+        return self.other
+
+
+class World:
+    """A publisher whose records are kept instead of written, and its clocks."""
+
+    def __init__(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.spark, self.leader, self.partitions, self.seconds = spark, Leader(), 1, 0.0
+        self.batch, self.fails = 0, False
+        monkeypatch.setattr(pipeline, "kafka_sink", lambda writer, *_: Sink(self, writer))
+        leader: Any = self.leader
+        self.clock = KafkaClock(lambda: MS)
+        self.publisher = pipeline.SharesPublisher(
+            "shares", {}, timedelta(minutes=1), leader, self.clock,
+            partitions=lambda: self.partitions, monotonic=lambda: self.seconds,
+        )  # fmt: skip
+        self.written: dict[str, Shares] = {}
+
+    def publish(self, *usages: Usage) -> set[str]:
+        """The brokers whose records are written."""
+        self.written, self.batch = {}, self.batch + 1
+        records = [(u.broker.encode(), usage_records.encode(u)) for u in usages]
+        self.publisher(pipeline.parse(raw(self.spark, records), "c"), self.batch)
+        return set(self.written)
+
+
+class Sink:
+    """Stands for the writer to Kafka."""
+
+    def __init__(self, world: World, writer: Any) -> None:
+        self._world, self._writer = world, writer
+
+    def save(self) -> None:
+        if self._world.fails:
+            raise ConnectionError("Kafka is down")
+        self._writer.mode("overwrite").saveAsTable("written")
+        for row in self._world.spark.table("written").collect():
+            assert row.partition == share_records.partition_of(row.key, self._world.partitions)
+            self._world.written[row.key] = share_records.decode(row.key.encode(), row.value.encode())
+
+
+@pytest.fixture
+def world(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    yield World(spark, monkeypatch)
+    spark.sql("DROP TABLE IF EXISTS written")
+
+
+def test_shares_that_are_unchanged_are_not_written_again_but_every_few_seconds(world: World) -> None:
+    one, two = usage("1", ("alice", 1e6, None)), usage("2", ("bob", 1e6, 1e6))
+    assert world.publish(one, two, usage("3")) == {"1", "2", "3"}
+    first = world.publisher
+    assert world.publish(one, two, usage("3")) == set()
+    world.seconds = 3
+    assert world.publish(usage("1", ("alice", 9e5, None)), two, usage("3")) == set(), "a rate is no claim"
+    busier = usage("2", ("bob", 1e6, 1.01e6))
+    assert world.publish(one, busier, usage("3")) == {"2"}, "elsewhere bob's share changes in steps only"
+    world.seconds = 5
+    assert world.publish(one, busier, usage("3")) == {"1", "3"}
+    assert world.publish(one, busier, usage("3")) == set()
+    world.seconds = 8
+    assert world.publish(one, busier, usage("3")) == {"2"}
+    assert world.written["2"].sequence == 7
+    assert first is world.publisher
+
+
+def test_a_broker_that_comes_or_goes_is_news_for_all(world: World) -> None:
+    one, two = usage("1", ("alice", 1e6, None)), usage("2")
+    world.publish(one)
+    assert world.publish(one, two) == {"1", "2"}
+    world.publisher.registered(["1", "2"])
+    assert world.publish(one, two, usage("4")) == set(), "nobody knows a broker 4"
+    world.publisher.registered(["1"])
+    assert world.publish(one, two) == set(), "a broker that is down counts on"
+
+
+def test_what_was_not_written_is_written_with_the_next_batch(world: World) -> None:
+    one = usage("1", ("alice", 1e6, None))
+    world.fails = True
+    with pytest.raises(ConnectionError):
+        world.publish(one)
+    world.fails = False
+    assert world.publish(one) == {"1"}
+
+
+def test_after_partitions_were_added_and_after_a_standby_all_is_written(world: World) -> None:
+    usages = [usage(str(n), ("alice", 1e6, None)) for n in range(5)]
+    world.publish(*usages)
+    world.partitions = 3
+    assert len(world.publish(*usages)) == 5
+    world.leader.other = True
+    assert world.publish(*usages) == set()
+    world.leader.other = False
+    assert len(world.publish(*usages)) == 5
+
+
+def test_the_shares_go_by_kafkas_clock(world: World) -> None:
+    world.clock.ahead = 3_600_000
+    one = usage("1", ("alice", 1e6, None))
+    world.publish(one, usage("2"))
+    assert [s.share for s in world.written["1"].clients] == [], "the usage is an hour old"
+    assert world.written["1"].computed_at == NOW + timedelta(hours=1)
 
 
 GOOD: dict[str, Any] = json.loads(usage_records.encode(usage("1", ("alice", 1e6, None))))
@@ -139,6 +334,7 @@ BAD: list[tuple[Record, str]] = [
     ((b"1", b"[]"), "json"),
     ((b"1", b"null"), "json"),
     ((b"1", b" " * (1024 * 1024 + 1)), "size"),
+    ((b"1" * 2000, json.dumps(GOOD | {"brokerId": "1" * 2000}).encode()), "key"),
     *(
         ((b"1", json.dumps(GOOD | change).encode()), reason)
         for change, reason in (
@@ -174,7 +370,7 @@ BAD: list[tuple[Record, str]] = [
 
 
 def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkSession) -> None:
-    rows = pipeline.parse(raw(spark, [record for record, _ in BAD])).orderBy("offset").collect()
+    rows = pipeline.parse(raw(spark, [record for record, _ in BAD]), "c").orderBy("offset").collect()
     assert [(n, (row.error or "taken").split(":")[0]) for n, row in enumerate(rows)] == [
         (n, reason) for n, (_, reason) in enumerate(BAD)
     ]
@@ -186,20 +382,24 @@ def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkS
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
     texts = [*times.TAKEN, *times.REFUSED]
     records = [(b"1", json.dumps(GOOD | {"usageAt": text}).encode()) for text in texts]
-    rows = pipeline.parse(raw(spark, records)).orderBy("offset").collect()
-    taken = {text: row.ts.replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row.error}
-    assert taken == times.TAKEN
+    rows = pipeline.parse(raw(spark, records), "c").orderBy("offset").collect()
+    assert {text for text, row in zip(texts, rows, strict=True) if not row.error} == set(times.TAKEN)
 
 
-def test_usage_from_the_future_is_refused_as_it_would_stay_the_newest(spark: SparkSession) -> None:
-    record = (b"1", json.dumps(GOOD).encode())
-    for late, error in ((61, "schema: usageAt is in the future"), (59, None)):
-        (row,) = pipeline.parse(raw(spark, [record], NOW - timedelta(seconds=late))).collect()
-        assert row.error == error
+@pytest.mark.parametrize(("clock", "age"), [(-86400, 30), (-40, 30), (-5, 5), (0, 0), (86400, 0)])
+def test_usage_is_as_old_as_kafka_says_however_the_brokers_clock_goes(
+    spark: SparkSession, clock: int, age: int
+) -> None:
+    """A clock that is behind makes it older, by half of ``validity`` at most; one that is ahead makes it no younger."""
+    at = time_json(NOW + timedelta(seconds=clock))
+    record = (b"1", json.dumps(GOOD | {"usageAt": at}).encode())
+    (row,) = pipeline.parse(raw(spark, [record]), "c", timedelta(minutes=1)).collect()
+    assert row.error is None
+    assert row.ts.replace(tzinfo=UTC) == NOW - timedelta(seconds=age)
 
 
 def test_the_fields_of_a_record_and_where_it_came_from_are_columns(spark: SparkSession) -> None:
-    (row,) = pipeline.parse(raw(spark, [(b"1", json.dumps(GOOD | {"more": 1}).encode())])).collect()
+    (row,) = pipeline.parse(raw(spark, [(b"1", json.dumps(GOOD | {"more": 1}).encode())]), "c").collect()
     assert (row.clusterId, row.brokerId, row.removed, row.error) == ("c", "1", False, None)
     assert row.ts.replace(tzinfo=UTC) == NOW
     assert row.clients[0].asDict() == CLIENT
@@ -207,7 +407,7 @@ def test_the_fields_of_a_record_and_where_it_came_from_are_columns(spark: SparkS
 
 
 def test_a_tombstone_removes_its_broker(spark: SparkSession) -> None:
-    (row,) = pipeline.parse(raw(spark, [(b"1", None)])).collect()
+    (row,) = pipeline.parse(raw(spark, [(b"1", None)]), "c").collect()
     assert (row.brokerId, row.removed, row.clients, row.error) == ("1", True, [], None)
 
 
@@ -221,7 +421,7 @@ def test_a_stream_is_parsed_as_a_batch_is(spark: SparkSession, tmp_path: Path) -
         "binary(k) AS key", "binary(v) AS value", "'u' AS topic", "0 AS partition", "0L AS offset",
         "timestamp'2026-11-21 21:30:00' AS timestamp",
     )  # fmt: skip
-    parsed = pipeline.parse(stream)
+    parsed = pipeline.parse(stream, "c")
     assert parsed.isStreaming
     writer = parsed.writeStream.format("memory").queryName("parsed").trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)

@@ -10,11 +10,11 @@ tests that run without Spark publish shares by this module.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
-from quotahost.pipeline.shares import FLOOR, SHAVED
+from quotahost.pipeline.shares import FLOOR, MAX_CLIENT, SHAVED, STEPS
 from quotahost.records.clients import ClientKey, fitting
 from quotahost.records.shares import Share
 from quotahost.records.usage import Usage, Used
@@ -27,11 +27,13 @@ class Division:
     Attributes:
         asking: the shares of the brokers that reported a demand, by broker.
         others: the share of each other broker that is not silent.
+        stepped: the same in steps, downwards, as it is published. For a quota of 1.
         silent: the share that each silent broker keeps.
     """
 
     asking: Mapping[str, float]
     others: float
+    stepped: float
     silent: float
 
 
@@ -52,7 +54,8 @@ def divide(quota: float, demands: Mapping[str, float | None], others: int = 0, s
     given = {broker: min(more, level) for broker, more in wanted.items()}
     over = max(0.0, rest - sum(given[broker] for broker in sorted(given))) / (len(demands) + others)
     asking = {broker: (floor + more + over) * SHAVED for broker, more in given.items()}
-    return Division(asking, (floor + over) * SHAVED, floor * SHAVED)
+    stepped = floor + (math.floor(over * brokers * STEPS) / (brokers * STEPS) if quota == 1 else over)
+    return Division(asking, (floor + over) * SHAVED, stepped * SHAVED, floor * SHAVED)
 
 
 def _above(floor: float, demand: float | None, rest: float) -> float:
@@ -69,9 +72,10 @@ def _level(rest: float, wanted: list[float]) -> float:
 
 
 def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, tuple[Share, ...]]:
-    """The shares of every broker of one cluster, the client that uses most in the cluster first.
+    """The shares of every broker of one cluster; of the clients, the one that each broker lists first comes first.
 
-    Every broker has the same clients: those that the fresh brokers reported, as many as fit into a record.
+    Every broker has the same clients: those that the fresh brokers reported, as many as fit into a record. A broker's
+    claim is a part of the quota that it states itself.
 
     Args:
         usages: the newest of each broker.
@@ -80,18 +84,22 @@ def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, t
     known = sorted(usages, key=lambda usage: usage.broker)
     fresh = [usage for usage in known if usage.broker not in silent]
     clients: dict[ClientKey, dict[str, Used]] = {}
+    places: dict[ClientKey, int] = {}
     for usage in fresh:
-        for used in usage.clients:
-            clients.setdefault(used.key, {})[usage.broker] = used
-    busiest = sorted(clients.items(), key=lambda item: (-sum(u.rate for u in item[1].values()), item[0]))
+        for place, used in enumerate(usage.clients):
+            if used.key.octets <= MAX_CLIENT:
+                clients.setdefault(used.key, {})[usage.broker] = used
+                places[used.key] = min(place, places.get(used.key, place))
+    listed = sorted(clients, key=lambda key: (places[key], key))
     found: dict[str, list[Share]] = {usage.broker: [] for usage in known}
-    for key, uses in islice(busiest, _fits(key for key, _ in busiest)):
-        quota = min(used.quota for used in uses.values())
-        demands = {broker: used.demand for broker, used in uses.items()}
-        divided = divide(quota, demands, len(fresh) - len(uses), len(known) - len(fresh))
+    for key in listed[: _fits(listed)]:
+        uses = clients[key]
+        demands = {b: None if used.demand is None else used.demand / used.quota for b, used in uses.items()}
+        divided = divide(1.0, demands, len(fresh) - len(uses), len(known) - len(fresh))
         for broker, row in found.items():
-            other = divided.silent if broker in silent else divided.others
-            row.append(Share(key, divided.asking.get(broker, other), quota))
+            quota = uses[broker].quota if broker in uses else 1.0
+            other = divided.silent if broker in silent else divided.stepped
+            row.append(Share(key, divided.asking.get(broker, other) * quota, quota))
     return {broker: tuple(row) for broker, row in found.items()}
 
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quotahost.model import QuotaType
-from quotahost.pipeline.shares import FLOOR
+from quotahost.pipeline.shares import FLOOR, MAX_CLIENT, STEPS
 from quotahost.records.clients import MAX_CLIENTS, ClientKey
 from quotahost.records.usage import Usage, Used
 from tests.reference.max_min import Division, divide, shares
@@ -150,31 +150,72 @@ def usage(broker: str, *rates: tuple[str, float, float | None]) -> Usage:
     return Usage(broker, NOW, tuple(clients))
 
 
-def test_every_broker_gets_every_client_the_busiest_in_the_cluster_first() -> None:
-    found = shares([usage("2", ("bob", 2e6, None)), usage("1", ("alice", 1e6, None), ("bob", 0, 0.0)), usage("3")])
-    assert {b: [s.key.principal for s in row] for b, row in found.items()} == {b: ["bob", "alice"] for b in "123"}
-    assert [found[b][1].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
-    assert [found[b][0].share for b in "123"] == pytest.approx([50e3, 2.9e6, 50e3])
+def test_every_broker_gets_every_client_the_first_of_each_broker_first() -> None:
+    found = shares([usage("2", ("carl", 2e6, None)), usage("1", ("bob", 1e6, None), ("alice", 0, 0.0)), usage("3")])
+    names = ["bob", "carl", "alice"]
+    assert {b: [s.key.principal for s in row] for b, row in found.items()} == dict.fromkeys("123", names)
+    assert [found["1"][0].share, found["2"][1].share] == pytest.approx([2.9e6, 2.9e6])
+    assert [found[b][0].share / found[b][0].quota for b in "23"] == pytest.approx([0.05 / 3] * 2)
+
+
+@given(quotas, demanded, counts, counts)
+def test_what_is_published_is_the_division_of_the_quota_and_elsewhere_at_most_a_step_less(
+    quota: float, wanted: list[float | None], others: int, silent: int
+) -> None:
+    demands = of(quota, wanted)
+    uses = [
+        Usage(b, NOW, (Used(KEY, 0.0, None if demand is None else min(demand, quota), quota),))
+        for b, demand in demands.items()
+    ]
+    idle = [Usage(f"other-{n}", NOW, ()) for n in range(others)]
+    gone = [Usage(f"silent-{n}", NOW, ()) for n in range(silent)]
+    found = shares([*uses, *idle, *gone], {each.broker for each in gone})
+    before = divide(quota, {b: d if d is None else min(d, quota) for b, d in demands.items()}, others, silent)
+    step = quota / STEPS / len(found)
+    for broker, ((key, share, stated),) in ((b, [(s.key, s.share, s.quota) for s in row]) for b, row in found.items()):
+        part = share / stated * quota
+        assert key == KEY
+        if broker in demands:
+            assert part == pytest.approx(before.asking[broker], rel=1e-9)
+            assert stated == quota
+        elif broker.startswith("silent"):
+            assert part == pytest.approx(before.silent, rel=1e-9)
+        else:
+            assert before.others * (1 + 1e-9) >= part >= before.others - step * (1 + 1e-9)
 
 
 def test_the_usage_of_a_silent_broker_is_ignored_but_it_keeps_the_floor() -> None:
     usages = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None), ("bob", 1, None)), usage("3")]
     found = shares(usages, silent={"2"})
     assert [s.key.principal for s in found["2"]] == ["alice"], "no broker reports bob any more"
-    assert [found[b][0].share for b in "123"] == pytest.approx([2.9e6, 50e3, 50e3])
+    assert [found[b][0].share / found[b][0].quota for b in "123"] == pytest.approx([2.9 / 3, 0.05 / 3, 0.05 / 3])
     assert shares(usages, silent=set("123")) == {"1": (), "2": (), "3": ()}
 
 
-def test_of_two_quotas_for_one_client_the_smaller_applies() -> None:
-    key = ClientKey("alice", "app", QuotaType.FETCH)
-    usages = [Usage(b, NOW, (Used(key, 1.0, None, quota),)) for b, quota in (("1", 3e6), ("2", 1e6))]
-    found = shares(usages)
-    assert sum(row[0].share for row in found.values()) == pytest.approx(1e6)
-    assert {row[0].quota for row in found.values()} == {1e6}
+@pytest.mark.parametrize("invented", [1e-300, 1e-9, 1.0, 1e12, 1.7e308])
+def test_what_a_broker_says_of_a_quota_changes_its_own_share_alone(invented: float) -> None:
+    honest = [usage("1", ("alice", 1e3, 1e3)), usage("2", ("alice", 2.5e6, 2.5e6))]
+    liar = Usage("3", NOW, (Used(KEY, 1e308, 0.2 * invented, invented),))
+    found = shares([*honest, liar])
+    told = shares([*honest, Usage("3", NOW, (Used(KEY, 0.0, 0.2 * 3e6, 3e6),))])
+    assert [found[b][0].share for b in "12"] == [told[b][0].share for b in "12"]
+
+
+def test_a_broker_that_lists_many_clients_displaces_none_that_another_lists_early() -> None:
+    liar = usage("1", *((f"x{n:03}", 1e308, None) for n in range(MAX_CLIENTS)))
+    honest = usage("2", *((f"u{n:03}", 1.0, None) for n in range(100)))
+    found = shares([liar, honest])
+    assert {s.key.principal for s in found["2"]} >= {f"u{n:03}" for n in range(100)}
+
+
+def test_a_client_with_long_names_is_left_out_and_takes_no_place() -> None:
+    long = usage("1", *((f"{n:03}" * MAX_CLIENT, 1.0, None) for n in range(5)), ("alice", 1.0, None))
+    assert [s.key.principal for s in shares([long])["1"]] == ["alice"]
 
 
 def test_every_broker_gets_the_same_clients_as_many_as_fit_into_a_record() -> None:
     many = [(f"u{n:03}", float(n), None) for n in range(MAX_CLIENTS + 50)]
     found = shares([usage("1", *many[:200]), usage("2", *many[200:])])
     assert [s.key for s in found["1"]] == [s.key for s in found["2"]]
-    assert [s.key.principal for s in found["1"]] == [f"u{n:03}" for n in range(MAX_CLIENTS + 49, 49, -1)]
+    first = {f"u{n:03}" for n in (*range(150), *range(200, MAX_CLIENTS + 50))}
+    assert {s.key.principal for s in found["1"]} == first

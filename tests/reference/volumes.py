@@ -7,7 +7,7 @@ Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. I
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -17,11 +17,14 @@ from quotahost.model import LimitType, Volume
 from quotahost.model.bounds import Bounds, bounds
 from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
 from quotahost.pipeline.volumes.record import filling
+from quotahost.records.age import delay_ms
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
+from quotahost.records.fields import MAX_NAME as NAME_BYTES
 from quotahost.records.snapshot import Snapshot, decode
 
-_AHEAD: Final = timedelta(hours=1)
+_MS: Final = timedelta(milliseconds=1)
+_OLDEST: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +59,36 @@ class Known:
 Brokers = dict[tuple[str, str], Known]
 
 
-def refusal(record: Record) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken."""
+def refusal(record: Record, clusters: Mapping[str, str] | None = None) -> str | None:
+    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken. ``clusters`` by topic."""
     if record.key is None:
         return "key"
     if record.value is None:
-        return None
+        return None if _is_name(record.key) else "key"
     try:
-        at = decode(record.key, record.value).captured_at
+        snapshot = decode(record.key, record.value)
     except Refused as refused:
         return refused.reason
-    return "time" if at > record.timestamp + _AHEAD else None
+    if record.timestamp < _OLDEST:
+        return "time"
+    own = (clusters or {}).get(record.topic)
+    return "cluster" if own and snapshot.cluster not in ("", own) else None
 
 
-def state(records: Iterable[Record], window: timedelta) -> Brokers:
+def _is_name(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return len(key) <= NAME_BYTES
+
+
+def state(records: Iterable[Record], window: timedelta, validity: timedelta = timedelta(minutes=1)) -> Brokers:
     """The known snapshots by topic and broker, without the brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
-            brokers[record.topic, (record.key or b"").decode()].append(_sample(record))
+            brokers[record.topic, (record.key or b"").decode()].append(_sample(record, validity))
     known = {key: _known(samples, window) for key, samples in brokers.items()}
     return {key: found for key, found in known.items() if found.newest.snapshot is not None}
 
@@ -103,11 +117,12 @@ def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
             yield min(periods[max(alike)], key=_order)
 
 
-def _sample(record: Record) -> Sample:
+def _sample(record: Record, validity: timedelta) -> Sample:
     if record.value is None:
         return Sample(record.timestamp, record.offset, None)
     snapshot = decode(record.key, record.value)
-    return Sample(min(snapshot.captured_at, record.timestamp), record.offset, snapshot)
+    delay = delay_ms(snapshot.age_ms, snapshot.captured_at, _ms(record.timestamp), validity // _MS)
+    return Sample(record.timestamp - delay * _MS, record.offset, snapshot)
 
 
 def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) -> list[ClusterRecord]:
@@ -177,7 +192,7 @@ def _fillings(broker: str, known: Known) -> Iterable[Filling]:
 
 
 def _ms(time: datetime) -> int:
-    return (time - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+    return (time - datetime.fromtimestamp(0, UTC)) // _MS
 
 
 def _ramp(volume: Volume) -> Bounds:

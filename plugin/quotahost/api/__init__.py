@@ -45,12 +45,17 @@ it and names the number of the sentence that the plugin breaks:
 10. Announcing. The host keeps a supplier's answer until the supplier announces by ``context.answers_changed`` that it
     would now answer differently. A supplier whose answers depend on the time has a method ``tick()``, which the host
     calls about once a second on the host thread.
+11. Client-ids. A client-id is the client's own claim. A supplier may have a method ``distinct_client_ids(principal)``,
+    which names the client-ids whose quotas may differ from those of all the principal's other client-ids. For any two
+    client-ids that it doesn't name, ``quota`` gives equal answers. None, or no such method: each may differ. quotahost
+    asks no plugin about a client-id of more than 256 characters, or a principal's name of more than 1,024.
 """
 
 from quotahost.api.broker import Broker, Metrics
 from quotahost.api.context import Context
 from quotahost.api.disks import Disks, DiskState
 from quotahost.api.roles import (
+    ClientIdAware,
     ClientQuotaListener,
     ClusterListener,
     DataSourceTask,
@@ -63,6 +68,7 @@ from quotahost.api.roles import (
 
 __all__ = [
     "Broker",
+    "ClientIdAware",
     "ClientQuotaListener",
     "ClusterListener",
     "Context",

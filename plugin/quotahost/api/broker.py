@@ -52,7 +52,9 @@ class Broker(Protocol):
         """At most ``most`` clients of the last two minutes that have a quota of their own, busiest first.
 
         Exempt clients are left out, and so are clients that share their quota (any scope but CLIENT), because Kafka
-        measures those together. A call costs some microseconds for each client.
+        measures those together. A client without a quota is listed only if a plugin says by an attribute
+        ``needs_usage = True`` that it reads the usage: Kafka measures it then. A call costs some microseconds
+        for each client.
 
         Raises:
             Exception: Java fails to read its sensors.

@@ -1,4 +1,4 @@
-"""The four roles of a plugin as Protocols, what a supplier may listen to besides, and the list of the roles.
+"""The four roles of a plugin as Protocols, what a supplier may have besides, and the list of the roles.
 
 Plugin authors import all of it from :mod:`quotahost.api`, where the contract of the roles stands. A plugin need not
 inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles from which
@@ -7,6 +7,7 @@ quotahost finds, builds and checks plugins (:mod:`quotahost.discovery`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -25,6 +26,26 @@ class QuotaSupplier(Protocol):
         After None it asks the next supplier of the property ``supplier``. With
         ``supplier.combine=most-constraining`` it asks all of them, and the smallest rate decides. A client for which
         no supplier has a quota is unlimited.
+        """
+        ...
+
+
+@runtime_checkable
+class ClientIdAware(Protocol):
+    """A supplier that knows on which client-ids its answers depend.
+
+    A client-id is only a claim, and a client may send another one with each request. A supplier without this method
+    is asked about each client-id, and the clients of a principal that the host doesn't know yet share one quota.
+    """
+
+    def distinct_client_ids(self, principal: str) -> Collection[str] | None:
+        """The client-ids of this principal whose quotas may differ from those of all its other client-ids.
+
+        For any two client-ids that are not among them, ``quota`` must give equal answers, for every quota type. An
+        empty collection means that the client-id doesn't matter; None means that each client-id may have another
+        quota. Then, if no quota of the principal has the scope CLIENT or CLIENT_ID, quotahost keeps one answer for
+        the whole principal. Called on the host thread whenever ``quota`` is, and answered from memory like it; return
+        the same frozenset again while nothing has changed. A change is announced by ``answers_changed``.
         """
         ...
 

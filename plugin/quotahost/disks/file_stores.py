@@ -2,10 +2,16 @@
 
 ``DiskMonitor`` calls this on its thread, ``doctor`` once. Every function here may block on a disk that hangs. A volume
 is a file store (Java's ``FileStore``, as in proposal 035): two log directories on one file system fill the same volume.
+
+A look at the file system is answered from memory, also for a disk that is dead. So :func:`unreadable` reads a block
+from the disk itself. It never writes: the directories are Kafka's. It can't see a disk that reads but no longer writes,
+unless the kernel has made the file system read-only, nor a dead one whose controller answers from a cache of its own.
 """
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +26,13 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
 _META: Final = "meta.properties"  # in each formatted log directory (Kafka's MetaProperties)
 _META_MAX: Final = 64 * 1024  # bytes of it to read; Kafka writes some hundred
+_BLOCK: Final = 4096  # bytes; reads past the page cache have to be of whole blocks
+#: Past the page cache, where the system and the file system know that.
+_DIRECT: Final = getattr(os, "O_DIRECT", 0)
+_NO_DIRECT: Final = {errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}
+#: A volume with fewer of its inodes left counts as full. A new segment takes several files at once, and where the last
+#: inode goes to another's file, Kafka takes the directory offline.
+_INODES_KEPT: Final = 1000
 
 
 def log_dirs(broker: Mapping[str, str]) -> tuple[str, ...]:
@@ -32,7 +45,8 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
     """Look at the file stores under the log directories.
 
     Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
-    that are left to Kafka.
+    that are left to Kafka. A volume that is out of inodes (:func:`out_of_inodes`) is full. One without a size, or that
+    is mounted read-only, is unknown, and its directory listed as offline.
 
     Args:
         broker: its id.
@@ -68,7 +82,64 @@ def _volume(broker: str, name: str, directory: str) -> Volume:
     # f_bavail leaves out the blocks that are reserved for root. POSIX counts blocks in units of f_frsize, not f_bsize.
     store = os.statvfs(directory)
     capacity = store.f_blocks * store.f_frsize
-    return Volume(broker, name, capacity, max(0, capacity - store.f_bavail * store.f_frsize))
+    if capacity == 0:
+        raise OSError(errno.ENODATA, "its file system reports no size")
+    # Linux remounts a file system so after an error of its disk.
+    if store.f_flag & os.ST_RDONLY:
+        raise OSError(errno.EROFS, "its file system is read-only")
+    free = 0 if _out_of_inodes(store) else store.f_bavail * store.f_frsize
+    return Volume(broker, name, capacity, max(0, capacity - free))
+
+
+def out_of_inodes(directory: str) -> bool:
+    """Whether less than a thousandth of the inodes of its file system are left; False where it has no fixed number."""
+    try:
+        return _out_of_inodes(os.statvfs(directory))
+    except OSError:  # the next look says what is wrong with it
+        return False
+
+
+def _out_of_inodes(store: os.statvfs_result) -> bool:
+    # btrfs, among others, has as many inodes as there is space for, and reports 0 of 0.
+    return store.f_files > 0 and store.f_favail <= store.f_files // _INODES_KEPT
+
+
+def unreadable(directories: Iterable[str]) -> dict[str, str]:
+    """The log directories whose disk fails when it is really read, and why.
+
+    It reads the beginning of the ``meta.properties`` that Kafka keeps in each; a directory without one can't be judged.
+    """
+    failed = {}
+    for directory in directories:
+        try:
+            _read_from_disk(os.path.join(directory, _META))  # noqa: PTH118 - 50 of them, again and again
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            failed[directory] = getattr(error, "strerror", None) or str(error)
+    return failed
+
+
+def _read_from_disk(path: str) -> None:
+    try:
+        _read_block(path, _DIRECT)
+    except OSError as error:
+        if error.errno not in _NO_DIRECT:
+            raise
+        _read_block(path, 0)
+
+
+def _read_block(path: str, direct: int) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | direct)
+    try:
+        # Without direct reads this is the next best: the page is dropped, unless it is being written.
+        if not direct and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file, 0, _BLOCK, os.POSIX_FADV_DONTNEED)
+        # A direct read needs memory at the begin of a page, which mmap gives.
+        with mmap.mmap(-1, _BLOCK) as block:
+            os.readv(file, [block])
+    finally:
+        os.close(file)
 
 
 def _names(stores: Mapping[int, str]) -> dict[int, str]:

@@ -8,6 +8,7 @@ The host makes one monitor and hands it to every plugin that asks (``context.dis
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.background import LoggedOnce, Periodic, start_daemon
-from quotahost.disks.file_stores import cluster_id, log_dirs, read_disks
+from quotahost.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.broker import Settings
 from quotahost.settings.volume_overrides import Matched, match
@@ -24,6 +25,7 @@ from quotahost.text import printable
 
 log = logging.getLogger("quotahost.disks")
 
+_READ_EVERY: Final = 5.0  # seconds between reads from the disks themselves; a busy disk must not notice them
 _FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that its first read knows the disks
 
 
@@ -61,7 +63,9 @@ class DiskMonitor:
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._known: ClusterVolumes | None = None
+        self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
         self._failure = LoggedOnce(log, logging.ERROR)
+        self._inodes = LoggedOnce(log)
         self._logged = set[str]()
         self.cluster_id = ""
 
@@ -102,12 +106,31 @@ class DiskMonitor:
 
     def look(self) -> None:
         """Look at the disks now, on the calling thread."""
-        disks = self._with_limits(read_disks(self._node, self._directories, self._broker.offline_log_dirs()))
+        disks = self._with_limits(self._read())
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         before = self._newest[1]
         self._newest = (self._clock(), before if disks == before else disks)
         if disks != before:
             self._show(disks, before.volumes if before else ())
+
+    def _read(self) -> DiskState:
+        offline = self._broker.offline_log_dirs()
+        # Before the look: a disk that takes long to answer must not make its numbers older than they are said to be.
+        if self._clock() - self._read_at >= _READ_EVERY:
+            self._unreadable = unreadable(each for each in self._directories if each not in offline)
+            self._read_at = self._clock()
+        failed = {each: why for each, why in self._unreadable.items() if each not in offline}
+        disks = read_disks(self._node, [each for each in self._directories if each not in failed], offline)
+        self._log_inodes(disks)
+        return replace(disks, offline=disks.offline + tuple(f"{each}: {why}" for each, why in failed.items()))
+
+    def _log_inodes(self, disks: DiskState) -> None:
+        full = {volume.name for volume in disks.volumes if volume.free == 0}
+        if found := next((name for directory, name in disks.places if name in full and out_of_inodes(directory)), None):
+            text = "volume %s is out of inodes (files): it counts as full, however many bytes are free"
+            self._inodes.report(text, printable(found))
+        else:
+            self._inodes.healed()
 
     def close(self) -> None:
         """End the thread; one that hangs in a disk is left behind."""

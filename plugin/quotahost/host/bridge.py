@@ -8,7 +8,7 @@ Everything else of the host sees Java through the protocol ``shim.Shim``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,8 @@ from quotahost.throttling.quota_window import quota_window
 
 #: The shim's methods take whole milliseconds, Python's settings and clocks are in seconds.
 _MILLIS = 1000
+#: How many sets of client-ids are remembered, at most; one is enough but where quotas name clients of many users.
+_KNOWN_IDS = 4096
 
 
 class JavaShim:
@@ -34,6 +36,9 @@ class JavaShim:
         self._strings: Any = jpype.JArray(jpype.JString)
         self._ints: Any = jpype.JArray(jpype.JInt)
         self._doubles: Any = jpype.JArray(jpype.JDouble)
+        self._ids: Any = jpype.JClass("org.quotahost.table.ClientIds")
+        self._id_sets: Any = jpype.JArray(self._ids)
+        self._known_ids: dict[frozenset[str], Any] = {}
         # JPype makes a Python class of each Java class on its first use. All uses begin here, on the host thread: two
         # threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
         self._admin: Any = self._host.admin()
@@ -67,7 +72,7 @@ class JavaShim:
     def closing(self) -> bool:
         return bool(self._host.closing())
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         newcomers = settings.newcomers
         rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
         self._table.configure(
@@ -78,6 +83,7 @@ class JavaShim:
             settings.mode == "shadow",
             # A double[] has no null, so NaN is unlimited.
             self._doubles([math.nan if rate is None else rate for rate in rates]),
+            self._strings(sorted(measured)),
         )
         window, max_mute = quota_window(self.broker()), settings.max_mute.total_seconds()
         self._table.configureRamp(int(window * _MILLIS), int(max_mute * _MILLIS))
@@ -108,10 +114,26 @@ class JavaShim:
     def publish(self, batch: Batch, answers: Answers) -> int:
         # One call with flat arrays for the whole batch: measured, that takes about 1 us for each client.
         # Java finds the clients by position in its own batch, so no name has to survive the way into Python and back.
-        codes, rates = self._ints(answers.codes), self._doubles(answers.rates)
-        groups, suppliers = self._strings(answers.groups), self._strings(list(answers.suppliers))
-        sources = self._ints(answers.sources)
-        return int(self._table.publish(batch.handle, codes, rates, groups, sources, suppliers))
+        changed = self._table.publish(
+            batch.handle,
+            self._ints(answers.rows),
+            self._ints(answers.codes),
+            self._doubles(answers.rates),
+            self._strings(list(answers.groups)),
+            self._ints(answers.sources),
+            self._strings(list(answers.suppliers)),
+            self._ints(answers.distinct),
+            self._id_sets([self._java_ids(ids) for ids in answers.distinct_ids]),
+        )
+        return int(changed)
+
+    def _java_ids(self, ids: frozenset[str]) -> Any:
+        """Java's copy of a set, made once: a supplier may return the same large set for every principal."""
+        if len(self._known_ids) > _KNOWN_IDS:
+            self._known_ids.clear()
+        if (known := self._known_ids.get(ids)) is None:
+            known = self._known_ids[ids] = self._ids(self._strings(list(ids)))
+        return known
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         self._table.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)

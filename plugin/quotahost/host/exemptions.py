@@ -38,8 +38,8 @@ LONGEST: Final = 256
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
 TIERING_TOPIC: Final = "__remote_log_metadata"
 _INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
-#: A value in JAAS is quoted, and may then contain escaped quotes, or ends at a blank or the semicolon.
-_JAAS_USER: Final = re.compile(r'\busername\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
+#: A name in JAAS may be quoted. A value is quoted, with escaped quotes in it, or ends at a blank or the semicolon.
+_JAAS_USER: Final = re.compile(r'\busername"?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
 class Reason(StrEnum):

@@ -8,9 +8,11 @@ which multiplies the quotas by it and closes the fence at 0, and its cause goes 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Final
 
+from quotahost.background import LineLimit
 from quotahost.host.guard import Guard
 from quotahost.host.judgement import OPEN, Judge, Judgement
 from quotahost.host.plugins.plugin_set import PluginSet
@@ -24,6 +26,7 @@ log = logging.getLogger("quotahost.factor")
 # of the factor: near the hard limit small steps are large ones.
 STEP: Final = 0.01
 SHARE: Final = 0.1
+_LINES: Final = 20  # a minute, about changes of state
 _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
 
 
@@ -39,7 +42,7 @@ class FactorLoop:
         """``clock`` in seconds, monotonic."""
         self._shim, self._clock = shim, clock
         self._judge = Judge(guard)
-        self._in_force = FactorInForce(shim)
+        self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last; OPEN in a broker that has just started.
@@ -111,12 +114,16 @@ def _smaller(one: Factor, other: Factor) -> Factor:
 class FactorInForce:
     """The factor in Java's table, its cause in the metrics, and its changes of state in the log."""
 
-    def __init__(self, shim: Shim) -> None:
+    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
         self._shown = self._factor.cause if self._factor.value < 1 else ""
         self._handed_on = False
+        self._limit = LineLimit(_LINES, clock)
+        self._logged = self._factor.state
+        self._transitions = 0  # since the last line
         shim.count("Factor", "", "Transitions", 0.0)
 
     def replace(self, new: Factor) -> None:
@@ -131,6 +138,7 @@ class FactorInForce:
             # Another volume may be the cause now, which explain and the metrics have to show.
             new = Factor(last.value, new.cause)
             if new.cause == last.cause and self._handed_on:
+                self._log_state()
                 return
         # The first one always: nobody else would take back what is in the table from before.
         self._factor, self._handed_on = new, True
@@ -138,8 +146,22 @@ class FactorInForce:
         self._show_cause()
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)
-            level = logging.INFO if new.state is State.OPEN else logging.WARNING
-            log.log(level, "%s -> %s: factor %.2f (%s)", last.state, new.state, new.value, new.cause)
+            self._transitions += 1
+        self._log_state()
+
+    def _log_state(self) -> None:
+        """Log the state if it isn't the one that was logged last, a few times a minute at most.
+
+        A volume at its hard limit may change it four times a second. Called again and again, so the last state is
+        logged in the end.
+        """
+        now, last = self._factor, self._logged
+        if now.state is last or not self._limit.passes():
+            return
+        level = logging.INFO if now.state is State.OPEN else logging.WARNING
+        between = f" ({self._transitions - 1} changes of state were left out before)" if self._transitions > 1 else ""
+        log.log(level, "%s -> %s: factor %.2f (%s)%s", last, now.state, now.value, now.cause, between)
+        self._logged, self._transitions = now.state, 0
 
     def _show_cause(self) -> None:
         """The cause stands in the metrics while the factor is below 1."""

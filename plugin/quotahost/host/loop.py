@@ -17,16 +17,18 @@ from typing import Final
 from quotahost.discovery.entry_points import PluginError
 from quotahost.disks.monitor import DiskMonitor
 from quotahost.host.broker import HostBroker
+from quotahost.host.changed_answers import ChangedAnswers
 from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import Exporter, exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
+from quotahost.host.measured import measured
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
 from quotahost.host.notifier import Notifier
 from quotahost.host.plugins.builder import Builder
 from quotahost.host.plugins.plugin_set import PluginSet, adopt, close
 from quotahost.host.plugins.scheduler import Scheduler
-from quotahost.host.resolver import ChangedAnswers, Resolver
+from quotahost.host.resolver import Resolver, Supplier
 from quotahost.host.shim import Shim
 from quotahost.host.workshop import Configuration, Workshop, without_unknown
 from quotahost.settings.broker import read_properties
@@ -246,9 +248,9 @@ class Host:
         self._exempt()
         self._broker.settings = settings
         self._factor.forget()
-        suppliers = {name: supplier.quota for name, supplier in plugins.suppliers()}
+        suppliers = {name: Supplier.of(supplier) for name, supplier in plugins.suppliers()}
         self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine)
-        self._shim.configure(settings)
+        self._shim.configure(settings, measured(settings, plugins))
         self._scheduler.set(plugins.tasks())
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)

@@ -22,6 +22,9 @@ from quotahost.model import DEFAULT, Client, ClientQuotaChange, Cluster, Default
 NEWCOMER: Final = 4
 EXEMPT: Final = 5
 GROUP: Final = 16
+# In place of an index of distinct client-ids (org.quotahost.table.Answers).
+EACH: Final = -1  # each client-id of the principal may have another quota
+ALONE: Final = -2  # the answer is for this client alone
 assert max(kind.value for kind in ScopeKind) < GROUP
 
 _U32: Final = struct.Struct(">I")
@@ -47,20 +50,27 @@ class Batch:
 
 @dataclass(slots=True)
 class Answers:
-    """The answers for a batch: one entry for each client and each quota type, in order.
+    """The answers for a batch. Many clients have the same answer, so each answer is there once, as a row.
 
     Attributes:
-        codes: scope codes.
-        rates: per second; NaN is unlimited.
+        rows: for each client of the batch, in order, the number of its row.
+        codes: scope codes, for each row and each quota type in order.
+        rates: per second, likewise; NaN is unlimited.
+        sources: who answered, likewise, as an index into ``suppliers``; -1 is nobody.
+        distinct: for each row, the client-ids of the principal whose answers may differ, as an index into
+            ``distinct_ids``; or EACH or ALONE.
+        distinct_ids: sets of client-ids.
         groups: names of the groups that scope codes refer to.
-        sources: who answered, as an index into ``suppliers``; -1 is nobody.
         suppliers: names of suppliers, and reasons of exemptions.
     """
 
-    codes: array[int] = field(default_factory=lambda: array("i"))
-    rates: array[float] = field(default_factory=lambda: array("d"))
-    groups: list[str] = field(default_factory=list)
-    sources: array[int] = field(default_factory=lambda: array("i"))
+    rows: list[int] = field(default_factory=list)
+    codes: list[int] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    sources: list[int] = field(default_factory=list)
+    distinct: list[int] = field(default_factory=list)
+    distinct_ids: Sequence[frozenset[str]] = ()
+    groups: Sequence[str] = ()
     suppliers: Sequence[str] = ()
 
     @property

@@ -7,11 +7,11 @@ and ``Context.metrics``, from any thread; the others are for the host alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from quotahost.host.messages import Answers, Batch, Gauge
-from quotahost.model import ClientUsage, Factor, LogDir
+from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
 from quotahost.settings.broker import Settings
 
 
@@ -39,8 +39,11 @@ class Shim(Protocol):
     def closing(self) -> bool:
         """Whether the broker is closing the host."""
 
-    def configure(self, settings: Settings) -> None:
-        """Hand over those settings that Java itself applies."""
+    def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
+        """Hand over those settings that Java itself applies.
+
+        ``measured`` are the types for which clients without a quota are measured one by one.
+        """
 
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""

@@ -23,6 +23,9 @@ from quotahost.pipeline.spark.resources import sql
 
 #: The name of the query, in the checkpoint and in the label ``query`` of the metrics.
 DEAD_LETTERS: Final = "refused"
+#: Bytes of a refused record's value and of its key that its dead letter keeps.
+MAX_VALUE: Final = 64 * 1024
+MAX_KEY: Final = 1024
 
 
 def dead_letters(snapshots: DataFrame, usage: DataFrame) -> DataFrame:
@@ -32,7 +35,8 @@ def dead_letters(snapshots: DataFrame, usage: DataFrame) -> DataFrame:
         snapshots: as ``volumes.parse.parse`` returns them.
         usage: as ``shares.parse`` returns them.
     """
-    found = snapshots.sparkSession.sql(sql("refused"), parsed=snapshots, usage=usage)
+    text = sql("refused", value_bytes=MAX_VALUE, key_bytes=MAX_KEY)
+    found = snapshots.sparkSession.sql(text, parsed=snapshots, usage=usage)
     # Spark reports this count with the batch's progress, for the metric: no second pass counts them.
     return found.observe(DEAD_LETTERS, F.count("key").alias(DEAD_LETTERS))
 

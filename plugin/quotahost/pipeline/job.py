@@ -15,26 +15,31 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from quotahost.background import LoggedOnce
 from quotahost.pipeline.dead_letters import DEAD_LETTERS
-from quotahost.pipeline.kafka.clients import SHORT_LIVED, JvmKafka, JvmProducer
+from quotahost.pipeline.kafka.clients import JvmKafka, JvmProducer, short
+from quotahost.pipeline.kafka.clock import WITNESSES, KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.pipeline.kafka.ticks import KEY as TICK
 from quotahost.pipeline.kafka.ticks import Ticks
+from quotahost.pipeline.kafka.topics import TopicError, Topics, wanted
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
+from quotahost.pipeline.spark.checkpoint import Checkpoints
 from quotahost.pipeline.supervisor import Supervisor
 from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.pipeline.volumes.publisher import Publisher
+from quotahost.pipeline.volumes.publisher import Publisher, Sending, Unpublished
 from quotahost.records.cluster_volumes import ClusterRecord, encode
-from quotahost.records.topics import COMPACTED
+from quotahost.records.shares import partitions_for
 
 log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 0.5  # seconds
 _SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership
 # Each question makes an Admin client, which connects anew.
-_BROKERS_EVERY: Final = 5.0  # seconds
+_ASK_EVERY: Final = 5.0  # seconds
 
 
 class Output:
@@ -47,18 +52,28 @@ class Output:
         self._producer, self._topic = producer, topic
         self._ticks, self._progress, self._supervisor = ticks, progress, supervisor
 
-    def send(self, record: ClusterRecord) -> int:
-        """Write a record; returns Kafka's timestamp of it, in ms since the epoch.
+    def send(self, record: ClusterRecord) -> Sending:
+        """Begin to write a record.
 
         Raises:
-            Py4JJavaError: it could not be written.
+            Refused: no reader would take it.
+            Py4JJavaError: it can't be sent.
         """
-        return self._producer.send(self._topic, record.cluster.encode(), encode(record))
+        return self._producer.begin(self._topic, record.cluster.encode(), encode(record))
 
-    def published(self, record: ClusterRecord, standing_by: bool) -> None:
-        """A batch has made this record; while this pipeline stands by, it was not sent."""
+    def made(self, record: ClusterRecord, standing_by: bool) -> None:
+        """A batch has made this record; while this pipeline stands by, it is not sent."""
+        # Also of one that is not written then: the next attempt is a whole period later, and not at once.
         self._ticks.published()
-        self._progress.published(record, standing_by)
+        self._progress.made(record, standing_by)
+
+    def published(self, record: ClusterRecord) -> None:
+        """It was written."""
+        self._progress.published(record.cluster)
+
+    def unpublished(self, cluster: str, reason: Unpublished) -> None:
+        """A batch has published nothing of this cluster."""
+        self._progress.unpublished(cluster, reason)
 
     def caught_up(self) -> bool:
         """Whether the batch before this one read all records that there were; if not, another batch is caused."""
@@ -76,30 +91,58 @@ class Job:
 
         Raises:
             Py4JJavaError: the cluster doesn't answer.
+            TopicError: a topic can't be used as it is.
         """
         client, tick = options.client(), options.tick.total_seconds()
         self._kafka = JvmKafka(spark, client)
         own, brokers = self._kafka.cluster()
-        cluster = options.cluster or own
+        clusters = options.clusters(own)
         # Only the cluster with the topics lists its brokers. Where the snapshots are mirrored from another cluster,
         # nobody can say which of its brokers are missing.
-        self._asks_for_brokers = cluster == own
-        self._kafka.ensure(_topics(options))
+        self._asks_for_brokers = own in clusters.values()
+        cluster = own if self._asks_for_brokers else next(iter(clusters.values()))
+        self._fault = LoggedOnce(log)
+        several = {options.shares_topic: partitions_for}
+        self._topics = Topics(self._kafka, _topics(options), options.cluster_volumes_topic, several)
+        self._topics.ensure()
         self._producer = self._kafka.producer()
+        clock = KafkaClock()
+        # Before the first batch: by a clock that is wrong, it would make all brokers stale.
+        for _ in range(WITNESSES):
+            clock.correct(self._producer.send(options.tick_topic, TICK, b""))
         self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
         # A leader publishes with every tick, also while no snapshot comes.
-        self._leadership = leadership = Leadership(max(3 * tick, _SILENCE))
-        leadership.begin(self._consumer, launched=time.time_ns() // 1_000_000)
+        self._leadership = leadership = Leadership(
+            max(3 * tick, _SILENCE), set(clusters.values()), clock.now, refused=progress.refused_run
+        )
+        leadership.begin(self._consumer)
         # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
         leadership.follow(self._consumer)
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
-        self._supervisor = Supervisor(progress)
+        checkpoints = Checkpoints(spark, options.checkpoint)
+
+        def set_aside(query: str) -> str:
+            aside = checkpoints.set_aside(query)
+            leadership.renew()
+            return aside
+
+        self._supervisor = Supervisor(progress, set_aside)
         rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ())
         output = Output(self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor)
-        self._publisher = Publisher(rules, leadership, output)
-        shares = SharesPublisher(options.shares_topic, client, options.validity, leadership)
-        self._add_queries(Queries(spark, options, cluster, client), shares, options.history)
+        self._publisher = Publisher(rules, leadership, output, clock)
+        self._shares = SharesPublisher(
+            options.shares_topic, client, options.validity, leadership, clock, options.expiry,
+            lambda: self._producer.partitions(options.shares_topic),
+        )  # fmt: skip
+        usage_cluster = options.cluster or own
+        self._lists_usage = usage_cluster == own
+        if self._lists_usage:
+            self._shares.registered(brokers)
+        queries = Queries(spark, options, clusters, usage_cluster, client, clock)
+        self._add_queries(queries, self._shares, options.history)
+        for topic, name in clusters.items():
+            log.info("topic %s holds the snapshots of cluster %s", topic, name)
         log.info("run %d of cluster %s begins", leadership.run, cluster)
 
     def _add_queries(self, queries: Queries, shares: SharesPublisher, history: str | None) -> None:
@@ -107,7 +150,8 @@ class Job:
         self._supervisor.add(DEAD_LETTERS, queries.dead_letters)
         self._supervisor.add("shares", lambda: queries.shares(shares))
         if history:
-            self._supervisor.add("history", lambda: queries.history(history))
+            # Its files and its checkpoint belong together: a new checkpoint alone would hide what was written before.
+            self._supervisor.add("history", lambda: queries.history(history), rebuilt_from_topics=False)
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""
@@ -115,9 +159,9 @@ class Job:
         try:
             while not stop.is_set():
                 self._supervisor.look()
-                if self._asks_for_brokers and time.monotonic() - asked > _BROKERS_EVERY:
+                if time.monotonic() - asked > _ASK_EVERY:
                     asked = time.monotonic()
-                    self._ask_for_brokers()
+                    self._ask(stop)
                 stop.wait(_LOOK)
         finally:
             self.close()
@@ -131,14 +175,22 @@ class Job:
             self._consumer.close()
         self._producer.close()
 
-    def _ask_for_brokers(self) -> None:
+    def _ask(self, stop: threading.Event) -> None:
+        """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""
         try:
-            self._publisher.registered(self._kafka.cluster()[1])
-        except Py4JError as problem:
-            log.debug("the cluster doesn't list its brokers; the last known ones stay: %s", problem)
+            brokers = self._kafka.cluster()[1]
+            if self._asks_for_brokers:
+                self._publisher.registered(brokers)
+            if self._lists_usage:
+                self._shares.registered(brokers)
+            self._topics.ensure(stop.wait)
+            self._supervisor.kafka_answers()
+            self._fault.healed()
+        except (Py4JError, TopicError) as problem:
+            text = "the cluster can't be asked for its brokers and topics; the brokers known so far stay: %s"
+            self._fault.report(text, short(problem))
 
 
 def _topics(options: Options) -> dict[str, dict[str, str]]:
-    usage = (options.usage_topic, options.shares_topic)
-    compacted = (*options.snapshots_topic, options.cluster_volumes_topic, options.refused_topic, *usage)
-    return dict.fromkeys(compacted, COMPACTED) | {options.tick_topic: SHORT_LIVED}
+    compacted = (options.cluster_volumes_topic, options.usage_topic, options.shares_topic)
+    return wanted(options.snapshots_topics, compacted, options.refused_topic, options.tick_topic)

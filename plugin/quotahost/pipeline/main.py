@@ -1,7 +1,7 @@
 """The pipeline as a program: ``spark-submit`` runs this file, ``quotahost pipeline`` calls ``run``.
 
-It reads the options, starts Spark and the metrics, and leaves the rest to :class:`quotahost.pipeline.job.Job` until a
-signal ends it.
+It reads the options, waits until no other pipeline uses its directories, starts Spark and the metrics, and leaves the
+rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,21 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from typing import Final
 
+from quotahost.errors import QuotahostError
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, options
+from quotahost.pipeline.spark import places
+from quotahost.pipeline.spark.places import Lock
 from quotahost.pipeline.spark.session import checkpoint_files, session
 from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
+
+_LOOK: Final = 1.0  # seconds between two looks for a directory that another pipeline uses
 
 
 def run(chosen: Options) -> None:
@@ -25,7 +32,9 @@ def run(chosen: Options) -> None:
 
     Raises:
         ConnectorError: the jars of Spark's Kafka connector are missing.
-        OSError: the port for the metrics is taken.
+        PlaceError: a directory lies where the executors can't reach it.
+        TopicError: a topic can't be used as it is.
+        OSError: the port for the metrics is taken, or a directory can't be written to.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -34,11 +43,37 @@ def run(chosen: Options) -> None:
     # Spark needs seconds to start, so a port that is taken ends the program before.
     if chosen.metrics_port is not None:
         progress.serve(chosen.metrics_port, chosen.metrics_address)
+    directories = {"checkpoint": chosen.checkpoint} | ({"history": chosen.history} if chosen.history else {})
+    if not wait_for([Lock(each) for each in directories.values()], progress, stop):
+        return
     spark = session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint))
     try:
+        places.check(spark, directories)
         Job(spark, chosen, progress).run(stop)
     finally:
         spark.stop()
+
+
+def wait_for(locks: Sequence[Lock], progress: Progress, stop: threading.Event) -> bool:
+    """Stand by until no other pipeline uses these directories; whether they are locked, False after ``stop``.
+
+    Two queries with one checkpoint would end each other for ever. The process keeps the locks until it ends.
+    """
+    logged = False
+    while not stop.is_set():
+        if all(lock.take() for lock in locks):
+            return True
+        if not logged:
+            logged = True
+            progress.stands_by()
+            log.warning(
+                "another pipeline uses the same --checkpoint or --history; this one stands by until that one ends. "
+                "To let both run, give each directories of its own"
+            )
+        for lock in locks:
+            lock.release()
+        stop.wait(_LOOK)
+    return False
 
 
 def configure_logging() -> None:
@@ -59,7 +94,11 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{problem}\n")
         return 2
     configure_logging()
-    run(chosen)
+    try:
+        run(chosen)
+    except QuotahostError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return problem.exit_code
     return 0
 
 

@@ -35,6 +35,10 @@ class Progress:
         self._rows = self._counter("rows", "Records read", "query")
         self._refused = self._counter("refused", "Records refused and written to the dead-letter topic")
         self._published = self._counter("published", "Records published", "cluster")
+        text = "Batches that published nothing of a cluster: late, or the record could not be made or written"
+        self._unpublished = self._counter("unpublished", text, "cluster", "reason")
+        text = "Records of the pipelines' topic that are none of a pipeline of these clusters"
+        self._refused_runs = self._counter("refused_runs", text, "reason")
         self._failures = self._counter("failures", "Times that a query failed and was started again", "query")
         self._standing_by = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
         self._seconds = self._gauge("batch_seconds", "Duration of the last batch", "query")
@@ -48,6 +52,7 @@ class Progress:
         self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
         self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
         self._last: dict[str, int] = {}
+        self._known: dict[str, int] = {}
         self._lines: dict[str, tuple[tuple[Any, ...], float]] = {}
 
     def serve(self, port: int, address: str) -> None:
@@ -58,12 +63,33 @@ class Progress:
         """
         start_http_server(port, addr=address, registry=self.registry)
 
-    def published(self, record: ClusterRecord, standing_by: bool) -> None:
-        """A batch has made this record; while ``standing_by``, it was not published."""
+    def published(self, cluster: str) -> None:
+        """A record of this cluster was written."""
+        self._published.labels(cluster).inc()
+
+    def unpublished(self, cluster: str, reason: str) -> None:
+        """A batch has published nothing of this cluster."""
+        self._unpublished.labels(cluster, reason).inc()
+
+    @property
+    def brokers_known(self) -> int | None:
+        """How many brokers the last batch of the volumes listed, in all clusters; None before the first."""
+        # A copy, as a batch may add a cluster meanwhile.
+        return sum(self._known.copy().values()) if self._known else None
+
+    def stands_by(self) -> None:
+        """Another pipeline uses this one's directories."""
+        self._standing_by.set(1)
+
+    def refused_run(self, reason: str) -> None:
+        """A record of the topic of cluster records doesn't count as another pipeline's."""
+        self._refused_runs.labels(reason).inc()
+
+    def made(self, record: ClusterRecord, standing_by: bool) -> None:
+        """A batch has made this record; while ``standing_by``, it is not published."""
         cluster = record.cluster
         self._standing_by.set(standing_by)
-        if not standing_by:
-            self._published.labels(cluster).inc()
+        self._known[cluster] = record.reporting + record.stale
         if record.newest_snapshot_at:
             self._age.labels(cluster).set(_age(record))
         for name in ("reporting", "stale", "missing"):

@@ -8,12 +8,23 @@ of Spark: the command's help must work without the extra ``spark``. Next: :mod:`
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 import javaproperties
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Json,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 
 from quotahost.errors import QuotahostError
 from quotahost.units import Duration
@@ -22,6 +33,7 @@ from quotahost.units import Duration
 #: principal must be excluded from the fence.
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
+_TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")
 _UNITS: Final = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 
 
@@ -33,6 +45,35 @@ class OptionsError(QuotahostError, ValueError):
 
 def _names(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
+def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Check topics that are given as ``topic`` or ``topic=cluster``.
+
+    Raises:
+        ValueError: one isn't of that form, or it isn't clear to which cluster a topic belongs.
+    """
+    for each in given:
+        if not _TOPIC_OF.fullmatch(each):
+            raise ValueError(f"{each!r} is neither TOPIC nor TOPIC=CLUSTER, where CLUSTER is a cluster's id")
+    topics, clusters = zip(*(_parted(each) for each in given), strict=True)
+    if twice := _twice(topics):
+        raise ValueError(f"topic {twice!r} is named twice")
+    # Whoever may write to a topic may speak for one cluster, so that each cluster has a topic of its own.
+    if clusters.count("") > 1:
+        raise ValueError("name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID; one may go without")
+    if twice := _twice(clusters):
+        raise ValueError(f"cluster {twice!r} has two topics: its snapshots belong into one")
+    return given
+
+
+def _parted(topic: str) -> tuple[str, str]:
+    name, _, cluster = topic.partition("=")
+    return name, cluster
+
+
+def _twice(names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 class Options(BaseModel):
@@ -57,10 +98,12 @@ class Options(BaseModel):
         default_factory=dict, description="The same as a JSON object, for the environment; it wins over the file."
     )
     cluster: str | None = Field(
-        None, description="Cluster of snapshots that don't name theirs; default: the cluster's id."
+        None, description="Id of the cluster that topics without one belong to; default: the bootstrap's."
     )
-    snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
-        ("__quotahost_snapshots",), description="Topics of snapshots, comma-separated.", min_length=1
+    snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_one_cluster_each)] = Field(
+        ("__quotahost_snapshots",),
+        description="Topics of snapshots, comma-separated: TOPIC, or TOPIC=ID where another cluster's are mirrored.",
+        min_length=1,
     )
     cluster_volumes_topic: str = Field("__quotahost_cluster_volumes", description="Topic to publish to.")
     refused_topic: str = Field("__quotahost_refused", description="Topic of dead letters.")
@@ -88,6 +131,15 @@ class Options(BaseModel):
         if self.validity <= self.tick:
             raise ValueError(f"validity ({self.validity}) must be longer than tick ({self.tick})")
         return self
+
+    @property
+    def snapshots_topics(self) -> tuple[str, ...]:
+        """The names of the topics of snapshots."""
+        return tuple(_parted(each)[0] for each in self.snapshots_topic)
+
+    def clusters(self, own: str) -> dict[str, str]:
+        """The cluster that each topic of snapshots belongs to, by topic; ``own`` is the id of the bootstrap's."""
+        return {topic: cluster or self.cluster or own for topic, cluster in map(_parted, self.snapshots_topic)}
 
     def client(self) -> dict[str, str]:
         """Kafka's configuration, in its Java client's names, secrets among it; the environment wins over the file.

@@ -18,7 +18,10 @@ from quotahost.errors import QuotahostError
 from quotahost.pipeline import shares
 from quotahost.pipeline.dead_letters import DEAD_LETTERS, dead_letters
 from quotahost.pipeline.history.writer import start_history
+from quotahost.pipeline.kafka.clients import short
+from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.options import Options
+from quotahost.pipeline.spark.checkpoint import place
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.sinks import kafka_sink, spark_options
 from quotahost.pipeline.volumes import aggregate, parse
@@ -36,7 +39,7 @@ _TASK: Final = 62_500
 _TASK_THAT_CAN_WAIT: Final = 20_000
 # A batch costs a good part of a second of a core, and so does looking for news often.
 _DEAD_LETTERS_EVERY: Final = timedelta(seconds=5)
-_SHARES_EVERY: Final = timedelta(milliseconds=500)
+SHARES_EVERY: Final = timedelta(milliseconds=500)
 
 #: What is done with a batch: its rows, and its number.
 Batch = Callable[[DataFrame, int], None]
@@ -53,10 +56,7 @@ def _with_short_error(work: Batch) -> Batch:
         try:
             work(frame, number)
         except Exception as problem:
-            # The text of Py4J's own exception has whole Java stacks; that of Java's has its message first.
-            text = str(getattr(problem, "java_exception", problem))
-            first = next(iter(text.splitlines()), "")
-            raise BatchFailed(f"{type(problem).__name__}: {first[:300]}") from None
+            raise BatchFailed(short(problem)) from None
 
     return done
 
@@ -64,36 +64,64 @@ def _with_short_error(work: Batch) -> Batch:
 class Queries:
     """Starts the queries, each in a pool of the scheduler and with a checkpoint of its own."""
 
-    def __init__(self, spark: SparkSession, options: Options, cluster: str, client: Mapping[str, str]) -> None:
-        """``cluster`` is that of records that don't name theirs; ``client`` is Kafka's, in Java's names."""
-        self._spark, self._options, self._cluster, self._client = spark, options, cluster, client
+    def __init__(
+        self,
+        spark: SparkSession,
+        options: Options,
+        clusters: Mapping[str, str],
+        usage_cluster: str,
+        client: Mapping[str, str],
+        clock: KafkaClock,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            spark: the session.
+            options: the pipeline's.
+            clusters: the cluster of each topic of snapshots, by topic.
+            usage_cluster: that of the usage topic.
+            client: Kafka's configuration, in Java's names.
+            clock: Kafka's.
+        """
+        self._spark, self._options, self._client, self._clock = spark, options, client, clock
+        self._clusters, self._usage_cluster = clusters, usage_cluster
 
     def volumes(self, publish: Batch) -> StreamingQuery:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
-        topics = (*self._options.snapshots_topic, self._options.tick_topic)
+        topics = (*self._options.snapshots_topics, self._options.tick_topic)
         # A tick only causes a batch; none of its fields is read.
-        good = parse.parse(self._read(topics)).where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
+        parsed = parse.parse(self._read(topics), self._clusters, self._options.validity)
+        good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
+        good = good.where(self._not_expired("seen"))
         volumes = aggregate.state(good, self._options.fill_window)
         return self._start_complete("volumes", volumes, publish)
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
-        good = shares.parse(self._read((self._options.usage_topic,))).where("error IS NULL")
-        newest = self._spark.sql(sql("usage"), args={"cluster": self._cluster}, good=good)
-        return self._start_complete("shares", newest, publish, _SHARES_EVERY)
+        raw = self._read((self._options.usage_topic,))
+        parsed = shares.parse(raw, self._usage_cluster, self._options.validity)
+        good = parsed.where("error IS NULL").where(self._not_expired("ts"))
+        newest = self._spark.sql(sql("usage"), args={"cluster": self._usage_cluster}, good=good)
+        return self._start_complete("shares", newest, publish, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
         """From snapshots and usage records to the dead letters of those that are refused."""
-        snapshots = parse.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
-        usage = shares.parse(self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT))
+        snapshots = parse.parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)
+        usage = shares.parse(self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT), self._usage_cluster)
         writer = kafka_sink(dead_letters(snapshots, usage).writeStream, self._options.refused_topic, self._client)
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def history(self, directory: str) -> StreamingQuery:
         """From snapshots to every reading as Parquet, in ``directory``."""
-        parsed = parse.parse(self._read(self._options.snapshots_topic, _TASK_THAT_CAN_WAIT))
+        parsed = parse.parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)
         self._pool("history")
-        return start_history(parse.resolved(parsed, self._cluster), directory)
+        return start_history(parse.resolved(parsed), directory)
+
+    def _not_expired(self, time: str) -> str:
+        """Whether a record can still matter: old ones, as of brokers long gone, don't enter the state."""
+        # By the clock's correction as it is when the query starts; a wrong clock is corrected before.
+        expiry = self._options.expiry // timedelta(milliseconds=1) - self._clock.ahead
+        return f"unix_millis({time}) >= unix_millis(current_timestamp()) - {expiry}"
 
     def _read(self, topics: tuple[str, ...], task: int = _TASK) -> DataFrame:
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
@@ -115,9 +143,11 @@ class Queries:
         self._pool(name)
         # Spark's default trigger begins a batch with each record that comes; a batch costs the same whatever is in it.
         every = f"{round(max(least, self._options.interval).total_seconds() * 1000)} milliseconds"
-        place = f"{self._options.checkpoint.rstrip('/')}/{name}"
         query: StreamingQuery = (
-            writer.queryName(name).option("checkpointLocation", place).trigger(processingTime=every).start()
+            writer.queryName(name)
+            .option("checkpointLocation", place(self._options.checkpoint, name))
+            .trigger(processingTime=every)
+            .start()
         )
         return query
 

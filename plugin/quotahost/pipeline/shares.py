@@ -4,18 +4,25 @@
 newest record, and ``shares`` divides every quota among the brokers by their demand, max-min fair (KIP-13 left the
 division open). All of it runs in Spark's own functions, without Python for each row. ``SharesPublisher`` writes the
 result to the shares topic, from which the supplier ``cluster-quota`` of each broker takes its limits.
+
+A broker reads only the partition of its own record, and a record that says the same as the one before isn't written
+(but every few seconds): so what a broker reads doesn't grow with the cluster. ``python -m bench shares`` has figures.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
+from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
@@ -26,81 +33,172 @@ from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
 FLOOR: Final = 0.05
 #: Each share is reduced by this factor, so that the sum of the floats never exceeds the quota, in whatever order.
 SHAVED: Final = 1 - 2**-32
+#: A broker on which a client isn't used gets what nobody demands of its quota in so many steps of an equal part.
+STEPS: Final = 8
+#: Bytes of both names of a client; one with longer names has an equal part everywhere.
+MAX_CLIENT: Final = 2048
+#: A record that says nothing new is written again after so long, and at the latest after a quarter of ``validity``.
+REFRESH: Final = timedelta(seconds=5)
 
 _CLIENTS: Final = (
     "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE>>"
 )
 _USAGE: Final = f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
-_SKEW_SECONDS: Final = 60  # by which a broker's clock may be ahead of the record's own time
+_NEWS: Final = """SELECT key, partition, value FROM {seen}
+WHERE NOT (try_element_at(from_json(:same, 'MAP<STRING, BIGINT>'), key) <=> hash)"""
 _MS: Final = timedelta(milliseconds=1)
 
 
-def parse(raw: DataFrame) -> DataFrame:
+def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
     """Records of the usage topic as columns, one row each; batch or stream.
 
     Args:
         raw: as Spark's Kafka source gives them: key, value, topic, partition, offset, timestamp.
+        cluster: the id of the cluster that the topic belongs to. A record that names another one is refused.
+        validity: the pipeline's.
 
     Returns:
-        ``clusterId``, ``brokerId``, ``ts``, ``removed`` (true for a tombstone, whose value is null), ``clients``;
-        ``error``, null for a record that is taken, else ``REASON: text``; and the columns of ``raw``.
+        ``clusterId``, ``brokerId``, ``ts`` (when the rates were measured, by Kafka's clock), ``removed`` (true for a
+        tombstone, whose value is null), ``clients``; ``error``, null for a record that is taken, else ``REASON:
+        text``; and the columns of ``raw``.
     """
     args = {
         "schema": _USAGE,
+        "cluster": cluster,
         "time": DATE_TIME,
-        "skew": _SKEW_SECONDS,
         "bytes": MAX_BYTES,
         "version": VERSION,
         "name": MAX_NAME,
         "names": MAX_NAMES,
         "clients": MAX_CLIENTS,
     }
-    return raw.sparkSession.sql(sql("usage_parse"), args=args, raw=raw)
+    text = sql("usage_parse", seen_at=seen_at("NULL", "at", "timestamp", validity))
+    return raw.sparkSession.sql(text, args=args, raw=raw)
 
 
-def shares(usage: DataFrame, now_ms: int, validity: timedelta, run: int, sequence: int) -> DataFrame:
-    """One record of shares (``key``, ``value``) for each broker that is not removed, in no order. A batch, no stream.
+def shares(
+    usage: DataFrame,
+    now_ms: int,
+    validity: timedelta,
+    run: int,
+    sequence: int,
+    *,
+    expiry: timedelta = timedelta(days=1),
+    known: Collection[str] | None = None,
+    partitions: int = 1,
+) -> DataFrame:
+    """One record of shares for each broker that is not removed, in no order. A batch, no stream.
 
     Args:
         usage: the columns of :func:`parse` up to ``clients``, one row for each broker of each cluster.
-        now_ms: the time of the computation, in ms since the epoch.
+        now_ms: Kafka's time of the computation, in ms since the epoch.
         validity: older usage is ignored; its broker keeps the floor.
         run: the pipeline's run, for the record.
         sequence: the batch's number, for the record.
+        expiry: a broker whose usage is older has no share at all.
+        known: the ids of the brokers that the cluster has listed; the usage of others is a stranger's invention. None
+            if nobody can say.
+        partitions: the number of partitions of the shares topic.
+
+    Returns:
+        ``key``, ``partition`` (as :func:`quotahost.records.shares.partition_of`), ``value``, and ``hash`` of what the
+        record says, apart from when it was computed.
     """
     args: dict[str, Any] = {
         "now": now_ms,
         "validity": validity // _MS,
+        "expiry": expiry // _MS,
+        "known": json.dumps(None if known is None else sorted(known)),
+        "partitions": partitions,
         "run": run,
         "sequence": sequence,
         "computedAt": time_json(datetime.fromtimestamp(now_ms / 1000, UTC)),
         "floor": FLOOR,
         "shaved": SHAVED,
+        "steps": STEPS,
         "version": VERSION,
         "clients": MAX_CLIENTS,
         "names": MAX_NAMES,
+        "name": MAX_CLIENT,
     }
     return usage.sparkSession.sql(sql("shares"), args=args, usage=usage)
 
 
 class SharesPublisher:
-    """Takes the newest usage of all brokers with each batch, and publishes a record of shares for each broker.
+    """Takes the newest usage of all brokers with each batch, and publishes the records of shares that say news.
 
     It publishes nothing while another pipeline leads: two would give away each quota twice.
     """
 
-    def __init__(self, topic: str, client: Mapping[str, str], validity: timedelta, leadership: Leadership) -> None:
-        """``client`` is Kafka's configuration, in Java's names; usage older than ``validity`` is ignored."""
+    def __init__(
+        self,
+        topic: str,
+        client: Mapping[str, str],
+        validity: timedelta,
+        leadership: Leadership,
+        clock: KafkaClock,
+        expiry: timedelta = timedelta(days=1),
+        partitions: Callable[[], int] = lambda: 1,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Publishes nothing yet.
+
+        Args:
+            topic: of the shares.
+            client: Kafka's configuration, in Java's names.
+            validity: usage older than that is ignored.
+            leadership: says whether another pipeline publishes.
+            clock: Kafka's.
+            expiry: a broker whose usage is older has no share.
+            partitions: asks for the topic's number of partitions; called with each batch.
+            monotonic: in seconds.
+        """
         self._topic, self._client = topic, client
-        self._validity, self._leadership = validity, leadership
+        self._validity, self._expiry, self._leadership = validity, expiry, leadership
+        self._clock, self._partitions, self._monotonic = clock, partitions, monotonic
+        self._refresh = min(REFRESH, validity / 4).total_seconds()
+        self._known: frozenset[str] | None = None
+        self._written: dict[str, tuple[int, float]] = {}  # by broker: the hash of its record, and when it was written
+        self._partitioned = 0
+
+    def registered(self, brokers: Collection[str]) -> None:
+        """Take the ids of the brokers that the cluster lists now. Any thread may call.
+
+        A broker that is listed no more counts on, silent, until its usage expires. One that never was is an invention.
+        """
+        self._known = (self._known or frozenset()) | frozenset(brokers)
 
     def __call__(self, usage: DataFrame, batch: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
         # Without a reading Spark keeps no state, and the query failed with each batch while this pipeline stood by.
         if self._leadership.stands_by():
             bring_forward(usage)
+            self._written.clear()
             return
-        now = time.time_ns() // 1_000_000
+        partitions = self._partitions()
+        # Brokers that read the topic anew look for their records where these belong now.
+        if partitions != self._partitioned:
+            self._written.clear()
+            self._partitioned = partitions
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
-        found = shares(usage.coalesce(1), now, self._validity, self._leadership.run, batch)
-        kafka_sink(found.write, self._topic, self._client).save()
+        found = shares(
+            usage.coalesce(1), self._clock.now(), self._validity, self._leadership.run, batch,
+            expiry=self._expiry, known=self._known, partitions=partitions,
+        )  # fmt: skip
+        self._write(found)
+
+    def _write(self, found: DataFrame) -> None:
+        now = self._monotonic()
+        same = {broker: kept[0] for broker, kept in self._written.items() if now - kept[1] < self._refresh}
+        # The hashes come to this process beside the batch: a second pass over it would compute it twice.
+        hashes = Observation()
+        seen = found.observe(hashes, F.to_json(F.collect_list(F.struct("key", "hash"))).alias("hashes"))
+        # One text instead of a map of literals, which would make the plan larger with each broker.
+        news = seen.sparkSession.sql(_NEWS, args={"same": json.dumps(same)}, seen=seen)
+        kafka_sink(news.write, self._topic, self._client).save()
+        # Only now: what could not be written is written with the next batch.
+        told = {each["key"]: each["hash"] for each in json.loads(hashes.get["hashes"])}
+        self._written = {
+            broker: self._written[broker] if same.get(broker) == hashed else (hashed, now)
+            for broker, hashed in told.items()
+        }

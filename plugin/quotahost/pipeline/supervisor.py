@@ -2,22 +2,34 @@
 
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
 half second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
+
+A query whose checkpoint is of no use begins anew from the topics: one that fails again and again, one whose place in a
+topic is gone (somebody has deleted the topic), and one that remembers many more brokers than there are. Spark can't
+take a row out of the state of a query that reports all rows with each batch.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.spark.offsets import behind
+from quotahost.pipeline.spark.offsets import behind, lost
+
+log = logging.getLogger("quotahost.pipeline")
 
 _FIRST_PAUSE: Final = 1.0  # seconds before a failed query is started again; doubled each time
 # Brokers don't wait for it: their standby source answers.
 _LONGEST_PAUSE: Final = 30.0
+#: After so many failures without a batch in between, over half a minute, the checkpoint is set aside.
+ATTEMPTS: Final = 5
+_ANSWERED_WITHIN: Final = 15.0  # seconds; while Kafka doesn't answer, the checkpoint isn't what is wrong
+#: A state may have so many rows beyond twice as many as there are brokers.
+SPARE_ROWS: Final = 1000
 
 
 class Supervisor:
@@ -25,17 +37,40 @@ class Supervisor:
 
     FIRST: Final = "volumes"
 
-    def __init__(self, progress: Progress) -> None:
-        """Nothing runs yet."""
-        self._progress = progress
+    def __init__(
+        self, progress: Progress, set_aside: Callable[[str], str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            progress: takes the progress of all queries.
+            set_aside: renames the checkpoint of a query, and returns its new place; it may raise.
+            clock: in seconds, monotonic.
+        """
+        self._progress, self._set_aside, self._clock = progress, set_aside, clock
         self._starts: dict[str, Callable[[], StreamingQuery]] = {}
+        self._rebuilt_from_topics: set[str] = set()  # queries that may begin anew
         self._running: dict[str, StreamingQuery] = {}
         self._pauses: dict[str, tuple[float, float]] = {}  # when a query is due again, and its next pause
+        self._failures: dict[str, int] = {}  # since its last batch
+        self._without: set[str] = set()  # queries that began anew and have had no batch since
+        self._anew: set[str] = set()  # queries that began anew and haven't read all that there was
+        self._rows: dict[str, int] = {}  # of the state, when such a query had
+        self._answered_at = 0.0
         self._all_begun = False
 
-    def add(self, name: str, start: Callable[[], StreamingQuery]) -> None:
-        """Keep a query running from now on; ``start`` starts it from its checkpoint."""
+    def add(self, name: str, start: Callable[[], StreamingQuery], rebuilt_from_topics: bool = True) -> None:
+        """Keep a query running from now on; ``start`` starts it from its checkpoint.
+
+        ``rebuilt_from_topics`` is False where a lost checkpoint would cost more than the query's own state.
+        """
         self._starts[name] = start
+        if rebuilt_from_topics:
+            self._rebuilt_from_topics.add(name)
+
+    def kafka_answers(self) -> None:
+        """The cluster has just answered a question."""
+        self._answered_at = self._clock()
 
     def look(self) -> None:
         """Start what is due, and report the progress of what runs."""
@@ -61,26 +96,79 @@ class Supervisor:
             self._report(name, query)
             return
         if query is not None:
-            self._failed(name, query)
+            del self._running[name]
+            problem = query.exception()
+            self._failed(name, _reason(str(problem)) if problem else "it ended")
         due, _ = self._pauses.get(name, (0.0, _FIRST_PAUSE))
-        if time.monotonic() >= due:
+        if self._clock() >= due:
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        try:
             self._running[name] = self._starts[name]()
+        except Exception as problem:  # a checkpoint of which not even the names can be read
+            self._failed(name, _reason(str(getattr(problem, "java_exception", problem))))
 
     def _report(self, name: str, query: StreamingQuery) -> None:
         last = query.lastProgress
-        if last is not None:
-            # Reading recentProgress costs more; it is needed only where several batches ended since the last look.
-            for each in [last] if self._progress.follows(name, last) else query.recentProgress:
-                self._progress.batch(name, each)
-            # It has reported progress since its start, so its next failure begins with the shortest pause.
-            self._pauses.pop(name, None)
+        if last is None:
+            return
+        # Reading recentProgress costs more; it is needed only where several batches ended since the last look.
+        for each in [last] if self._progress.follows(name, last) else query.recentProgress:
+            self._progress.batch(name, each)
+        # It has reported progress since its start, so its next failure begins with the shortest pause.
+        self._pauses.pop(name, None)
+        self._failures.pop(name, None)
+        self._without.discard(name)
+        if why := self._reason_to_rebuild(name, last):
+            query.stop()
+            del self._running[name]
+            self._rebuild(name, why)
 
-    def _failed(self, name: str, query: StreamingQuery) -> None:
-        problem = query.exception()
-        self._progress.failed(name, _reason(str(problem)) if problem else "it ended")
-        del self._running[name]
+    def _reason_to_rebuild(self, name: str, last: Mapping[str, Any]) -> str:
+        if name not in self._rebuilt_from_topics:
+            return ""
+        if places := [place for source in last["sources"] for place in lost(source)]:
+            return f"{', '.join(places)} ends before the place up to which the query has read it"
+        rows = sum(each["numRowsTotal"] for each in last["stateOperators"])
+        if name in self._anew:
+            if not any(map(behind, last["sources"])):
+                self._anew.discard(name)
+                self._rows[name] = rows
+            return ""
+        known = self._progress.brokers_known
+        if known is not None and rows > 2 * max(known, self._rows.get(name, 0)) + SPARE_ROWS:
+            return f"it remembers {rows:,} brokers, and knows {known:,} by now"
+        return ""
+
+    def _failed(self, name: str, reason: str) -> None:
+        self._progress.failed(name, reason)
         _, pause = self._pauses.get(name, (0.0, _FIRST_PAUSE))
-        self._pauses[name] = time.monotonic() + pause, min(2 * pause, _LONGEST_PAUSE)
+        self._pauses[name] = self._clock() + pause, min(2 * pause, _LONGEST_PAUSE)
+        self._failures[name] = self._failures.get(name, 0) + 1
+        kafka_answers = self._clock() - self._answered_at < _ANSWERED_WITHIN
+        if self._failures[name] < ATTEMPTS or not kafka_answers or name in self._without:
+            return
+        if name in self._rebuilt_from_topics:
+            self._rebuild(name, f"it has failed {self._failures[name]} times in a row")
+        elif self._failures[name] == ATTEMPTS:
+            log.error(
+                "query %s has failed %d times in a row; it is tried again. If its checkpoint can't be read, move its "
+                "whole directory away: the query begins a new one", name, ATTEMPTS,
+            )  # fmt: skip
+
+    def _rebuild(self, name: str, why: str) -> None:
+        """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
+        self._without.add(name)
+        try:
+            aside = self._set_aside(name)
+        except Exception as problem:  # of Hadoop's file systems, of any kind
+            log.error("the checkpoint of query %s can't be set aside: %s", name, problem)
+            return
+        self._failures.pop(name, None)
+        self._pauses.pop(name, None)
+        self._anew.add(name)
+        log.warning("query %s begins anew from the topics, because %s; its checkpoint is kept as %s", name, why, aside)
 
 
 def _reason(text: str) -> str:

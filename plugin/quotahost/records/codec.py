@@ -71,7 +71,7 @@ class Codec(Generic[_T]):
         raise Refused(_reason(first), _text(first))
 
     def encode(self, record: _T, **instead: Any) -> bytes:
-        """A record's value as JSON. The id of its cluster is left out while it is unknown ("").
+        """A record's value as JSON. The id of its cluster is left out while it is unknown (""), as is an unknown age.
 
         ``instead`` holds fields, by their JSON names, that are written otherwise than the declaration says.
 
@@ -81,8 +81,9 @@ class Codec(Generic[_T]):
         """
         # pydantic's warnings of values that don't fit are of no use: the decode below refuses these.
         fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False) | instead
-        if fields["clusterId"] == "":
-            del fields["clusterId"]
+        for name, unknown in (("clusterId", ""), ("ageMs", None)):
+            if name in fields and fields[name] == unknown:
+                del fields[name]
         # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate instead of refusing it below.
         value = json.dumps(fields, separators=(",", ":")).encode()
         # A record that readers refuse would silence its writer for them, so it isn't written.

@@ -1,7 +1,7 @@
 """How much of the cluster-wide client quotas one broker may give its clients.
 
 The pipeline writes it to the compacted topic ``shares.topic`` under the broker's id; the supplier ``cluster-quota`` of
-that broker reads it. The form is ``schemas/shares.json``.
+that broker reads it, and of the topic only the partition where it is. The form is ``schemas/shares.json``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,23 @@ from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Ra
 from quotahost.records.codec import Codec
 from quotahost.records.declaration import IS_KEY, RECORD, Versioned
 from quotahost.records.fields import Long, Millis, Name
+
+#: Partitions that the topic is made with: the first number that is no less than the number of brokers, else the last.
+# Primes, so that ids in steps of 10 or 1,000 don't meet in a few partitions.
+PARTITIONS: Final = (1, 7, 31, 127, 509, 1021)
+
+
+def partitions_for(brokers: int) -> int:
+    """How many partitions the topic gets in a cluster of so many brokers."""
+    return next((number for number in PARTITIONS if number >= brokers), PARTITIONS[-1])
+
+
+def partition_of(broker: str, partitions: int) -> int:
+    """The partition of a broker's record in a topic of so many partitions; ``sql/shares.sql`` has the same rule.
+
+    Not Kafka's hash of the key, by which several of many brokers share a partition while others stay empty.
+    """
+    return int(broker) % partitions if broker.isascii() and broker.isdigit() else 0
 
 
 @dataclass(frozen=True, slots=True)

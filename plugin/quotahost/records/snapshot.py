@@ -3,8 +3,9 @@
 The task ``publish-volumes`` of each broker writes it to the compacted topic ``snapshots.topic`` under the broker's id;
 the factor source ``snapshots`` of the other brokers and the pipeline read it. The form is ``schemas/snapshot.json``,
 the proposal's JSON schema word for word. The schema allows more fields; quotahost's own are ``schemaVersion`` (1),
-``clusterId`` (left out while it is unknown), ``offlineLogDirs``, and ``softLimit`` and ``hardLimit`` of a volume, which
-override the broker's (the proposal's note 2).
+``clusterId`` (left out while it is unknown), ``offlineLogDirs``, ``ageMs`` (how old the look at the disks was when it
+was published; :mod:`quotahost.records.age`), and ``softLimit`` and ``hardLimit`` of a volume, which override the
+broker's (the proposal's note 2).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from quotahost.records.codec import Codec, Refused
 from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, Record
 from quotahost.records.fields import (
     LimitJson,
+    Long,
     Name,
     OwnLimit,
     SizesJson,
@@ -72,12 +74,14 @@ class Snapshot(Record):
 
     Attributes:
         broker: the broker's id.
-        captured_at: when the volumes were read; kept in UTC.
+        captured_at: when the volumes were read, by the broker's clock; kept in UTC.
         volumes: the broker's volumes.
         soft: from where producers are throttled, for all its volumes; None if the broker sets no such limit.
         hard: where producers are paused; None if the broker sets no such limit.
         offline: log directories that are offline or can't be read.
         cluster: the id of the broker's cluster; "" while it is unknown.
+        age_ms: how long before the record was written the volumes were read, in ms by the broker's monotonic clock;
+            None if the record doesn't state it.
 
     Raises:
         ValueError: ``captured_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
@@ -94,6 +98,7 @@ class Snapshot(Record):
     hard: Needed[Annotated[OwnLimit, Field(alias="hardLimit")]] = None
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
     cluster: Annotated[Name, Field(alias="clusterId")] = ""
+    age_ms: Long | None = None
     schema_version: Annotated[int, Field(ge=VERSION, le=VERSION)] = field(
         default=VERSION, kw_only=True, compare=False, repr=False
     )

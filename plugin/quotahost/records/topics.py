@@ -1,11 +1,19 @@
-"""The configuration of the topics that keep the newest record of each key.
+"""The topics of quotahost: what each carries, who needs which rights to it, and how it is configured.
 
-Brokers (:mod:`quotahost.plugins.kafka.topics`) and the pipeline both make missing topics; whoever is first uses this.
+Whoever may write to one of them decides about other clients' quotas, or stops the producers of a cluster. So each is
+declared here once: docs/security.md has its table from here, ``quotahost doctor`` looks at these topics for rights that
+everybody has, and a test on a broker with ACLs holds every right to what stands here.
+
+Brokers (:mod:`quotahost.plugins.kafka.topics`) and the pipeline both make missing topics; whoever is first uses
+``COMPACTED``.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Literal
 
 COMPACTED: Final = {
     "cleanup.policy": "compact",
@@ -14,3 +22,121 @@ COMPACTED: Final = {
     "segment.bytes": "16777216",
     "message.timestamp.type": "LogAppendTime",  # one clock, Kafka's, however those of its clients go
 }
+
+# ---- rights ----------------------------------------------------------------------------------------
+
+#: An operation as Kafka's ACLs name it. Read and Write include Describe (``StandardAuthorizer``).
+Operation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs"]
+
+
+class Party(Enum):
+    """Who works with the topics; each connects as a principal of its own. Nobody else needs any right."""
+
+    PLUGINS = "brokers"
+    """The Kafka client of the plugins and tasks inside the brokers (``kafka.*``)."""
+    PIPELINE = "pipeline"
+    """The Spark pipeline (``--kafka-config``)."""
+
+
+_READS: Final[tuple[Operation, ...]] = ("Read",)
+_MAKES: Final[tuple[Operation, ...]] = ("Create", "DescribeConfigs")
+_WRITES: Final[tuple[Operation, ...]] = ("Write", *_MAKES)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic.
+
+    Attributes:
+        name: the default name.
+        brokers_property: the brokers' property that sets its name, without prefix; "" if brokers don't use the topic.
+        pipeline_option: the field of the pipeline's options that sets it; "" if the pipeline doesn't use the topic.
+        carries: what its records are, for a table.
+        danger: what a stranger does who may write to it.
+        brokers: the operations that the brokers' plugins need.
+        pipeline: the operations that the pipeline needs.
+    """
+
+    name: str
+    brokers_property: str
+    pipeline_option: str
+    carries: str
+    danger: str
+    brokers: tuple[Operation, ...]
+    pipeline: tuple[Operation, ...]
+
+    def operations(self, party: Party) -> tuple[Operation, ...]:
+        """What the party needs to do with the topic."""
+        return self.brokers if party is Party.PLUGINS else self.pipeline
+
+
+SNAPSHOTS: Final = Topic(
+    "__quotahost_snapshots", "snapshots.topic", "snapshots_topic",
+    "each broker's volumes, by `publish-volumes`",
+    "stops all producers by a volume that is full, or hides one",
+    (*_READS, *_WRITES), (*_READS, *_MAKES),
+)  # fmt: skip
+CLUSTER_VOLUMES: Final = Topic(
+    "__quotahost_cluster_volumes", "cluster.volumes.topic", "cluster_volumes_topic",
+    "all volumes of the cluster, by the pipeline",
+    "stops all producers, or hides every full disk; a high run makes the pipeline stand by",
+    _READS, (*_READS, *_WRITES),
+)  # fmt: skip
+USAGE: Final = Topic(
+    "__quotahost_usage", "usage.topic", "usage_topic",
+    "what each broker's busiest clients use, by `publish-usage`",
+    "draws other clients' cluster-wide quotas to one broker",
+    _WRITES, (*_READS, *_MAKES),
+)  # fmt: skip
+SHARES: Final = Topic(
+    "__quotahost_shares", "shares.topic", "shares_topic",
+    "each broker's shares of the cluster-wide quotas, by the pipeline",
+    "takes a client's quota away, or gives all of it on every broker",
+    _READS, _WRITES,
+)  # fmt: skip
+REFUSED: Final = Topic(
+    "__quotahost_refused", "", "refused_topic",
+    "dead letters: copies of the records that the pipeline refused",
+    "hides real faults among invented ones",
+    (), _WRITES,
+)  # fmt: skip
+TICKS: Final = Topic(
+    "__quotahost_ticks", "", "tick_topic",
+    "by it time passes in the pipeline while no other record arrives",
+    "keeps the pipeline busy",
+    (), (*_READS, *_WRITES),
+)  # fmt: skip
+TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS)
+
+#: The plugins' consumers give a group's name, because librdkafka demands one, and ask for its coordinator; they never
+#: join it and commit nothing. The pipeline's consumers have no group at the brokers.
+GROUPS: Final = "quotahost-"
+
+
+def table() -> str:
+    """Topics, groups and other resources with the rights to them, as a Markdown table."""
+    rows: list[tuple[str, ...]] = [
+        ("resource", "what it carries", "brokers' plugins", "pipeline", "anybody else who may write"),
+        *((f"`{t.name}`", t.carries, _listed(t.brokers), _listed(t.pipeline), t.danger) for t in TOPICS),
+        (
+            f"groups `{GROUPS}*`",
+            "nothing: no group is joined, no offset is committed",
+            "Describe",
+            "",
+            "nothing: nobody reads them",
+        ),
+        ("transactional ids", "none: no client of quotahost has transactions", "", "", ""),
+        ("the cluster", "the ids of its brokers, which Kafka shows to every client", "", "", ""),
+    ]
+    return "\n".join(_lines(rows))
+
+
+def _lines(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        yield f"| {' | '.join(row)} |"
+        if number == 0:
+            yield "|" + "---|" * len(row)
+
+
+def _listed(operations: tuple[Operation, ...]) -> str:
+    return ", ".join(operations)

@@ -6,7 +6,8 @@ Private; ``check_supplier`` asks for all answers after each event.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 from quotahost.api import QuotaSupplier
@@ -15,6 +16,7 @@ from quotahost.testing.caller import ContractBroken
 from quotahost.testing.host import FakeHost
 
 FROM_MEMORY: Final = 0.01  # seconds; 20,000 clients may be new at once, and are asked for one after the other
+_NEVER_NAMED: Final = "a client-id that no property names"
 TRIES: Final = 5  # one slow answer may be the machine's fault; so many are the plugin's
 
 
@@ -51,7 +53,35 @@ class Answers:
         self._announced_before, self._known = len(self._host.announced), answers
 
     def _ask(self) -> dict[tuple[Client, QuotaType], Quota | None]:
-        return {(client, each): self._answer(client, each) for client in self._clients for each in QUOTA_TYPES}
+        answers = {(client, each): self._answer(client, each) for client in self._clients for each in QUOTA_TYPES}
+        distinct = getattr(self._host.plugin, "distinct_client_ids", None)
+        if callable(distinct):
+            for principal in dict.fromkeys(client.principal for client in self._clients):
+                self._check_alike(principal, distinct)
+        return answers
+
+    def _check_alike(self, principal: str, distinct: Callable[[str], object]) -> None:
+        """The client-ids that the supplier doesn't name have the same quotas, those that nobody has seen, too."""
+        what = f"distinct_client_ids({principal!r:.40})"
+        named = self._host.call(what, lambda: distinct(principal))
+        if named is None:
+            return
+        if isinstance(named, str) or not isinstance(named, Collection) or not all(isinstance(n, str) for n in named):
+            raise ContractBroken(6, f"{what} answered {named!r:.200}: it answers a collection of texts or None")
+        ids = dict.fromkeys([_NEVER_NAMED, *(client.client_id for client in self._clients)])
+        others = [Client(principal, each) for each in ids if each not in named]
+        for quota_type in QUOTA_TYPES:
+            quotas = self._host.call("quota()", partial(self._quotas, others, quota_type))
+            for client, quota in zip(others, quotas, strict=True):
+                if quota != quotas[0]:
+                    raise ContractBroken(
+                        11,
+                        f"the {quota_type} quota of {_named(client)} is {quota}, that of {_named(others[0])} is "
+                        f"{quotas[0]}, and {what} names neither: the broker would give both the same",
+                    )
+
+    def _quotas(self, clients: Sequence[Client], quota_type: QuotaType) -> list[Quota | None]:
+        return [self._host.plugin.quota(client, quota_type) for client in clients]
 
     def _answer(self, client: Client, quota_type: QuotaType) -> Quota | None:
         what = f"quota() for {_named(client)}, {quota_type},"

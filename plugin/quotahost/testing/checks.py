@@ -30,7 +30,8 @@ def check_supplier(
     clients: Sequence[Client] = (),
     reconfigured: Properties | None = None,
 ) -> None:
-    """Check a supplier: its answers for all kinds of clients, and whether it announces what changes.
+    """Check a supplier: its answers for all kinds of clients, whether it announces what changes, and whether the
+    client-ids that ``distinct_client_ids`` doesn't name really have equal quotas.
 
     Args:
         entry: the class or function, an ``EntryPoint``, or the name of an installed one.

@@ -164,6 +164,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
     assert transitions(first, second) == before, "nor when it came back"
 
 
+@pytest.mark.long
 def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_is_unregistered(
     cluster: Cluster,
 ) -> None:

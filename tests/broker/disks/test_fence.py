@@ -28,6 +28,8 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
+from quotahost.cli.console import Level
+from quotahost.cli.doctor.rights import check_cluster
 from tests.broker.support.node import (
     ANYONE,
     callback_node,
@@ -244,6 +246,8 @@ def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNo
     (created,) = admin.create_acls([acl("alice", "t", AclOperation.WRITE)]).values()
     with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
         created.result(120)
+    findings = [each for each in check_cluster(node.bootstrap, {}, None) if each.level is Level.WEAK]
+    assert ["everybody who can connect may write to __quotahost_snapshots" in each.text for each in findings] == [True]
 
 
 def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:

@@ -86,7 +86,7 @@ def test_a_client_without_a_quota_is_unlimited(node: KafkaNode) -> None:
         eventually(lambda: has_own_quota(node, "bob", "app"))
     code, text = explain_client(node, "bob", "app", "FETCH")
     assert code == 0
-    assert field(text, "quota") == "unlimited, shared by this client alone (user bob, client-id app)"
+    assert field(text, "quota") == "unlimited, shared by all clients without one"
     assert text.strip().endswith("Nothing limits this client, as it has no limit for FETCH.")
 
 

@@ -40,7 +40,7 @@ class Reading:
         self.records: list[tuple[bytes | None, bool]] = []
         self.caught_up_times = 0
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         self.records.append((value, live))
 
     def caught_up(self) -> None:

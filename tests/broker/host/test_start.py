@@ -35,6 +35,10 @@ def start_error(directory: Path, settings: dict[str, str]) -> str:
         ({"supplier": "roleless"}, ["roleless", "quota"]),
         ({"supplier": "ends-itself"}, ["ends-itself", "SystemExit"]),
         ({"plugin.fixed.factor": "0.5"}, ["plugin.fixed"]),
+        (
+            {"usage.topic": "__quotahost_snapshots"},
+            ["snapshots.topic and usage.topic both name the topic __quotahost_snapshots; give each one of its own"],
+        ),
         ({"factor.source": "fixed", "plugin.fixed.factor": "2"}, ["plugin.fixed.factor", "2"]),
         ({"supplier": "hangs-when-built", "start.timeout": "2s"}, ["start.timeout"]),
         ({"python.executable": "/no/such/python"}, ["python.executable=/no/such/python", "full path"]),

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
 from harness.clients.producer import ProducerLoad
@@ -52,7 +52,8 @@ class FakePipeline(Background):
     def __init__(self, config: dict[str, Any]) -> None:
         """Takes librdkafka's properties."""
         super().__init__()
-        self._config = {**config, "log_level": 4}
+        self._config = {**config, "log_level": 4, "topic.metadata.refresh.interval.ms": 500}
+        self.partitions = 0
         self._run_ms = int(time.time() * 1000)
         self._newest: dict[str, Usage] = {}
 
@@ -72,10 +73,12 @@ class FakePipeline(Background):
 
     def _publish(self, producer: Producer, sequence: int) -> None:
         now = datetime.now(UTC)
+        self.partitions = len(producer.list_topics(SHARES, timeout=10).topics[SHARES].partitions)
         silent = {each.broker for each in self._newest.values() if now - each.captured_at > VALIDITY}
         for broker, row in shares(self._newest.values(), silent).items():
             record = Shares(broker, self._run_ms, sequence, now, row)
-            producer.produce(SHARES, key=broker, value=share_records.encode(record))
+            partition = share_records.partition_of(broker, self.partitions)
+            producer.produce(SHARES, key=broker, value=share_records.encode(record), partition=partition)
         producer.flush(5)
 
 
@@ -150,3 +153,23 @@ def test_a_client_reaches_its_quota_on_one_broker_and_on_all_and_when_it_moves(c
     with FakePipeline(cluster.client_config(client_id="pipeline")):
         check_quota_on_every_broker(cluster, timeout=40)
     wait_for_equal_parts(cluster, timeout=30)
+
+
+def test_partitions_that_are_added_to_the_topic_of_shares_are_found(cluster: Cluster) -> None:
+    def fresh() -> bool:
+        return all(gauge(node, "Shares", "Stale") == 0 for node in cluster.brokers)
+
+    config = cluster.client_config(client_id="harness")
+    with FakePipeline(config) as pipeline:
+        eventually(fresh, 30, "shares in one partition")
+        admin = AdminClient(config)
+        (grown,) = admin.create_partitions([NewPartitions(SHARES, 7)]).values()
+        grown.result(30)
+        eventually(lambda: pipeline.partitions == 7, 30)
+        since = time.monotonic()
+
+        def read_since() -> bool:
+            before = time.monotonic() - since
+            return all(gauge(node, "Shares", "Age") < before for node in cluster.brokers)
+
+        eventually(read_since, 60, "each broker reads the partition of its own record")

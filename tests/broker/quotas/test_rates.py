@@ -53,7 +53,7 @@ def test_an_excluded_principal_is_never_throttled(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("admin", "p"), "t", rate=8e6) as load:
         eventually(lambda: load.meter.bytes > 6 * QUICK_WINDOW * STATIC, what="what six windows would allow")
     assert load.max_throttle() == 0
-    assert enforced_quotas(node, "PRODUCE", user="admin")[0].bound is None
+    assert enforced_quotas(node, "PRODUCE", user="<exempt>")[0].bound is None
 
 
 def test_a_client_quota_set_live_wins_over_static_and_its_removal_gives_static_back(node: KafkaNode) -> None:

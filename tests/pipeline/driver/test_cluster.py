@@ -9,10 +9,12 @@ from typing import Final
 import pytest
 
 from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import alter_broker_config, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from tests.broker.disks.test_cluster_volumes import (
+    HARD,
     RECORD_SOURCE,
     SETTINGS,
     SNAPSHOT_SOURCE,
@@ -21,7 +23,7 @@ from tests.broker.disks.test_cluster_volumes import (
     settled_ends,
     wait_for_source,
 )
-from tests.broker.support.node import OPEN, PAUSE, cluster_with_fence, wait_for_state
+from tests.broker.support.node import OPEN, PAUSE, cluster_with_fence, gauge, wait_for_state
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 VALIDITY: Final = "8s"
@@ -54,3 +56,25 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
         wait_for_state(cluster, OPEN)
         sent = load.meter.bytes
         eventually(lambda: load.meter.bytes > sent + 1_000_000, 60)
+
+
+def test_by_sparks_record_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    first, third = cluster.brokers[0], cluster.brokers[2]
+    with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY):
+        wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
+        wait_for_state(cluster, OPEN)
+        before = gauge(first, "Factor", "Transitions")
+        third.stop()
+        eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1, PATIENCE)
+        assert gauge(first, "Factor", "Transitions") == before
+        third.start()
+        alter_broker_config(first, {HARD: "1"}, broker=3)
+        wait_for_state(cluster, PAUSE)
+        third.stop()
+        eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1, PATIENCE)
+        wait_for_state(cluster, PAUSE, but=third)
+        assert gauge(first, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1
+        unregister_broker(first, 3)
+        wait_for_state(cluster, OPEN, but=third)

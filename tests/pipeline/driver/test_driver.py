@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from harness.kafka.admin import kafka_configs
+from harness.kafka.admin import create_topic, kafka_configs
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
@@ -20,7 +20,15 @@ from quotahost.records import usage as usage_records
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used
 from tests.pipeline.support.records import volume
-from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
+from tests.pipeline.support.topics import (
+    CLUSTER_VOLUMES,
+    SNAPSHOTS,
+    Snapshots,
+    dead_letters,
+    newest,
+    published,
+    read_all,
+)
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 PATIENCE = 240.0  # seconds
@@ -134,6 +142,61 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             use(node)  # also a pipeline that stands by keeps up with the clients' usage
             eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
         eventually(lambda: _newer(node, (winner + 1, 0)), PATIENCE)  # the first goes on, with a new run
+
+
+def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, tmp_path: Path) -> None:
+    """Otherwise the two would end each other's queries, which have one checkpoint."""
+    story = Story(node)
+    first = pipeline(node, tmp_path / "first")
+    second = pipeline(node, tmp_path / "second", checkpoint=tmp_path / "first/checkpoint")
+    with first:
+        story.publish(1)
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+        runs = {each.run for each in published(node.bootstrap)}
+        second.launch()
+        try:
+            second.wait_for_log("another pipeline uses the same --checkpoint or --history; this one stands by")
+            story.publish(1)
+            eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+            assert {each.run for each in published(node.bootstrap)} == runs
+            assert "failed and is started again" not in first.log_text()
+            first.kill()
+            story.publish(1)
+            eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+            assert len({each.run for each in published(node.bootstrap)}) == 2
+        finally:
+            second.kill()
+
+
+def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(node: KafkaNode, tmp_path: Path) -> None:
+    driver = pipeline(node, tmp_path / "pipeline")
+    story = Story(node)
+    with driver:
+        story.publish(2)
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+    place = tmp_path / "pipeline/checkpoint"
+    for file in (place / "volumes").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"no checkpoint of Spark's")
+    with driver:
+        driver.wait_for_log("query volumes begins anew from the topics, because it has failed 5 times", PATIENCE)
+        story.publish(1)
+        eventually(lambda: consumed(node) == story.consumed, PATIENCE)
+        assert [path.is_dir() for path in place.glob("volumes.set-aside-*")] == [True]
+    orders = [each.order for each in published(node.bootstrap)]
+    assert orders == sorted(orders), "a record that came later was older"
+
+
+def test_several_partitions_of_the_topic_of_records_end_the_command_with_a_sentence(
+    node: KafkaNode, tmp_path: Path
+) -> None:
+    create_topic(node, CLUSTER_VOLUMES, partitions=3)
+    driver = pipeline(node, tmp_path / "pipeline")
+    driver.launch()
+    eventually(lambda: not driver.running, PATIENCE)
+    assert driver.exit_code == 2
+    assert f"topic {CLUSTER_VOLUMES} has 3 partitions, and must have one" in driver.log_text()
+    assert "Traceback" not in driver.log_text()
 
 
 def test_dead_letters_wait_for_the_volumes_when_both_have_a_backlog(node: KafkaNode, tmp_path: Path) -> None:

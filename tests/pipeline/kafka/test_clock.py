@@ -1,4 +1,4 @@
-"""A driver whose clock is wrong must not make living brokers look dead."""
+"""A driver whose clock is wrong must not make living brokers look dead, nor must one wrong timestamp of Kafka's."""
 
 from __future__ import annotations
 
@@ -6,24 +6,51 @@ import logging
 
 import pytest
 
-from quotahost.pipeline.kafka.clock import KafkaClock
+from quotahost.pipeline.kafka.clock import WITNESSES, KafkaClock, Written
 
 NOW = 1_800_000_000_000  # ms
+
+
+def written(ahead: int, took: int = 10) -> Written:
+    """A record that Kafka, so many ms ahead, wrote just before it answered, ``took`` ms after it was sent."""
+    return Written(NOW - took, NOW + ahead, NOW)
 
 
 def test_a_wrong_clock_is_corrected_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = KafkaClock(lambda: NOW)
     with caplog.at_level(logging.WARNING):
-        clock.correct(NOW - 600_000)
-        clock.correct(NOW - 600_000)
-    assert clock.now() == NOW - 600_000
+        for _ in range(3 * WITNESSES):
+            clock.correct(written(-600_000))
+    assert clock.now() == pytest.approx(NOW - 600_000, abs=10)
     assert [record.getMessage() for record in caplog.records] == [
         "this machine's clock is 600 s off Kafka's; the pipeline goes by Kafka's"
     ]
 
 
-def test_a_difference_that_a_slow_answer_makes_is_ignored() -> None:
+def test_one_timestamp_far_off_moves_no_clock() -> None:
     clock = KafkaClock(lambda: NOW)
-    clock.correct(NOW - 600_000)
-    clock.correct(NOW - 1500)
+    for _ in range(10):
+        clock.correct(written(0))
+        clock.correct(written(-(10**12)))  # in 1970
+    assert clock.now() == NOW
+    for _ in range(WITNESSES):
+        clock.correct(written(-600_000))
+    ahead = clock.ahead
+    clock.correct(written(0))
+    assert clock.ahead == ahead
+
+
+def test_an_answer_that_took_long_shifts_no_clock() -> None:
+    clock = KafkaClock(lambda: NOW)
+    for _ in range(WITNESSES):
+        clock.correct(Written(NOW - 30_000, NOW - 30_000, NOW))  # written at once, confirmed half a minute later
+        clock.correct(Written(NOW - 30_000, NOW, NOW))  # or written late
+    assert clock.now() == NOW
+
+
+def test_a_clock_that_was_set_right_is_taken_again() -> None:
+    clock = KafkaClock(lambda: NOW)
+    for ahead in (-600_000, 0):
+        for _ in range(WITNESSES):
+            clock.correct(written(ahead))
     assert clock.now() == NOW

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.records.cluster_volumes import ClusterRecord, encode
 
 SILENCE = 15.0
+NOW = 1_800_000_000_000  # ms since the epoch
+AT = datetime(2027, 1, 15, tzinfo=UTC)
+MOST = 2**63 - 1
 
 
 class Clock:
@@ -18,38 +24,86 @@ class Clock:
         return self.now
 
 
-class Empty:
+class Topic:
+    """A topic with these records."""
+
+    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
+        self._records, self._at = records, 0
+
     def end(self) -> int:
-        return 0
+        return len(self._records)
 
     def at(self) -> int:
-        return 0
+        return self._at
+
+    def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
+        self._at = len(self._records)
+        yield from self._records
+
+
+def claims(run: int, cluster: str = "home") -> tuple[bytes, bytes]:
+    return cluster.encode(), encode(ClusterRecord(cluster, run, 0, AT))
+
+
+class World:
+    """A pipeline of the cluster ``home`` that was launched at NOW."""
+
+    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
+        self.clock, self.refused = Clock(), list[str]()
+        self.leadership = Leadership(SILENCE, {"home"}, lambda: NOW, self.clock, self.refused.append)
+        self.leadership.begin(Topic(*records))  # type: ignore[arg-type]
+
+    def reads(self, *records: tuple[bytes, bytes | None]) -> None:
+        self.leadership._poll(Topic(*records))  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def world() -> World:
+    return World()
 
 
 @pytest.fixture
-def leadership(clock: Clock) -> Leadership:
-    made = Leadership(SILENCE, clock)
-    made.begin(Empty(), launched=1000)  # type: ignore[arg-type]
-    return made
+def leadership(world: World) -> Leadership:
+    return world.leadership
+
+
+@pytest.mark.parametrize("forged", [claims(MOST), claims(MOST, "other"), (b"home", b"nonsense"), (b"", None)])
+def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes | None]) -> None:
+    """Before it starts and while it runs: it leads, and goes on with runs that readers take."""
+    before = World(forged)
+    assert before.leadership.run == NOW
+    running = World()
+    running.reads(forged)
+    assert not running.leadership.stands_by()
+    for each in (before, running):
+        assert encode(ClusterRecord("home", each.leadership.run, 0, AT))
+
+
+def test_a_run_that_is_refused_is_counted_with_its_reason() -> None:
+    assert World(claims(MOST), claims(MOST, "other"), (b"home", b"nonsense")).refused == ["ahead", "cluster", "json"]
+
+
+def test_one_of_a_pipeline_of_another_cluster_is_none_of_its_business(world: World) -> None:
+    world.reads(claims(NOW + 5, "other"))
+    assert not world.leadership.stands_by()
+
+
+def test_a_restart_takes_a_higher_run_though_its_clock_was_put_back() -> None:
+    assert World(claims(NOW + 60_000)).leadership.run == NOW + 60_001
 
 
 def test_alone_it_publishes(leadership: Leadership) -> None:
-    leadership.note(1000)
+    leadership.note(NOW)
     assert not leadership.stands_by()
-    assert leadership.run == 1000
+    assert leadership.run == NOW
 
 
 def test_it_stands_by_for_one_that_was_launched_later_and_logs_it_once(
     leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        leadership.note(2000)
-        leadership.note(2000)
+        leadership.note(NOW + 1000)
+        leadership.note(NOW + 1000)
     assert leadership.stands_by()
     assert len(caplog.records) == 1
     assert "it was launched later and wins" in caplog.text
@@ -59,15 +113,30 @@ def test_it_wins_over_one_that_was_launched_earlier_and_logs_it(
     leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        leadership.note(500)
+        leadership.note(NOW - 500)
     assert not leadership.stands_by()
     assert "this one was launched later and wins" in caplog.text
 
 
-def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(leadership: Leadership, clock: Clock) -> None:
-    leadership.note(2**50)  # its clock is far ahead
-    clock.now += SILENCE
-    assert leadership.stands_by()
-    clock.now += 0.1
-    assert not leadership.stands_by()
-    assert leadership.run > 2**50
+def test_a_new_run_of_its_own_is_no_other_pipelines(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.leadership.renew()
+    assert world.leadership.run > NOW
+    world.reads(claims(NOW))  # its own last record is read only now
+    assert not world.leadership.stands_by()
+    assert caplog.records == []
+
+
+def test_while_it_stands_by_a_query_that_begins_anew_does_not_make_it_lead(world: World) -> None:
+    world.reads(claims(NOW + 1000))
+    world.leadership.renew()
+    assert world.leadership.stands_by()
+
+
+def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> None:
+    ahead = NOW + 1_800_000  # its clock is half an hour ahead
+    world.reads(claims(ahead))
+    world.clock.now += SILENCE
+    assert world.leadership.stands_by()
+    world.clock.now += 0.1
+    assert not world.leadership.stands_by()
+    assert world.leadership.run > ahead

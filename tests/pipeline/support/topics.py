@@ -29,8 +29,8 @@ class Snapshots:
     def remove(self, broker: str) -> None:
         self.write(broker, None)
 
-    def write(self, key: str, value: bytes | None) -> None:
-        self._producer.produce(SNAPSHOTS, key=key, value=value)
+    def write(self, key: str, value: bytes | None, topic: str = SNAPSHOTS) -> None:
+        self._producer.produce(topic, key=key, value=value)
         self._producer.poll(0)
 
     def flush(self) -> None:
@@ -67,8 +67,9 @@ def published(bootstrap: str) -> list[ClusterRecord]:
 
 
 def newest(bootstrap: str) -> ClusterRecord | None:
-    """The record that a reader keeps."""
-    return max(published(bootstrap), key=lambda each: each.order, default=None)
+    """The record that a reader keeps: none of a run that is still to come."""
+    now = (time.time() + 3600) * 1000
+    return max((each for each in published(bootstrap) if each.run < now), key=lambda each: each.order, default=None)
 
 
 def _headers(message: Message) -> dict[str, bytes | None]:

@@ -58,6 +58,7 @@ MORE = st.fixed_dictionaries(
         "clusterId": st.sampled_from(["home", "away", ""]),
         "offlineLogDirs": st.lists(st.sampled_from(["/x", "/y"]), max_size=2),
         "unknown": st.just({"a": [1]}),
+        "ageMs": st.one_of(st.integers(0, 90_000), st.just(2**63 - 1)),
         "schemaVersion": st.just(1),
     },
 )
@@ -101,6 +102,20 @@ def test_a_silent_broker_is_stale_and_its_volumes_count_no_more(spark: SparkSess
     assert (found.reporting, found.stale, found.stale_brokers) == (1, 1, ("2",))
     assert (found.missing, found.missing_brokers) == (1, ("9",))
     assert (found.consumed, found.capacity) == (40, 100)
+    assert [filling.volume.consumed for filling in found.silent] == [99], "what it had last is told apart"
+
+
+def test_invented_and_decommissioned_brokers_hide_none_that_should_report(spark: SparkSession) -> None:
+    """The own cluster's brokers in service are 1, 2 and 9."""
+    gone = [record(n, f"0{n}", snapshot(f"0{n}", ago(100), [volume("a", 100, 99)]), ago(100)) for n in range(100)]
+    invented = [
+        record(100 + n, f"x{n}", snapshot(f"x{n}", ago(1), [], offlineLogDirs=["/x"]), ago(1)) for n in range(70)
+    ]
+    silent = record(200, "9", snapshot("9", ago(100), [volume("a", 100, 50)]), ago(100))
+    fresh = record(201, "1", snapshot("1", ago(1), [volume("a", 100, 40)], offlineLogDirs=["/e"]), ago(1))
+    found = in_spark(spark, [*gone, *invented, silent, fresh])["home"]
+    assert (found.reporting, found.stale, found.stale_brokers[0]) == (1, 101, "9")
+    assert (found.missing_brokers, found.offline, found.offline_dirs[0].broker) == (("2",), 1, "1")
 
 
 def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(spark: SparkSession) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from quotahost.pipeline.history.writer import readings
 from quotahost.pipeline.volumes import parse as records
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
@@ -14,6 +16,7 @@ from tests.reference.volumes import Record
 from tests.unit.records import test_times as times
 
 GOOD = [volume("a", 100, 40)]
+CLUSTERS = {"snapshots": "home", "mirrored": "away"}
 REFUSED = {
     "no JSON": (b"{nonsense", "json"),
     "no text": (b"\xff\xfe", "json"),
@@ -34,6 +37,11 @@ REFUSED = {
     "a volume without a size": (snapshot("1", NOW, [*GOOD, {"volumeName": "b", "consumed": 1}]), "schema"),
     "no volume at all": (snapshot("1", NOW, [*GOOD, None]), "schema"),
     "no name beside an empty one": (snapshot("1", NOW, [volume("", 1, 0), {"capacity": 1, "consumed": 0}]), "schema"),
+    "no name of an offline directory": (snapshot("1", NOW, GOOD, offlineLogDirs=["/a", None]), "schema"),
+    "a long name of one": (snapshot("1", NOW, GOOD, offlineLogDirs=["n" * 1025]), "schema"),
+    "too many of them": (snapshot("1", NOW, GOOD, offlineLogDirs=["/a"] * 1025), "schema"),
+    "no list of them": (snapshot("1", NOW, GOOD, offlineLogDirs="/a"), "schema"),
+    "another cluster": (snapshot("1", NOW, GOOD, clusterId="away"), "cluster"),
     "a long name": (snapshot("1", NOW, [volume("n" * 1025, 1, 0)]), "schema"),
     "half a volume's limit": (snapshot("1", NOW, [*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]), "limit"),
     "one name twice": (snapshot("1", NOW, [*GOOD, *GOOD]), "volumes"),
@@ -41,18 +49,21 @@ REFUSED = {
     "half a limit": (snapshot("1", NOW, GOOD, hardLimit={"type": "MinFreeBytes"}), "limit"),
     "more than all": (snapshot("1", NOW, GOOD, hardLimit=limit("MinFreePercentage", 101)), "limit"),
     "a volume's wrong limit": (snapshot("1", NOW, [volume("a", 1, 0, softLimit=limit("x", 1))]), "limit"),
+    "an age below 0": (snapshot("1", NOW, GOOD, ageMs=-1), "schema"),
+    "an age with a fraction": (snapshot("1", NOW, GOOD, ageMs=1.5), "schema"),
+    "an age as a text": (snapshot("1", NOW, GOOD, ageMs="5"), "schema"),
+    "an age beyond a long": (snapshot("1", NOW, GOOD, ageMs=2**63), "schema"),
     "too large": (snapshot("1", NOW, GOOD, padding="x" * 300_000), "size"),
-    "two hours ahead": (snapshot("1", NOW + timedelta(hours=2), GOOD), "time"),
 }
 
 
 def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: SparkSession) -> None:
     given = [record(n, "1", value) for n, (value, _) in enumerate(REFUSED.values())]
-    errors = {row["offset"]: row["error"] for row in records.parse(frame(spark, given)).collect()}
+    errors = {row["offset"]: row["error"] for row in records.parse(frame(spark, given), CLUSTERS).collect()}
     assert dict(zip(REFUSED, (errors[n] for n in range(len(given))), strict=True)) == {
         name: reason for name, (_, reason) in REFUSED.items()
     }
-    assert {name: model.refusal(each) for name, each in zip(REFUSED, given, strict=True)} == {
+    assert {name: model.refusal(each, CLUSTERS) for name, each in zip(REFUSED, given, strict=True)} == {
         name: reason for name, (_, reason) in REFUSED.items()
     }
 
@@ -70,6 +81,48 @@ def test_a_number_for_a_broker_id_is_refused_and_not_taken_for_its_text(spark: S
 def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession) -> None:
     given = [record(0, None, None), record(1, None, snapshot("1", NOW, GOOD))]
     assert [row["error"] for row in records.parse(frame(spark, given)).collect()] == ["key", "key"]
+
+
+def test_a_topic_speaks_for_its_own_cluster_alone(spark: SparkSession) -> None:
+    """Who may write to a topic neither pauses another cluster nor invents ten thousand."""
+    named = [("snapshots", "home"), ("snapshots", "away"), ("mirrored", "away"), ("mirrored", "x"), ("mirrored", "")]
+    given = [
+        record(n, "1", snapshot("1", NOW, GOOD, clusterId=cluster), topic=topic)
+        for n, (topic, cluster) in enumerate(named)
+    ]
+    rows = records.parse(frame(spark, given), CLUSTERS).orderBy("offset").collect()
+    assert [row["error"] for row in rows] == [None, "cluster", None, "cluster", None]
+    assert [row["cluster"] for row in rows if not row["error"]] == ["home", "away", "away"]
+    assert [model.refusal(each, CLUSTERS) for each in given] == [row["error"] for row in rows]
+
+
+def test_the_key_of_a_tombstone_is_bounded_since_it_stays_in_the_state(spark: SparkSession) -> None:
+    keys = [b"1", b"k" * 1024, b"k" * 1025, b"k" * 1_000_000, b"\xff\xfe"]
+    given = [replace(record(n, "", None), key=key) for n, key in enumerate(keys)]
+    errors = [row["error"] for row in records.parse(frame(spark, given)).orderBy("offset").collect()]
+    assert errors == [None, None, "key", "key", "key"]
+    assert [model.refusal(each) for each in given] == errors
+
+
+def test_a_broker_whose_clock_stands_at_1970_makes_no_day_of_1970_in_the_history(spark: SparkSession) -> None:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    by_kafka = record(0, "1", snapshot("1", epoch, GOOD))  # with LogAppendTime it is taken, by Kafka's time
+    by_itself = record(1, "1", snapshot("1", epoch, GOOD), epoch)
+    rows = records.parse(frame(spark, [by_kafka, by_itself]))
+    assert [row["error"] for row in rows.orderBy("offset").collect()] == [None, "time"]
+    assert [model.refusal(each) for each in (by_kafka, by_itself)] == [None, "time"]
+    days = [row["day"] for row in readings(records.resolved(rows.where("error IS NULL"))).collect()]
+    assert days == [NOW.date()]
+
+
+def test_a_broker_whose_clock_is_hours_ahead_is_taken_as_by_the_brokers_and_dated_by_kafka(spark: SparkSession) -> None:
+    ahead = record(0, "1", snapshot("1", NOW + timedelta(hours=2), GOOD, ageMs=250))
+    assert model.refusal(ahead) is None
+    rows = records.parse(frame(spark, [ahead]))
+    (row,) = rows.collect()
+    assert (row["error"], row["seen"].replace(tzinfo=UTC)) == (None, NOW - timedelta(milliseconds=250))
+    (reading,) = readings(records.resolved(rows)).collect()
+    assert reading["at"].replace(tzinfo=UTC) == NOW
 
 
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:

@@ -1,57 +1,83 @@
-"""Which batches the publisher publishes, and which not."""
+"""Which batches the publisher publishes, and which not; and that a cluster's failure is its own."""
 
 from __future__ import annotations
 
+import json
+import logging
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from quotahost.pipeline.kafka.clock import KafkaClock, Written, wall_ms
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.session import checkpoint_files
 from quotahost.pipeline.volumes import aggregate
 from quotahost.pipeline.volumes import parse as records
 from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.pipeline.volumes.publisher import Publisher
-from quotahost.records.cluster_volumes import ClusterRecord, decode, encode
+from quotahost.pipeline.volumes.publisher import Publisher, Sending
+from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
+from quotahost.records.fields import MAX_NAME
 from tests.pipeline.support.records import frame, record, snapshot, volume
+from tests.reference.volumes import Record
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
+CLUSTERS = {"snapshots": "home", "mirrored": "away"}
 
 
 class Sent:
-    """The output of a publisher, which keeps its records here."""
+    """The output of a publisher, which keeps its records here; those of the cluster ``failing`` can't be written."""
 
-    def __init__(self, caught_up: bool = True) -> None:
+    def __init__(self, caught_up: bool = True, failing: str = "", when: str = "") -> None:
         self.records: list[ClusterRecord] = []
-        self.made: list[ClusterRecord] = []
-        self._caught_up = caught_up
-        self.publisher = Publisher(RULES, Leadership(30), self)
+        self.all_made: list[ClusterRecord] = []
+        self.not_published: Counter[tuple[str, str]] = Counter()
+        self._caught_up, self._failing, self._when = caught_up, failing, when
+        self.publisher = Publisher(RULES, Leadership(30, {"home"}), self, KafkaClock())
 
-    def send(self, record: ClusterRecord) -> int:
-        self.records.append(decode(record.cluster.encode(), encode(record)))
-        return int(datetime.now(UTC).timestamp() * 1000)
+    def send(self, record: ClusterRecord) -> Sending:
+        if (record.cluster, self._when) == (self._failing, "send"):
+            raise OSError("it can't be sent")
 
-    def published(self, record: ClusterRecord, standing_by: bool) -> None:
-        self.made.append(record)
+        def finish() -> Written:
+            if (record.cluster, self._when) == (self._failing, "finish"):
+                raise OSError("it can't be written")
+            self.records.append(decode(record.cluster.encode(), encode(record)))
+            return Written(*[wall_ms()] * 3)
+
+        return finish
+
+    def made(self, record: ClusterRecord, standing_by: bool) -> None:
+        self.all_made.append(record)
+
+    def published(self, record: ClusterRecord) -> None:
+        assert record in self.all_made
+
+    def unpublished(self, cluster: str, reason: str) -> None:
+        self.not_published[cluster, reason] += 1
 
     def caught_up(self) -> bool:
         return self._caught_up
 
 
-def batch(spark: SparkSession, age: float = 0) -> DataFrame:
+def batch(spark: SparkSession, age: float = 0, topics: tuple[str, ...] = ("snapshots",)) -> DataFrame:
     at = datetime.now(UTC) - timedelta(seconds=age)
-    given = [record(0, "1", snapshot("1", at, [volume("/a", 100, 40)]), at)]
-    state = aggregate.state(records.parse(frame(spark, given)), timedelta(minutes=1))
-    return state.withColumn("now", lit(at))
+    given = [record(n, "1", snapshot("1", at, [volume("/a", 100, 40)]), at, topic) for n, topic in enumerate(topics)]
+    return volumes(spark, given, at)
+
+
+def volumes(spark: SparkSession, given: list[Record], at: datetime) -> DataFrame:
+    good = records.parse(frame(spark, given), CLUSTERS).where("error IS NULL")
+    return aggregate.state(good, timedelta(minutes=1)).withColumn("now", lit(at))
 
 
 def test_a_batch_becomes_a_record_of_its_time(spark: SparkSession) -> None:
     sent = Sent()
     sent.publisher(batch(spark), 7)
     assert [(each.cluster, each.sequence, each.consumed) for each in sent.records] == [("home", 7, 40)]
-    assert sent.made == sent.records
+    assert sent.all_made == sent.records
 
 
 def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> None:
@@ -60,10 +86,60 @@ def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> No
     assert sent.records == []
 
 
-def test_a_batch_that_took_too_long_is_not_published(spark: SparkSession) -> None:
+def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
     sent = Sent()
-    sent.publisher(batch(spark, age=40), 0)
+    for number in range(2):
+        sent.publisher(batch(spark, age=40), number)
     assert sent.records == []
+    assert sent.not_published == {("home", "late"): 2}
+    assert ["a batch has taken" in each.getMessage() for each in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("when", ["send", "finish"])
+def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on(
+    spark: SparkSession, when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent = Sent(failing="home", when=when)
+    for number in range(2):
+        sent.publisher(batch(spark, topics=("snapshots", "mirrored")), number)
+    assert [each.cluster for each in sent.records] == ["away", "away"]
+    assert sent.not_published == {("home", "failed"): 2}
+    assert [each.levelno for each in caplog.records] == [logging.ERROR]
+
+
+def test_a_record_that_cannot_be_made_is_counted_and_the_other_clusters_go_on(spark: SparkSession) -> None:
+    sent = Sent()
+    rows = batch(spark, topics=("snapshots", "mirrored"))
+    broken = rows.withColumn("fillRate", lit(None).cast("double")).selectExpr(
+        "* EXCEPT (offline)", "if(cluster = 'away' AND first, array(CAST(NULL AS STRING)), NULL) AS offline"
+    )
+    sent.publisher(broken.select(rows.columns), 0)
+    assert [each.cluster for each in sent.records] == ["home"]
+    assert sent.not_published == {("away", "failed"): 1}
+
+
+def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas(spark: SparkSession) -> None:
+    at = datetime.now(UTC)
+    longest = "\U0001f989" * (MAX_NAME - 4)  # twelve bytes each in JSON
+
+    def one(number: int) -> Record:
+        # As UTF-8: escaped, the names alone would exceed what a snapshot may have.
+        disks = [volume(f"{n}{number:03}{longest}", 1000 + 10 * number + n, 999) for n in range(3)]
+        text = snapshot(f"{number:04}{longest}", at, disks, offlineLogDirs=[f"{number:04}{longest}"])
+        value = json.dumps(json.loads(text), ensure_ascii=False).encode()
+        return record(number, f"{number:04}{longest}", value, at)
+
+    given = [one(number) for number in range(100)]
+    sent = Sent()
+    sent.publisher(volumes(spark, given, at), 0)
+    assert [each.reporting for each in sent.records] == [100]
+    assert len(encode(sent.records[0])) < MAX_BYTES
+    # And so do the ids of brokers that have fallen silent.
+    late = Sent()
+    late.publisher(volumes(spark, given, at).withColumn("seen", lit(at - timedelta(minutes=2))), 0)
+    assert [each.stale for each in late.records] == [100]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,8 @@ def test_the_prefix_of_its_properties_may_be_another(tmp_path: Path) -> None:
 
 def test_the_brokers_own_user_and_a_listed_one_are_exempt(tmp_path: Path) -> None:
     assert found(tmp_path, *SECURED, *login("broker")) == []
+    quoted = [line.replace("username=", '"username" =') for line in login("broker")]
+    assert found(tmp_path, *SECURED, *quoted) == []
     listed = f"{PREFIX}static.excluded.principal.name.list=User:tiering"
     assert found(tmp_path, *SECURED, listed, *login("tiering")) == []
 

@@ -29,7 +29,9 @@ def expressions() -> list[str]:
     return [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 
 
-@pytest.mark.parametrize("path", sorted(CONF.glob("*.properties")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [*sorted(CONF.glob("*.properties")), CONF / "secured/broker.properties"], ids=lambda path: path.stem
+)
 def test_properties_are_understood(path: Path) -> None:
     settings = Settings.from_properties(javaproperties.loads(path.read_text(encoding="utf-8")))
     for role, name in discovery.configured(settings):

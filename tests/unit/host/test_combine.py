@@ -15,7 +15,7 @@ from quotahost.host.exemptions import Exemptions
 from quotahost.host.guard import Guard
 from quotahost.host.loop import Host
 from quotahost.host.messages import NEWCOMER
-from quotahost.host.resolver import Resolver
+from quotahost.host.resolver import Resolver, Supplier
 from quotahost.model import Client, Quota, Scope
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -33,8 +33,9 @@ def resolved(answers: list[Quota | None], combine: str = "most-constraining") ->
     return one(suppliers, combine)
 
 
-def one(suppliers: dict[str, Any], combine: str) -> tuple[int, float, str]:
+def one(asks: dict[str, Any], combine: str) -> tuple[int, float, str]:
     exemptions = Exemptions(Settings.from_properties({}), {})
+    suppliers = {name: Supplier(ask) for name, ask in asks.items()}
     found = Resolver(suppliers, exemptions, Guard(FakeShim({})), combine).answers([ALICE])
     source = found.sources[0]
     return found.codes[0], found.rates[0], "" if source < 0 else found.suppliers[source]

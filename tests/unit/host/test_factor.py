@@ -328,3 +328,18 @@ def test_until_its_source_knows_something_a_host_that_starts_again_keeps_the_fac
     world = World(before=Factor(0.25, "disk nearly full"))
     assert world.step(ClusterVolumes((), waiting="the disks have not answered yet")) == 0.25
     assert world.step(Factor(0.5)) == 0.5
+
+
+def test_a_volume_that_flutters_at_its_hard_limit_is_logged_a_few_times_a_minute_and_in_its_last_state(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    caplog.set_level(logging.INFO)
+    for turn in range(1_000):
+        world.step(Factor(turn % 2 / 2, "the disk"))
+    world.step(Factor(0.0, "the disk"), seconds=60)
+    lines = [record.getMessage() for record in caplog.records if record.name == "quotahost.factor"]
+    assert len(lines) <= 20 * (1_000 / 60 + 2)
+    assert "-> PAUSE" in lines[-1]
+    assert any("changes of state were left out before" in line for line in lines)
+    assert world.number("Transitions") >= 1_000

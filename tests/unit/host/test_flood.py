@@ -11,7 +11,7 @@ import pytest
 from quotahost.host.exemptions import Exemptions
 from quotahost.host.guard import Guard
 from quotahost.host.logs import LINES_OF_CAUSE, RateLimit
-from quotahost.host.resolver import Resolver
+from quotahost.host.resolver import Resolver, Supplier
 from quotahost.model import Client, Quota, QuotaType
 from quotahost.settings.broker import Settings
 from tests.fakes.shim import FakeShim
@@ -100,7 +100,7 @@ def test_a_supplier_that_fails_for_each_of_many_clients_is_logged_once(
     def quota(client: Client, quota_type: QuotaType) -> Quota | None:
         raise ValueError(client.client_id)
 
-    resolver = Resolver({"broken": quota}, Exemptions(Settings.from_properties({}), {}), guard)
+    resolver = Resolver({"broken": Supplier(quota)}, Exemptions(Settings.from_properties({}), {}), guard)
     for number in range(MANY // 100):
         resolver.answers([Client("alice", f"app-{number}-{each}") for each in range(100)])
     assert len(shim.failed) >= MANY

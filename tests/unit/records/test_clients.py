@@ -18,7 +18,7 @@ from quotahost.records import shares as shares_codec
 from quotahost.records import usage as usage_codec
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, ClientKey
 from quotahost.records.codec import Refused
-from quotahost.records.shares import Share, Shares
+from quotahost.records.shares import Share, Shares, partition_of, partitions_for
 from quotahost.records.usage import Usage, Used
 
 NOW = datetime(2026, 11, 21, 21, 30, 0, 123000, UTC)
@@ -179,3 +179,17 @@ def test_what_could_not_be_read_is_not_written() -> None:
     ):
         with pytest.raises(Refused):
             usage_codec.encode(Usage("1", NOW, (used,)))
+
+
+@pytest.mark.parametrize("brokers", [1, 3, 100, 500, 1000])
+@pytest.mark.parametrize("step", [1, 2, 10, 100, 1000])
+def test_the_records_of_many_brokers_lie_in_partitions_of_their_own(brokers: int, step: int) -> None:
+    partitions = partitions_for(brokers)
+    found = [partition_of(str(n * step), partitions) for n in range(1, brokers + 1)]
+    assert all(0 <= each < partitions for each in found)
+    assert len(set(found)) == brokers
+
+
+def test_of_an_old_topic_everybody_reads_the_one_partition() -> None:
+    assert {partition_of(str(n), 1) for n in range(100)} == {0}
+    assert partition_of("no-number", 7) == 0

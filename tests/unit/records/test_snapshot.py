@@ -39,7 +39,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     times = st.datetimes(datetime(1001, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
     offline = draw(st.lists(names, max_size=3))
     limited = (draw(maybe), draw(maybe), tuple(offline))
-    return Snapshot(broker, draw(times), tuple(volumes), *limited, draw(names))
+    return Snapshot(broker, draw(times), tuple(volumes), *limited, draw(names), draw(st.none() | sizes))
 
 
 def written(snapshot: Snapshot) -> Snapshot:
@@ -133,6 +133,12 @@ def test_the_cluster_s_id_is_written_once_it_is_known() -> None:
     assert "clusterId" not in json.loads(encode(Snapshot("0", NOW, ())))
 
 
+def test_how_old_the_look_was_is_written_if_it_is_known() -> None:
+    assert json.loads(encode(Snapshot("0", NOW, (), age_ms=250)))["ageMs"] == 250
+    assert "ageMs" not in json.loads(encode(Snapshot("0", NOW, ())))
+    assert decode(b"0", json.dumps(record(ageMs=30_000)).encode()).age_ms == 30_000
+
+
 def test_without_limits_the_record_says_so_by_empty_ones() -> None:
     content = json.loads(encode(Snapshot("0", NOW, ())))
     assert (content["softLimit"], content["hardLimit"]) == ({}, {})
@@ -222,6 +228,10 @@ PERCENT = "MinFreePercentage"
         (record(volumes=[5]), "schema"),
         (record(softLimit=[]), "schema"),
         (record(offlineLogDirs=[1]), "schema"),
+        (record(ageMs=-1), "schema"),
+        (record(ageMs=5.0), "schema"),
+        (record(ageMs="5"), "schema"),
+        (record(ageMs=LONG + 1), "schema"),
         (record(volumes=[volume(capacity=100.0)]), "schema"),
         (record(volumes=[volume(capacity=True)]), "schema"),
         (record(volumes=[volume(capacity="100")]), "schema"),

@@ -189,6 +189,16 @@ def test_the_declared_properties_of_configured_plugins_are_live() -> None:
     assert live[len(LIVE) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("snapshots", "usage"), ("usage", "shares"), ("cluster.volumes", "snapshots")]
+)
+def test_two_kinds_of_records_have_two_topics(one: str, other: str) -> None:
+    with pytest.raises(SettingsError, match="both name the topic t; give each one of its own") as error:
+        Settings.from_properties({f"{PREFIX}{one}.topic": "t", f"{PREFIX}{other}.topic": "t"})
+    assert f"{one}.topic" in str(error.value)
+    assert f"{other}.topic" in str(error.value)
+
+
 @pytest.mark.parametrize("reader", [{"factor_source": "snapshots"}, {"tasks": "publish-volumes"}])
 def test_a_period_of_snapshots_above_half_of_validity_is_refused_with_what_would_be_right(
     reader: dict[str, str],

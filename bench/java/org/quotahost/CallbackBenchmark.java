@@ -32,6 +32,7 @@ import org.openjdk.jmh.annotations.Threads;
 import org.openjdk.jmh.annotations.Warmup;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.table.ClientIds;
 import org.quotahost.table.QuotaTable;
 
 /** Times the calls that Kafka makes on each request: quotahost's, Strimzi's and Kafka's own callback, 1,000 clients, two threads. */
@@ -47,7 +48,7 @@ public class CallbackBenchmark {
 
     @State(Scope.Benchmark)
     public static class Callback {
-        @Param({"quotahost", "strimzi", "kafka"})
+        @Param({"quotahost", "quotahost-user", "strimzi", "kafka"})
         public String implementation;
 
         ClientQuotaCallback callback;
@@ -60,22 +61,25 @@ public class CallbackBenchmark {
             callback = switch (implementation) {
                 case "strimzi" -> strimzi();
                 case "kafka" -> kafka();
-                default -> quotahost();
+                case "quotahost-user" -> quotahost(1); // QuotaTable's code for a quota that a user's clients share
+                default -> quotahost(0);
             };
             for (KafkaPrincipal p : principals) tags.add(callback.quotaMetricTags(ClientQuotaType.FETCH, p, "client"));
         }
 
-        private ClientQuotaCallback quotahost() throws Exception {
+        private ClientQuotaCallback quotahost(int scope) throws Exception {
             QuotaTable table = new QuotaTable(new Inbox());
             double[] rates = new double[TYPES];
             Arrays.fill(rates, 1e6);
-            table.configure(2 * CLIENTS, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates);
+            table.configure(2 * CLIENTS, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates, new String[] {"PRODUCE"});
             List<Batch.Lookup> lookups = new ArrayList<>();
-            for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), "client", 0));
-            double[] each = new double[CLIENTS * TYPES];
-            Arrays.fill(each, 1e6);
-            int[] zeros = new int[CLIENTS * TYPES];
-            table.publish(new Batch(lookups, List.of()), zeros, each, new String[0], zeros, new String[] {"static"});
+            for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), "client", 1));
+            int[] zeros = new int[TYPES];
+            int[] scopes = new int[TYPES];
+            Arrays.fill(scopes, scope);
+            ClientIds[] none = {new ClientIds(new String[0])};
+            table.publish(new Batch(lookups, List.of()), new int[CLIENTS], scopes, rates, new String[0], zeros,
+                    new String[] {"static"}, new int[1], none);
             PythonQuotaCallback made = new PythonQuotaCallback();
             Field field = PythonQuotaCallback.class.getDeclaredField("table");
             field.setAccessible(true);

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,10 +18,14 @@ import typer
 from quotahost.cli.broker_file import BrokerFile, read_broker_file
 from quotahost.cli.console import Finding, Section, good, note, show, weak, wrong
 from quotahost.cli.doctor.jar import check_jar
+from quotahost.cli.doctor.kafka import check_kafka
 from quotahost.cli.doctor.plugins import check_plugins
 from quotahost.cli.doctor.python import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
+from quotahost.cli.doctor.rights import check_cluster, read_client_config
 from quotahost.cli.doctor.settings import check_settings
 from quotahost.cli.doctor.weaknesses import check_weaknesses
+from quotahost.settings.broker import Settings, read_properties
+from quotahost.settings.declaration import SettingsError
 
 _NO_PLUGINS: Final = note("not checked: the interpreter above has no quotahost to ask")
 _NO_PROPERTIES: Final = note("not checked", "name the broker's server.properties")
@@ -35,6 +40,13 @@ def doctor(
     ] = None,
     python: Annotated[
         str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
+    ] = None,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="How to connect to it, in librdkafka's names; without, as anybody can."),
     ] = None,
     here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
@@ -55,12 +67,17 @@ def doctor(
     is_here = found is not None and found.prefix == sys.prefix
     # --here ends the chain: the doctor that was started there never starts another one.
     if found and found.quotahost and not is_here and not here:
-        raise typer.Exit(_run_there(found.executable, properties, kafka_home, python))
+        more = _options(
+            {"--python": python, "--kafka-home": kafka_home, "--against": against, "--client-config": client_config}
+        )
+        raise typer.Exit(_run_there(found.executable, properties, more))
     sections = [
         Section("Interpreter", interpreter),
         Section("Jar", list(check_jar(kafka_home, found))),
+        *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
         check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
         *_properties(broker, is_here),
+        *_cluster(broker, against, client_config),
     ]
     show(sections)
     is_wrong = any(section.is_wrong for section in sections)
@@ -68,14 +85,28 @@ def doctor(
     raise typer.Exit(1 if is_wrong else 0)
 
 
-def _run_there(executable: str, properties: Path | None, kafka_home: Path | None, python: str | None) -> int:
+def _options(given: Mapping[str, object]) -> list[str]:
+    """The options that are given, as they stand on a command line."""
+    return [part for name, value in given.items() if value is not None for part in (name, str(value))]
+
+
+def _run_there(executable: str, properties: Path | None, options: list[str]) -> int:
     """Run this command by the quotahost of another environment; its exit code."""
-    command = [executable, "-m", "quotahost.cli", "doctor", "--here"]
-    command += ["--python", python] if python else []
-    command += ["--kafka-home", str(kafka_home)] if kafka_home else []
+    command = [executable, "-m", "quotahost.cli", "doctor", "--here", *options]
     command += [str(properties)] if properties else []
     sys.stdout.flush()  # its output follows ours
     return subprocess.run(command, check=False).returncode
+
+
+def _cluster(broker: BrokerFile | None, against: str | None, client_config: Path | None) -> Iterator[Section]:
+    """What the running cluster says, if one is named."""
+    if against is None:
+        return
+    settings: Settings | None = None
+    with suppress(SettingsError):  # another section shows it
+        settings = read_properties(broker.properties)[0] if broker else None
+    config = {} if client_config is None else read_client_config(client_config)
+    yield Section("Topics", list(check_cluster(against, config, settings)))
 
 
 def _interpreter(found: Interpreter, python: str | None, configured: str) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import Final
 from quotahost.cli.broker_file import BrokerFile
 
 # An option of a JAAS configuration, quoted (with backslash escapes) or bare, as Java's BrokerPrincipal reads it.
-_OPTION: Final = re.compile(r'([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+_OPTION: Final = re.compile(r'"?([\w.]+)"?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 
 
 def unauthenticated(broker: BrokerFile) -> list[str]:

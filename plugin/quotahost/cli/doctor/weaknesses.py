@@ -16,6 +16,7 @@ from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
 from quotahost.cli.doctor.listeners import unauthenticated
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
+from quotahost.cli.doctor.rights import check_rights
 from quotahost.cli.doctor.tiering import check_tiering
 from quotahost.model import State
 from quotahost.settings.broker import Settings
@@ -33,6 +34,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _quotas(settings)
     yield from _disks(settings)
     yield from check_protection(settings, broker)
+    yield from check_rights(settings, broker)
     yield from _topics(settings, broker)
     yield from check_tiering(settings, broker)
 

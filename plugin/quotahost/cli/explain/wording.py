@@ -31,6 +31,10 @@ _EXEMPT: Final[dict[str, str]] = {
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
 _BROKER: Final = "<broker>"  # Java's tag of a quota that all clients of the broker share
 _GROUP: Final = "<group "  # followed by the group's name, escaped, and ">"
+_NEWCOMERS: Final = "<newcomers "  # likewise, followed by a user's name
+_TOGETHER: Final = ("<unlimited>", "<exempt>")  # the tags of clients that nobody needs to measure apart
+_LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
+_FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 
 
@@ -94,13 +98,15 @@ def _topics(answer: Answer) -> str:
 def _newcomer(answer: Answer, quota: QuotaState) -> str:
     if quota.supplier:
         why = f"the supplier {printable(quota.supplier)} fails for it, and it never had a quota"
-    elif answer.clients >= answer.clients_max:
+    elif len(answer.client.client_id) > _LONGEST:
+        why = f"its client-id has more than {_LONGEST} characters"
+    elif answer.clients >= answer.clients_max - answer.clients_max // _FOR_PRINCIPALS:
         why = "the table is full (clients.max)"
     else:
         why = "it has sent nothing since the broker's start or for clients.idle, or its first request is being answered"
     typed = answer.client.principal.startswith("User:")
     hint = "; USER is the principal's name, without User:" if typed else ""
-    return f"the table doesn't know this client: {why}; it shares the newcomers' quota{hint}"
+    return f"the table doesn't know this client: {why}; it shares the quota of {_sharers(quota)[0]}{hint}"
 
 
 def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
@@ -122,7 +128,8 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
 
 def _from(quota: QuotaState) -> str:
     if quota.is_newcomer:
-        return "newcomers.* (see newcomer above)"
+        whose = ", or what each client-id of this user has" if quota.user.startswith(_NEWCOMERS) else ""
+        return f"newcomers.*{whose} (see newcomer above)"
     if not quota.supplier:
         return "no supplier has an answer, so it is unlimited"
     late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""
@@ -133,8 +140,13 @@ def _from(quota: QuotaState) -> str:
 
 def _sharers(quota: QuotaState) -> tuple[str, str]:
     """Who shares the quota, and whose quota it is therefore."""
+    if quota.user.startswith(_NEWCOMERS):
+        user = printable(unquote(quota.user[len(_NEWCOMERS) : -1]))
+        return f"all client-ids of user {user} that are not known yet", "newcomers'"
     if quota.is_newcomer:
         return "all newcomers", "newcomers'"
+    if quota.user in _TOGETHER:
+        return "all clients without one", "unlimited clients'"
     if quota.user == _BROKER:
         return "all clients of this broker", "whole broker's"
     if quota.user.startswith(_GROUP):
@@ -174,6 +186,8 @@ def _measured(quota: QuotaState) -> str:
     if quota.rate is None:
         return "nothing yet"
     delay = f"delayed by {quota.delay:,.0f} ms of late" if quota.delay else "not delayed"
+    if quota.user in _TOGETHER:
+        return "only together with all other clients without a limit"
     return f"{_rate(quota, round(quota.rate, 2 if quota.type is QuotaType.REQUEST else 0))}, {delay}"
 
 

@@ -2,24 +2,36 @@
 
 Spark's Kafka source brings these clients along and is configured in their names (JKS keystores, JAAS). An operator
 writes that configuration once, for Spark and for this module; confluent-kafka would need a second one in librdkafka's
-names. :mod:`quotahost.pipeline.job` makes the topics with it, publishes the cluster records and follows them.
+names. :mod:`quotahost.pipeline.kafka.topics` makes the topics with it, and :mod:`quotahost.pipeline.job` publishes the
+cluster records and follows them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-#: Configuration of a topic of which nobody needs the past.
-# Ten minutes in ms. Kafka deletes closed segments only, so a segment is closed as early.
-SHORT_LIVED: Final = {"cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"}
+from quotahost.pipeline.kafka.clock import Written, wall_ms
+
 _TIMEOUT_MS: Final = 20_000
-_REPLICAS: Final = 3
 _CLOSE_WITHIN: Final = 2  # seconds
+
+
+class Topic(NamedTuple):
+    """What the pipeline looks at in a topic: its number of partitions, and ``cleanup.policy``, "" if unknown."""
+
+    partitions: int
+    policy: str
+
+
+def short(problem: Exception) -> str:
+    """An exception in one line of bounded length; one of Java's comes with whole stacks."""
+    text = str(getattr(problem, "java_exception", problem))
+    return f"{type(problem).__name__}: {next(iter(text.splitlines()), '')[:300]}"
 
 
 class JvmKafka:
@@ -41,32 +53,50 @@ class JvmKafka:
             brokers = [node.idString() for node in _items(described.nodes().get())]
             return described.clusterId().get(), brokers
 
-    def ensure(self, topics: Mapping[str, Mapping[str, str]]) -> None:
-        """Create the topics that don't exist, each with one partition and the configuration given for it.
+    def topics(self, names: Collection[str]) -> dict[str, Topic]:
+        """Those of the topics that exist, by name.
 
         Raises:
-            Py4JJavaError: the cluster doesn't answer, or refuses to create a topic.
+            Py4JJavaError: the cluster doesn't answer, or doesn't let this client look at a topic.
         """
         with closing(self._admin()) as admin:
-            present = set(_items(admin.listTopics().names().get()))
-            replicas = min(_REPLICAS, admin.describeCluster().nodes().get().size())
-            for name in topics.keys() - present:
-                self._create(admin, name, topics[name], replicas)
+            there = [name for name in _items(admin.listTopics().names().get()) if name in names]
+            described = admin.describeTopics(there).allTopicNames().get()
+            return {name: Topic(described.get(name).partitions().size(), self._policy(admin, name)) for name in there}
 
-    def _create(self, admin: Any, name: str, config: Mapping[str, str], replicas: int) -> None:
-        make = self._jvm.org.apache.kafka.clients.admin.NewTopic
-        topic = make(name, 1, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
+    def _policy(self, admin: Any, topic: str) -> str:
+        kind = self._jvm.org.apache.kafka.common.config.ConfigResource
+        resource = kind(kind.Type.TOPIC, topic)
         try:
-            admin.createTopics([topic]).all().get()
-        except Py4JJavaError as problem:
-            if "TopicExistsException" not in str(problem.java_exception):  # another pipeline was quicker
-                raise
+            config = admin.describeConfigs([resource]).all().get().get(resource)
+            return str(config.get("cleanup.policy").value())
+        except Py4JJavaError:  # it may not look at configurations, which is no reason not to work
+            return ""
+
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+        """Create a topic; False if it exists.
+
+        Raises:
+            Py4JJavaError: the cluster doesn't answer, or refuses to create the topic.
+        """
+        make = self._jvm.org.apache.kafka.clients.admin.NewTopic
+        topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
+        with closing(self._admin()) as admin:
+            try:
+                admin.createTopics([topic]).all().get()
+            except Py4JJavaError as problem:
+                if "TopicExistsException" not in str(problem.java_exception):
+                    raise
+                return False
+        return True
 
     def producer(self) -> JvmProducer:
         """A producer that waits for all replicas."""
         serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
         settings = {
             "acks": "all",
+            # Partitions that were added to a topic are seen soon; by default in 5 minutes.
+            "metadata.max.age.ms": 10_000,
             # Each send waits for its record, so nothing else would come to fill a batch.
             "linger.ms": 0,
             # Kafka demands that this is no less than linger.ms and request.timeout.ms together.
@@ -100,13 +130,37 @@ class JvmProducer:
         self._close_within = jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN)
         self._producer = producer
 
-    def send(self, topic: str, key: bytes, value: bytes) -> int:
-        """Write one record and return its timestamp in ms since the epoch (Kafka's own with LogAppendTime).
+    def begin(self, topic: str, key: bytes, value: bytes) -> Callable[[], Written]:
+        """Begin to write one record. The result waits until it is written, and raises Py4JJavaError if it can't be.
+
+        Raises:
+            Py4JJavaError: it can't even be sent.
+        """
+        sent = wall_ms()
+        future = self._producer.send(self._record(topic, key, value))
+
+        def finish() -> Written:
+            # Kafka's own time with LogAppendTime, else this machine's.
+            written = int(future.get().timestamp())
+            return Written(sent, written, wall_ms())
+
+        return finish
+
+    def send(self, topic: str, key: bytes, value: bytes) -> Written:
+        """Write one record.
 
         Raises:
             Py4JJavaError: it could not be written.
         """
-        return int(self._producer.send(self._record(topic, key, value)).get().timestamp())
+        return self.begin(topic, key, value)()
+
+    def partitions(self, topic: str) -> int:
+        """The number of a topic's partitions, as this client knows it.
+
+        Raises:
+            Py4JJavaError: the cluster doesn't answer, or has no such topic.
+        """
+        return int(self._producer.partitionsFor(topic).size())
 
     def close(self) -> None:
         """Close it, and give up what is not written within 2 s."""

@@ -3,6 +3,9 @@
 Two pipelines for one cluster are a mistake, or a replacement under way. Each gives its records a run, and readers
 keep the record of the highest run. This module follows the topic of the cluster records for runs of other pipelines.
 The publishers ask ``stands_by`` with each batch.
+
+Whoever may write to the topic can claim a run. One that no pipeline can have is refused and counted: otherwise a single
+record of the largest number would make this pipeline stand by, and there would be no higher run to go on with.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic
 from quotahost.pipeline.kafka.clients import JvmConsumer
+from quotahost.pipeline.kafka.clock import wall_ms
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 
@@ -22,6 +26,8 @@ log = logging.getLogger("quotahost.pipeline")
 
 _POLL: Final = 0.25  # seconds that a poll waits; as long is the pause after it
 _CLOSE_WITHIN: Final = 5.0  # seconds
+# A run is a time of launch. Brokers allow as much (quotahost.plugins.kafka.newest).
+_AHEAD_MS: Final = 3_600_000
 
 
 class Leadership:
@@ -36,26 +42,43 @@ class Leadership:
         standing_by: what ``stands_by`` returned last, for the metrics.
     """
 
-    def __init__(self, silence: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """``silence`` and ``clock`` in seconds."""
-        self._silence, self._clock = silence, clock
+    def __init__(
+        self,
+        silence: float,
+        clusters: Collection[str],
+        now_ms: Callable[[], int] = wall_ms,
+        clock: Callable[[], float] = time.monotonic,
+        refused: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """Follow nothing yet.
+
+        Args:
+            silence: after so many seconds without a record of a higher run this pipeline goes on.
+            clusters: those for which this pipeline publishes; records of other clusters are none of its business.
+            now_ms: Kafka's time, in ms since the epoch.
+            clock: in seconds, monotonic.
+            refused: takes the reason of each record that is refused.
+        """
+        self._silence, self._clusters = silence, clusters
+        self._now_ms, self._clock, self._refused = now_ms, clock, refused
         self._lock = threading.Lock()
         self._highest = self.run = 0
+        self._own: set[int] = set()  # earlier runs of this pipeline
         self._other_arrived_at = 0.0
         self._logged: int | None = None  # the run that the log names already
         self.standing_by = False
         self._fault = LoggedOnce(log)
         self._follower: Periodic | None = None
 
-    def begin(self, consumer: JvmConsumer, launched: int) -> None:
-        """Read the topic to its end, and take a run: ``launched`` (ms since the epoch) if it is the highest."""
+    def begin(self, consumer: JvmConsumer) -> None:
+        """Read the topic to its end, and take a run: Kafka's time now, if that is the highest."""
         end = consumer.end()
         # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets.
         while consumer.at() < end:
             for key, value in consumer.poll(_POLL):
-                self._highest = max(self._highest, _run(key, value))
+                self._highest = max(self._highest, self._run_of(key, value))
         # Readers pass over records of a lower run, such as this pipeline's would have after a clock was put back.
-        self._highest = self.run = max(launched, self._highest + 1)
+        self._highest = self.run = max(self._now_ms(), self._highest + 1)
 
     def follow(self, consumer: JvmConsumer) -> None:
         """Start the thread that reads the topic on; ``begin`` has read it to its end before."""
@@ -65,10 +88,21 @@ class Leadership:
         """End the thread; whether it ended within 5 s."""
         return self._follower is None or self._follower.close(_CLOSE_WITHIN)
 
+    def renew(self) -> None:
+        """Go on with a higher run: the numbers of the batches begin with 0 again, and readers keep the highest."""
+        with self._lock:
+            # While it stands by, a new run would end that; it takes one when it goes on.
+            if self._highest <= self.run:
+                self._take_run()
+
+    def _take_run(self) -> None:
+        self._own.add(self.run)
+        self.run = self._highest = max(self._now_ms(), self._highest + 1)
+
     def note(self, run: int) -> None:
         """Take notice of a record with this run."""
-        # 0 is no cluster record's; records with this run are this pipeline's own.
-        if run in (0, self.run):
+        # 0 is no cluster record's.
+        if run in (0, self.run) or run in self._own:
             return
         with self._lock:
             higher = run > self.run
@@ -88,7 +122,7 @@ class Leadership:
             # Asked by the threads of two queries, and changed by the follower's: hence the lock.
             self.standing_by = self._highest > self.run
             if self.standing_by and self._clock() - self._other_arrived_at > self._silence:
-                self.run = self._highest = max(int(time.time() * 1000), self._highest + 1)
+                self._take_run()
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
                 # If the other pipeline comes back, the log says so again.
                 self._logged, self.standing_by = None, False
@@ -97,15 +131,24 @@ class Leadership:
     def _poll(self, consumer: JvmConsumer) -> None:
         try:
             for key, value in consumer.poll(_POLL):
-                self.note(_run(key, value))
+                self.note(self._run_of(key, value))
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed
             self._fault.report("other pipelines can't be watched for: %s", problem)
 
-
-def _run(key: bytes, value: bytes | None) -> int:
-    """The run of a cluster record; 0 of any other record."""
-    try:
-        return decode(key, value).run if value is not None else 0
-    except Refused:
-        return 0
+    def _run_of(self, key: bytes, value: bytes | None) -> int:
+        """The run of a cluster record; 0 of any other record, and of one that no pipeline can have written."""
+        if value is None:
+            return 0
+        try:
+            record = decode(key, value)
+        except Refused as refused:
+            self._refused(refused.reason)
+            return 0
+        if record.cluster not in self._clusters:
+            self._refused("cluster")
+            return 0
+        if record.run > self._now_ms() + _AHEAD_MS:
+            self._refused("ahead")
+            return 0
+        return record.run

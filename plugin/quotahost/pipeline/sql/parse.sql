@@ -3,19 +3,23 @@
 -- lambdas, and in a lambda each field of a struct costs a look at the configuration: lambdas took a third of the time. So
 -- array functions check first, and a lambda runs only where it is needed.
 WITH texts AS (
-  SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp FROM {raw}),
+  SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp,
+    try_element_at(from_json(:clusters, 'MAP<STRING, STRING>'), topic) AS bound
+  FROM {raw}),
 read AS (
   SELECT *, explode(array(from_json(text, '{schema}', map('columnNameOfCorruptRecord', '_corrupt')))) AS s
   FROM texts),
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
 SELECT topic, partition, offset, timestamp, broker, value, at,
-  least(coalesce(at, timestamp), timestamp) AS seen,  -- else a snapshot of a clock that is ahead would stay the newest
-  value IS NULL AS removed, s,
+  -- By Kafka's clock: a snapshot of a clock that is ahead would stay the newest, one of a clock that is behind be stale.
+  {seen_at} AS seen,
+  value IS NULL AS removed, coalesce(nullif(s.clusterId, ''), bound) AS cluster, s,
   -- The first fault is the reason, in the order in which brokers look for faults (records/codec.py).
   CASE
     WHEN broker IS NULL THEN 'key'
-    WHEN value IS NULL THEN NULL
+    -- A tombstone's key alone is kept in the state.
+    WHEN value IS NULL THEN if(octet_length(broker) > {max_name} OR NOT is_valid_utf8(broker), 'key', NULL)
     WHEN octet_length(value) > {max_bytes} THEN 'size'
     WHEN s.schemaVersion <> 1 THEN 'version'
     -- For Spark broken JSON and a field of another type are alike; brokers tell them apart.
@@ -30,7 +34,10 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
         -- A record of so few bytes has no name that is too long: most records are spared the lambda.
         OR (octet_length(value) > {max_name} OR array_contains(s.volumes.volumeName, ''))
           AND exists(s.volumes.volumeName, name -> coalesce(length(name) > {max_name}, TRUE)))
-      OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name} THEN 'schema'
+      OR s.ageMs < 0 OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name}
+      OR size(s.offlineLogDirs) > {max_volumes}
+      OR size(s.offlineLogDirs) > 0
+        AND exists(s.offlineLogDirs, name -> coalesce(length(name) > {max_name}, TRUE)) THEN 'schema'
     -- from_json takes the number 7 for the text "7", brokers don't: a quote has to follow the field's name.
     WHEN broker <> s.brokerId OR NOT (contains(text, '"brokerId":"') OR text RLIKE '"brokerId"\\s*:\\s*"') THEN 'key'
     WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'
@@ -39,6 +46,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       OR (coalesce(array_max(s.volumes.softLimit.type), array_max(s.volumes.hardLimit.type)) IS NOT NULL
           OR coalesce(array_max(s.volumes.softLimit.level), array_max(s.volumes.hardLimit.level)) IS NOT NULL)
         AND exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'limit'
-    WHEN at > timestamp + INTERVAL 1 HOUR THEN 'time'
+    WHEN timestamp < TIMESTAMP'{oldest}' THEN 'time'
+    WHEN s.clusterId <> '' AND s.clusterId <> bound THEN 'cluster'
   END AS error
 FROM timed

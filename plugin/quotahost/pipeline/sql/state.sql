@@ -4,7 +4,7 @@
 -- has the same. max_by, because max would compare each field of each volume, and Spark writes Java for that in each batch.
 WITH placed AS (
   SELECT topic, broker, seen, offset, removed,
-    struct(s.clusterId AS cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline) AS s,
+    struct(cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline) AS s,
     struct(seen, s.volumes.volumeName AS names, s.volumes.consumed AS consumed) AS past,
     -- Of the newest period the first snapshot: max_by takes the largest, so time and offset are negated.
     struct(unix_millis(seen) div {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first

@@ -8,10 +8,11 @@ WITH parsed AS (
     map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt')))) AS u),
 timed AS (
   SELECT *, if(u.usageAt RLIKE :time, try_to_timestamp(u.usageAt), NULL) AS at FROM parsed)
-SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timestamp) AS ts, value IS NULL AS removed,
+SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, {seen_at} AS ts, value IS NULL AS removed,
   coalesce(u.clients, array()) AS clients,
   CASE
-    WHEN k IS NULL THEN 'key: the record has none'
+    WHEN k IS NULL THEN 'key: the record has none, or one that is no text'
+    WHEN char_length(k) > :name THEN 'key: too long'
     WHEN value IS NULL THEN NULL
     WHEN octet_length(value) > :bytes THEN 'size: the record is too large'
     -- Another version may differ in any field, so its version is reported before anything else.
@@ -19,10 +20,9 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, coalesce(at, timesta
     WHEN u IS NULL OR u._corrupt IS NOT NULL THEN 'json: malformed, or a field of another type'
     WHEN u.version IS NULL THEN 'version: missing'
     WHEN u.brokerId IS NULL OR u.brokerId <> k THEN 'key: it is not the brokerId'
-    WHEN char_length(k) > :name OR char_length(u.clusterId) > :name THEN 'schema: an id is too long'
+    WHEN char_length(u.clusterId) > :name THEN 'schema: an id is too long'
+    WHEN u.clusterId <> '' AND u.clusterId <> :cluster THEN 'cluster: not the one of the topic'
     WHEN at IS NULL THEN 'schema: usageAt is missing or no date-time'
-    -- A record of the future would stay the newest of its broker until time catches up.
-    WHEN at > timestamp + make_interval(0, 0, 0, 0, 0, 0, :skew) THEN 'schema: usageAt is in the future'
     WHEN u.clients IS NULL THEN 'schema: clients are missing'
     WHEN size(u.clients) > :clients THEN 'schema: too many clients'
     -- A missing field makes the condition null, hence coalesce. For Spark NaN exceeds infinity, so it is refused, too.

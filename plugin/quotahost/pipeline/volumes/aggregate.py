@@ -19,8 +19,9 @@ from quotahost.pipeline.spark.limits import exact_factor, reached_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
-#: Characters of a name in a cluster's record; names are cut there, because the record would become too large.
-MAX_NAME: Final = 256
+#: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
+#: takes up to twelve bytes for each, and there may be some 500 names.
+MAX_NAME: Final = 128
 
 
 def _free_share(capacity: str, consumed: str) -> str:

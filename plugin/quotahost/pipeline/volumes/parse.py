@@ -8,10 +8,14 @@ Good rows go on to :mod:`quotahost.pipeline.volumes.aggregate` and to the histor
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame
 
+from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.codec import REASONS
 from quotahost.records.fields import DATE_TIME, MAX_NAME
@@ -24,36 +28,46 @@ _VOLUME: Final = (
 )
 #: The fields of a snapshot that are read, as ``quotahost.records.snapshot`` reads them; others are ignored.
 SNAPSHOT: Final = (
-    "STRUCT<schemaVersion: BIGINT, clusterId: STRING, brokerId: STRING, snapshotAt: STRING, "
+    "STRUCT<schemaVersion: BIGINT, clusterId: STRING, brokerId: STRING, snapshotAt: STRING, ageMs: BIGINT, "
     f"softLimit: {LIMIT}, hardLimit: {LIMIT}, volumes: ARRAY<{_VOLUME}>, offlineLogDirs: ARRAY<STRING>, "
     "_corrupt: STRING>"
 )
-#: The reasons for which a record is refused: a broker's, and ``time``: its snapshotAt is more than an hour after the
-#: time at which Kafka wrote it. Kafka refuses a record's timestamp likewise (``message.timestamp.after.max.ms``).
-REFUSALS: Final = (*REASONS, "time")
+#: The reasons for which a record is refused: a broker's, and two more. ``time``: Kafka wrote it before OLDEST, by
+#: Kafka's clock. ``cluster``: it names another cluster than its topic's.
+REFUSALS: Final = (*REASONS, "time", "cluster")
+#: There was no snapshot before: a machine that writes one has lost its clock.
+OLDEST: Final = "2026-01-01 00:00:00"
 
 
-def parse(raw: DataFrame) -> DataFrame:
+def parse(
+    raw: DataFrame, clusters: Mapping[str, str] | None = None, validity: timedelta = timedelta(minutes=1)
+) -> DataFrame:
     """Kafka's rows as snapshots, batch or stream, in Spark's own functions.
 
     Args:
         raw: key and value (binary), topic, partition, offset, timestamp, as the Kafka source gives them.
+        clusters: the cluster that each topic belongs to, by topic. A record that names another one is refused: who may
+            write to one cluster's topic must not speak for another cluster. Without it, any cluster is taken.
+        validity: how old a broker's newest snapshot may be.
 
     Returns:
         topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which
-        snapshots are ordered: ``at``, but never later than Kafka's timestamp; ``removed``, true for a tombstone;
+        snapshots are ordered and aged: when the volumes were read, by Kafka's clock (``quotahost.records.age``);
+        ``removed``, true for a tombstone;
+        ``cluster``, the record's own, else its topic's, null if neither is known;
         ``s``, the snapshot in the type SNAPSHOT, null for a tombstone; ``error``, one of REFUSALS, null for a good
         record.
     """
-    return raw.sparkSession.sql(_parse_sql(), raw=raw)
+    return raw.sparkSession.sql(_parse_sql(validity), args={"clusters": json.dumps(dict(clusters or {}))}, raw=raw)
 
 
-def _parse_sql() -> str:
+def _parse_sql(validity: timedelta) -> str:
     bad = {side: _bad_limit(f"s.{side}Limit") for side in ("soft", "hard")}
     of_volume = {f"{side}_of_volume": _bad_limit(f"v.{side}Limit") for side in ("soft", "hard")}
     fields = {f"bad_{name}": text for name, text in (bad | of_volume).items()}
-    limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME}
-    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, **fields, **limits)
+    limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME, "oldest": OLDEST}
+    seen = seen_at("s.ageMs", "at", "timestamp", validity)
+    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, seen_at=seen, **fields, **limits)
 
 
 def _bad_limit(limit: str) -> str:
@@ -65,15 +79,15 @@ def _bad_limit(limit: str) -> str:
     )
 
 
-def resolved(parsed: DataFrame, cluster: str) -> DataFrame:
+def resolved(parsed: DataFrame) -> DataFrame:
     """The good records with each volume's limits: its own, else its broker's (proposal 035, Metrics Snapshot, note 2).
 
     Args:
         parsed: as :func:`parse` gives it.
-        cluster: the cluster of snapshots that don't name theirs.
 
     Returns:
-        topic, partition, offset, timestamp, cluster, broker, at, removed, offline, and ``volumes``: structs of name,
+        topic, partition, offset, timestamp, cluster, broker, at (Kafka's timestamp where the broker's clock was more
+        than a day behind or an hour ahead), removed, offline, and ``volumes``: structs of name,
         capacity, consumed, soft, hard; a volume without a limit has null there.
     """
-    return parsed.sparkSession.sql(sql("resolved"), args={"cluster": cluster}, parsed=parsed)
+    return parsed.sparkSession.sql(sql("resolved"), parsed=parsed)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pyspark.sql import DataFrame, Row
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.kafka.clock import KafkaClock
+from quotahost.pipeline.kafka.clients import short
+from quotahost.pipeline.kafka.clock import KafkaClock, Written
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.plan_cache import PlanCache
 from quotahost.pipeline.spark.sinks import bring_forward
@@ -28,14 +30,26 @@ from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 log = logging.getLogger("quotahost.pipeline")
 
 
+#: Why a batch has published nothing of a cluster: the batch took too long, or the record couldn't be made or written.
+Unpublished = Literal["late", "failed"]
+#: Waits until a record is written.
+Sending = Callable[[], Written]
+
+
 class Output(Protocol):
     """Where a publisher's records go; :class:`quotahost.pipeline.job.Output` in the pipeline."""
 
-    def send(self, record: ClusterRecord) -> int:
-        """Write a record; returns Kafka's timestamp of it, in ms since the epoch."""
+    def send(self, record: ClusterRecord) -> Sending:
+        """Begin to write a record."""
 
-    def published(self, record: ClusterRecord, standing_by: bool) -> None:
-        """A batch has made this record; while ``standing_by``, it was not sent."""
+    def made(self, record: ClusterRecord, standing_by: bool) -> None:
+        """A batch has made this record; while ``standing_by``, it is not sent."""
+
+    def published(self, record: ClusterRecord) -> None:
+        """It was written."""
+
+    def unpublished(self, cluster: str, reason: Unpublished) -> None:
+        """A batch has published nothing of this cluster."""
 
     def caught_up(self) -> bool:
         """Whether the batch before this one read all records that there were."""
@@ -45,14 +59,17 @@ class Publisher:
     """Takes the volumes of all brokers, batch by batch, and publishes one record for each cluster.
 
     A batch that is done again publishes the same sequence again. While another pipeline leads, nothing is published.
+    A record that can't be made or written is counted and logged, and the other clusters' records are published: the
+    next batch makes it anew.
     """
 
-    def __init__(self, rules: Rules, leadership: Leadership, output: Output) -> None:
+    def __init__(self, rules: Rules, leadership: Leadership, output: Output, clock: KafkaClock) -> None:
         """``rules`` as at the start; :meth:`registered` changes the brokers in them."""
         self._rules, self._leadership, self._output = rules, leadership, output
-        self._clock, self._plans = KafkaClock(), PlanCache()
+        self._clock, self._plans = clock, PlanCache()
         self._lock = threading.Lock()
         self._lateness = LoggedOnce(log)
+        self._faults: dict[str, LoggedOnce] = defaultdict(lambda: LoggedOnce(log, logging.ERROR))
 
     def registered(self, brokers: Collection[str]) -> None:
         """Take the ids of the brokers that the cluster lists now. Any thread may call."""
@@ -70,26 +87,68 @@ class Publisher:
             return
         # stands_by() comes first: where the other pipeline has ceased to publish, it changes the run.
         standing_by, run = self._leadership.stands_by(), self._leadership.run
-        found = [record(row, run, batch) for row in self._clusters(volumes, rules)]
+        # All are on their way before the first is waited for: clusters don't wait for each other's timeouts.
+        sent = [self._send(made, standing_by) for made in self._records(volumes, rules, run, batch)]
+        for made, sending in filter(None, sent):
+            self._finish(made, sending)
+
+    def _records(self, volumes: DataFrame, rules: Rules, run: int, batch: int) -> Iterator[ClusterRecord]:
+        clusters = {row["cluster"]: row for row in self._clusters(volumes, rules)}
+        for cluster, row in clusters.items():
+            try:
+                yield record(row, run, batch)
+            except Exception as problem:  # whatever a row holds, the other clusters' records are made
+                self._failed(cluster, problem)
         # The roll-up has no row for a cluster without snapshots.
-        if all(each.cluster != rules.cluster for each in found):
-            found.append(_without_brokers(rules, run, batch, self._clock.now()))
-        for each in found:
-            if not standing_by and not self._late(each):
-                self._clock.correct(self._output.send(each))
-            self._output.published(each, standing_by)
+        if rules.cluster not in clusters:
+            yield _without_brokers(rules, run, batch, self._clock.now())
 
     def _clusters(self, volumes: DataFrame, rules: Rules) -> list[Row]:
         # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
         ahead = self._clock.ahead
         return self._plans.over(volumes, lambda batch: rollup(batch, rules, ahead), rules, ahead).collect()
 
+    def _send(self, made: ClusterRecord, standing_by: bool) -> tuple[ClusterRecord, Sending] | None:
+        self._output.made(made, standing_by)
+        if standing_by or self._late(made):
+            return None
+        try:
+            return made, self._output.send(made)
+        except Exception as problem:  # no reader would take it, or Kafka's client doesn't
+            self._failed(made.cluster, problem)
+            return None
+
+    def _finish(self, made: ClusterRecord, sending: Sending) -> None:
+        try:
+            written = sending()
+        except Exception as problem:  # of Java's clients, of any kind; the next batch may succeed
+            self._failed(made.cluster, problem)
+            return
+        self._clock.correct(written)
+        self._faults[made.cluster].healed()
+        self._output.published(made)
+
+    def _failed(self, cluster: str, problem: Exception) -> None:
+        self._output.unpublished(cluster, "failed")
+        text = "the record of cluster %s is not published, the next batch tries again: %s"
+        self._faults[cluster].report(text, cluster, short(problem))
+
     def _late(self, record: ClusterRecord) -> bool:
-        """Whether a batch took too long, or began before a restart: its record shows the past, and the next is due."""
+        """Whether a batch took too long, or began before a restart: its record shows the past, and the next is due.
+
+        Brokers count a record as fresh for ``validity`` after it came. One that is older than half of it would let
+        them act on what was true for up to one and a half; without it their standby source answers.
+        """
         age = self._clock.now() / 1000 - record.computed_at.timestamp()
         late = age > self._rules.validity.total_seconds() / 2
         if late:
-            self._lateness.report("a batch has taken %.0f s: it is too late to be published; the next follows", age)
+            self._output.unpublished(record.cluster, "late")
+            self._lateness.report(
+                "a batch has taken %.0f s, more than half of --validity (%g s): it is too late to be published, and "
+                "brokers go by their standby source until one is quicker; give the driver more cores, or raise "
+                "--validity and the brokers' validity",
+                age, self._rules.validity.total_seconds(),
+            )  # fmt: skip
         else:
             self._lateness.healed()
         return late

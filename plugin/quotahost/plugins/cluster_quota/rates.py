@@ -66,6 +66,21 @@ class ClusterRates:
             self._rates[QuotaType.PRODUCE][None, None] = settings.produce_default
         if "fetch_default" in settings.model_fields_set:
             self._rates[QuotaType.FETCH][None, None] = settings.fetch_default
+        names = [name for rates in self._rates.values() for name in rates]
+        self._client_ids = frozenset(client_id for user, client_id in names if user is None and client_id is not None)
+        self._of_user: dict[str, frozenset[str]] = {}
+        for user, client_id in names:
+            if user is not None and client_id is not None:
+                self._of_user[user] = self._of_user.get(user, self._client_ids) | {client_id}
+
+    def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
+        """The client-ids of a principal that have a quota; None if all have one, each a share of its own."""
+        for rates in self._rates.values():
+            of_all = rates.get((principal, None), rates.get((None, None)))
+            # An unlimited client has no shares: all are alike.
+            if of_all is not None:
+                return None
+        return self._of_user.get(principal, self._client_ids)
 
     def find(self, key: ClientKey) -> float | None:
         """The client's bytes/s in the whole cluster; None is unlimited.

@@ -70,9 +70,9 @@ class ShareBook:
         self._begun: dict[ClientKey, float] = {}
         self.brokers = 1
 
-    def take(self, shares: Shares, live: bool, validity: float) -> bool:
-        """A record was read; whether it is the newest now. ``live`` as for ``follower.Reader``."""
-        self._newest.take(shares, live, validity)
+    def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> bool:
+        """A record was read; whether it is the newest now. The last and ``live`` as for ``follower.Reader``."""
+        self._newest.take(shares, live, validity, written_ms)
         # `is`: after a late record, or one that is read again, the kept record is another object.
         if self._newest.known()[0] is not shares:
             return False
@@ -148,7 +148,9 @@ class ShareBook:
         part = self._part(quota)
         if share is None:
             return part
-        own = share.share * (quota / share.quota)  # the pipeline may not know a new quota yet
+        # The pipeline may not know a new quota yet. Of a tiny one that somebody invented only the part that is given of
+        # it counts: divided by it, any quota would be infinite.
+        own = share.share if share.quota == quota else quota * min(1.0, share.share / share.quota)
         # Until the shares know of a client that begins, its share is only the reserve of each broker: a twentieth
         # of an equal part (ADR 11).
         begun = self._begun.get(key)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from quotahost.plugins.factor_sources.expected import ExpectedBrokers, Newest, Patience, Standing
-from quotahost.plugins.kafka.newest import Arrival, ArrivalClock
+from quotahost.plugins.kafka.newest import Arrival, ArrivalClock, Stamps
 from quotahost.records.snapshot import Snapshot
 from quotahost.text import printable
 
@@ -30,11 +30,11 @@ class KnownBroker:
 class Roster:
     """Takes snapshots in any order. Any thread may call.
 
-    A snapshot's age runs from its arrival (``quotahost.plugins.kafka.newest``), so no jump of a wall clock makes a
-    broker stale or fresh. Its own time only says which of two snapshots is newer, with two exceptions. If a snapshot
-    that has just arrived is older than the kept one by more than half of ``validity``, it was not delayed for so long:
-    its broker's clock was set back, and it replaces the kept one. And once the kept one is stale, the next to arrive
-    replaces it.
+    A snapshot's age runs from its arrival, and begins with how old the look was when it was published
+    (``quotahost.plugins.kafka.newest``); so no jump of a wall clock makes a broker stale or fresh. Its own time
+    only says which of two snapshots is newer, with two exceptions. If a snapshot that has just arrived is older
+    than the kept one by more than half of ``validity``, it was not delayed for so long: its broker's clock was set
+    back, and it replaces the kept one. And once the kept one is stale, the next to arrive replaces it.
 
     Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
     """
@@ -50,8 +50,8 @@ class Roster:
         """Whether the broker is registered."""
         return broker in (self._expected.brokers or {})
 
-    def take(self, snapshot: Snapshot, live: bool, validity: float) -> str:
-        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
+    def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
+        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``follower.Reader``.
 
         Returns:
             "" if it is kept, else the reason why it is refused: ``late``, or ``stranger`` if its broker isn't
@@ -63,8 +63,8 @@ class Roster:
             before = self._newest.get(snapshot.broker)
             if before and not self._replaces(snapshot, before, live, validity):
                 return "late"
-            arrival = self._clock.arrival(snapshot, snapshot.captured_at, live, before)
-            self._newest[snapshot.broker] = arrival
+            stamps = Stamps(snapshot.captured_at, live, written_ms, snapshot.age_ms)
+            self._newest[snapshot.broker] = self._clock.arrival(snapshot, stamps, before, validity)
         return ""
 
     def remove(self, broker: str) -> None:
@@ -102,7 +102,8 @@ class Roster:
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
         older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
-        if older_by < 0:
+        # Of one look that is published again, because something else has changed, the record with the greater age.
+        if older_by < 0 or (older_by == 0 and (snapshot.age_ms or 0) > (before.record.age_ms or 0)):
             return True
         return live and (older_by > validity / 2 or self._clock.age(before) > validity)
 

@@ -58,16 +58,16 @@ class Snapshots:
 
     # ---- the follower's thread ----
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
         # Anybody's bytes may be a key; a name that no broker has takes and removes nothing.
         broker = (key or b"").decode(errors="replace")
         if value is None:
             self._roster.remove(broker)
-        elif reason := self._refusal(broker, key, value, live):
+        elif reason := self._refusal(broker, key, value, live, written_ms):
             self._context.metrics.count("Refused", reason, "Records")
 
-    def _refusal(self, broker: str, key: bytes | None, value: bytes, live: bool) -> str:
+    def _refusal(self, broker: str, key: bytes | None, value: bytes, live: bool, written_ms: int | None) -> str:
         """Keep the snapshot, or return the reason why it is refused."""
         # Before the value is looked at: a flood of invented brokers must cost next to nothing.
         if not self._roster.expects(broker):
@@ -80,7 +80,7 @@ class Snapshots:
         # A snapshot doesn't name its cluster while its broker doesn't know it.
         if snapshot.cluster not in ("", self._disks.cluster_id):
             return "cluster"
-        return self._roster.take(snapshot, live, self._context.settings.validity.total_seconds())
+        return self._roster.take(snapshot, live, self._context.settings.validity.total_seconds(), written_ms)
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""

@@ -12,7 +12,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
@@ -39,10 +47,15 @@ _PLACE_LOST: Final = {
 class Reader(Protocol):
     """Takes what a follower reads, on the follower's thread."""
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
-        """A record was read; ``value`` is None for a tombstone.
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """A record was read.
 
-        ``live`` if it was written after the follower had read all that was in the topic before.
+        Args:
+            key: its key.
+            value: None for a tombstone.
+            live: whether it was written after the follower had read all that was in the topic before.
+            written_ms: when Kafka appended it, in ms since 1970 by its leader's clock; None in a topic that keeps the
+                time of the writer's clock instead (``message.timestamp.type``).
         """
         ...
 
@@ -64,14 +77,16 @@ class Follower:
         reader: Reader,
         silence: float = 60.0,
         absent: Callable[[], None] = lambda: None,
+        partition_of: Callable[[int], int] | None = None,
     ) -> None:
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
         After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
-        the client may have lost its place without an error.
+        the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
+        that this function returns for the number of partitions.
         """
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
-        self._absent = absent
+        self._absent, self._partition_of = absent, partition_of
         self._connection = Connection(context)
         self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
@@ -123,7 +138,7 @@ class Follower:
         )
         try:
             self._again.clear()
-            partitions = _partitions(consumer, self._topic)
+            partitions = self._partitions(consumer)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
             self._connection.works()
@@ -147,7 +162,7 @@ class Follower:
                 if error is None:
                     last_record_at = time.monotonic()
                     self._connection.works()
-                    self._reader.record(message.key(), message.value(), live)
+                    self._reader.record(message.key(), message.value(), live, _written_ms(message))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
                 # After any other error librdkafka goes on by itself.
@@ -160,7 +175,7 @@ class Follower:
 
     def _grown(self, consumer: Consumer, partitions: set[int]) -> bool:
         try:
-            return not _partitions(consumer, self._topic) <= partitions
+            return not self._partitions(consumer) <= partitions
         except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
             return False
 
@@ -169,10 +184,17 @@ class Follower:
         self._connection.fails(error.str())
         return error.code() in _PLACE_LOST
 
+    def _partitions(self, consumer: Consumer) -> set[int]:
+        """The partitions to read."""
+        metadata = consumer.list_topics(self._topic, timeout=2.0).topics[self._topic]
+        # librdkafka reports a topic that is absent here, and raises nothing.
+        if metadata.error is not None:
+            raise KafkaException(metadata.error)
+        found = set(metadata.partitions)
+        return {self._partition_of(len(found))} if self._partition_of else found
 
-def _partitions(consumer: Consumer, topic: str) -> set[int]:
-    metadata = consumer.list_topics(topic, timeout=2.0).topics[topic]
-    # librdkafka reports a topic that is absent here, and raises nothing.
-    if metadata.error is not None:
-        raise KafkaException(metadata.error)
-    return set(metadata.partitions)
+
+def _written_ms(message: Message) -> int | None:
+    """Kafka's own time of a record. A timestamp of another kind is the clock of whoever wrote it."""
+    kind, at = message.timestamp()
+    return at if kind == TIMESTAMP_LOG_APPEND_TIME else None

@@ -2,9 +2,10 @@
 
 Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
 time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
-record arrived, on this machine's monotonic clock. :class:`ArrivalClock` does that for any record; :class:`Newest`
-adds the order in which the pipeline's records replace each other. The factor source ``cluster-volumes`` and the
-supplier ``cluster-quota`` use ``Newest``, the roster of ``snapshots`` only the clock.
+record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
+:mod:`quotahost.records.age`. :class:`ArrivalClock` does that for any record; :class:`Newest` adds the order in which
+the pipeline's records replace each other. The factor source ``cluster-volumes`` and the supplier ``cluster-quota``
+use ``Newest``, the roster of ``snapshots`` only the clock.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from quotahost.records.age import age, delay_ms
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.shares import Shares
 
@@ -23,11 +25,35 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
+class Stamps:
+    """The times of a record that was just read.
+
+    Attributes:
+        captured_at: the record's own time.
+        live: as for ``follower.Reader``.
+        written_ms: Kafka's timestamp, as for ``follower.Reader``.
+        age_ms: the delay from capture to writing, in ms, that the record states; None if it states none.
+    """
+
+    captured_at: datetime
+    live: bool
+    written_ms: int | None = None
+    age_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Arrival(Generic[R]):
-    """A record and its arrival in monotonic seconds, which lies in the past if the record was in the topic before."""
+    """A record, and when this reader learns of it.
+
+    Attributes:
+        record: it.
+        arrived_at: monotonic seconds, in the past if the record was in the topic before.
+        delay: seconds from the capture of its contents to its writing.
+    """
 
     record: R
     arrived_at: float
+    delay: float = 0.0
 
 
 class ArrivalClock:
@@ -36,23 +62,38 @@ class ArrivalClock:
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
         self.now, self._wall = clock, wall
+        self._ahead: float | None = None  # seconds by which Kafka's clock is ahead of the monotonic one
 
-    def arrival(self, record: R, written_at: datetime, live: bool, before: Arrival[R] | None) -> Arrival[R]:
-        """The arrival of a record that was just read and that replaces ``before``.
+    def arrival(self, record: R, stamps: Stamps, before: Arrival[R] | None, validity: float) -> Arrival[R]:
+        """The arrival of a record that was just read and that replaces ``before``; ``validity`` in seconds.
 
-        A ``live`` one (see ``follower.Reader``) arrives now, an older one at the time that it bears, ``written_at``.
+        A ``live`` one arrives now. One that was in the topic before arrived when it was written: by Kafka's clock, as
+        far as live records have shown it, else by this machine's.
         """
-        arrived_at = self.now() if live else self.now() - max(0.0, self._wall() - written_at.timestamp())
+        now, written_ms = self.now(), stamps.written_ms
+        delay = delay_ms(stamps.age_ms, stamps.captured_at, written_ms, int(validity * 1000)) / 1000
+        arrived_at = now
+        if stamps.live:
+            self._ahead = self._ahead if written_ms is None else written_ms / 1000 - now
+        elif written_ms is None:
+            arrived_at -= max(0.0, self._wall() - stamps.captured_at.timestamp() - delay)
+        else:
+            kafkas = self._wall() if self._ahead is None else now + self._ahead
+            arrived_at -= max(0.0, kafkas - written_ms / 1000)
         if before:
             # If this machine's wall clock jumped forward, a topic that is read again looks old. But a record
             # can't be older than the one that it replaces.
             arrived_at = max(arrived_at, before.arrived_at)
-        return Arrival(record, arrived_at)
+        return Arrival(record, arrived_at, delay)
 
     def age(self, arrival: Arrival[R]) -> float:
-        """Seconds since the record arrived."""
-        return self.now() - arrival.arrived_at
+        """Seconds since the record's contents were captured."""
+        return age(self.now(), arrival.arrived_at, arrival.delay)
 
+
+# A run is a time of launch. A record that claims a later one is forged, and would stay the newest whatever is
+# published. Kafka refuses a record's timestamp likewise (message.timestamp.after.max.ms). The pipeline allows as much.
+_AHEAD_MS: Final = 3_600_000
 
 #: What the pipeline publishes again and again; ``run`` is when it was launched, ``sequence`` counts the run's records.
 P = TypeVar("P", ClusterRecord, Shares)
@@ -67,22 +108,24 @@ class Newest(Generic[P]):
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
-        self._clock = ArrivalClock(clock, wall)
+        self._clock, self._wall = ArrivalClock(clock, wall), wall
         self._lock = threading.Lock()
         self._kept: Arrival[P] | None = None
         self._outlived: int | None = None  # the newer run that a record of an older run has replaced
 
-    def take(self, record: P, live: bool, validity: float) -> str:
-        """Keep the record if it is newer; ``validity`` in seconds, ``live`` as for ``follower.Reader``.
+    def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> str:
+        """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.Reader``.
 
         Returns:
-            "" if nothing is wrong with the record, else the reason why it is refused: ``late``, or ``other-pipeline``
-            if a pipeline of a newer run publishes at the same time.
+            "" if nothing is wrong with the record, else the reason why it is refused: ``late``; ``other-pipeline`` if
+            a pipeline of a newer run publishes at the same time; ``ahead`` if it claims a run of the future.
         """
+        if record.run > self._wall() * 1000 + _AHEAD_MS:
+            return "ahead"
         with self._lock:
             kept = self._kept
             if kept is None or self._replaces(record, kept, live, validity):
-                self._kept = self._clock.arrival(record, record.computed_at, live, kept)
+                self._kept = self._clock.arrival(record, Stamps(record.computed_at, live, written_ms), kept, validity)
                 # Only a kept record that was too old can have given way to an older run.
                 if kept and record.run < kept.record.run:
                     self._outlived = kept.record.run

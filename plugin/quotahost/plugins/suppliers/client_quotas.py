@@ -55,6 +55,10 @@ class ClientQuotas:
         """Start without any quota; the host hands in the stored ones first."""
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
+        # How many quotas name a client-id, by user, None for quotas of a default user or of none.
+        self._named: dict[str | None, dict[str, int]] = {}
+        # distinct_client_ids by the same users, until a quota changes.
+        self._distinct: dict[str | None, frozenset[str]] = {}
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The client's quota, or None (the next supplier is asked) if no client quota matches it.
@@ -70,6 +74,20 @@ class ClientQuotas:
             return matched
         return _by_tags(quotas, client, matched)
 
+    def distinct_client_ids(self, principal: str) -> frozenset[str]:
+        """The client-ids that a quota names, for this user or for any; and the empty one, which Kafka treats apart.
+
+        A default client-id quota gives each of the others its own tags, but all of them the same quota.
+        """
+        of = principal if self._named.get(principal) else None
+        if (known := self._distinct.get(of)) is None:
+            names = set(self._named.get(None, ())) | set(self._named.get(of, ()))
+            known = self._distinct[of] = frozenset(names | {""} if self._has_quotas() else names)
+        return known
+
+    def _has_quotas(self) -> bool:
+        return any(self._quotas.values())
+
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
         """Set or remove one client quota, and announce it for the clients that it may concern."""
         quotas = self._quotas[change.quota_type]
@@ -81,9 +99,22 @@ class ClientQuotas:
             return
         if new is None:
             del quotas[key]
+            self._count_name(user, client_id, -1)
         else:
+            if key not in quotas:
+                self._count_name(user, client_id, 1)
             quotas[key] = new
         self._context.answers_changed(principal=_narrow(user), client_id=_narrow(client_id))
+
+    def _count_name(self, user: _Name, client_id: _Name, by: int) -> None:
+        """A quota for these came (1) or went (-1)."""
+        self._distinct.clear()
+        of = user if isinstance(user, str) else None
+        if isinstance(client_id, str):
+            counts = self._named.setdefault(of, {})
+            counts[client_id] = counts.get(client_id, 0) + by
+            if not counts[client_id]:
+                del counts[client_id]
 
     def _rate(self, change: ClientQuotaChange) -> float | None:
         """The rate, or None (unlimited) for one by which Kafka up to 4.3 doesn't throttle.

@@ -12,7 +12,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Final
 
 from quotahost.api import Context
@@ -24,7 +25,7 @@ from quotahost.plugins.kafka.follower import Follower
 from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
-from quotahost.records.shares import decode
+from quotahost.records.shares import decode, partition_of
 from quotahost.throttling.quota_window import quota_window
 
 _EVERY: Final = 0.5  # seconds between looks
@@ -62,7 +63,9 @@ class ClusterQuota:
     def _begin(self) -> None:
         context, settings = self._context, self._context.settings
         silence = 3 * settings.validity.total_seconds()
-        self._follower = Follower(context, settings.shares_topic, self, silence)
+        # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
+        own = partial(partition_of, str(context.node_id))
+        self._follower = Follower(context, settings.shares_topic, self, silence, partition_of=own)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
 
@@ -82,6 +85,10 @@ class ClusterQuota:
             return Quota(None, Scope.CLIENT)
         with self._lock:
             return Quota(self._book.rate(key, quota), Scope.CLIENT)
+
+    def distinct_client_ids(self, principal: str) -> Collection[str] | None:
+        """The client-ids with a quota; None where each client of the principal has one, and so a share of its own."""
+        return self._rates.distinct_client_ids(principal)
 
     def cluster_changed(self, cluster: Cluster) -> None:
         """The brokers that are alive, which are known before the registered ones."""
@@ -107,22 +114,22 @@ class ClusterQuota:
 
     # ---- the follower's thread ----
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
-        # All brokers' shares are in one topic.
+        # Several brokers may share a partition.
         if key != self._own:
             return
         if value is None:
             with self._lock:
                 self._book.remove()
         else:
-            self._take(key, value, live)
+            self._take(key, value, live, written_ms)
         self._wake()
 
     def caught_up(self) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
 
-    def _take(self, key: bytes, value: bytes, live: bool) -> None:
+    def _take(self, key: bytes, value: bytes, live: bool, written_ms: int | None) -> None:
         try:
             shares = decode(key, value)
         except Refused as problem:
@@ -134,7 +141,7 @@ class ClusterQuota:
             self._context.metrics.count("Refused", "cluster", "Records")
             return
         with self._lock:
-            self._book.take(shares, live, self._context.settings.validity.total_seconds())
+            self._book.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
 
     # ---- the thread that asks for the registered brokers ----
 

@@ -7,6 +7,8 @@ measures it on the controller, by a token bucket (``quotahost.throttling.TokenBu
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
@@ -44,10 +46,15 @@ class ControllerMutation:
         # A Quota is always true, an unlimited one as well.
         return self._users.get(client.principal) or self._client_ids.get(client.client_id) or self._default
 
+    def distinct_client_ids(self, principal: str) -> Collection[str]:
+        """The client-ids with a rate, which those of a user with a rate never get."""
+        return frozenset() if principal in self._users else self._distinct
+
     def reconfigure(self, settings: ControllerMutationSettings) -> None:
         """Take other rates; the host asks again for all clients."""
         self._users = {name: Quota(rate, Scope.USER) for name, rate in settings.users.items()}
         self._client_ids = {name: Quota(rate, Scope.CLIENT_ID) for name, rate in settings.client_ids.items()}
+        self._distinct = frozenset(self._client_ids)
         # "unlimited" is None like a default that is not set, but it is an answer.
         is_set = "default" in settings.model_fields_set
         self._default = Quota(settings.default, SCOPES[settings.scope]) if is_set else None

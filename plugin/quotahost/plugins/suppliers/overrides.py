@@ -6,6 +6,8 @@ Kafka dropped these broker properties when it moved quotas into its metadata. He
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
@@ -54,6 +56,10 @@ class Overrides:
             return None
         return by_name.get(client.client_id) or self._defaults.get(quota_type)
 
+    def distinct_client_ids(self, principal: str) -> Collection[str]:
+        """The client-ids with an override; for each other one the default, if there is one, is the same."""
+        return self._distinct
+
     def reconfigure(self, settings: OverridesSettings) -> None:
         """Take other rates; the host asks again for all clients."""
         overrides = {QuotaType.PRODUCE: settings.producer_override, QuotaType.FETCH: settings.consumer_override}
@@ -61,6 +67,7 @@ class Overrides:
             kind: {name: Quota(rate, Scope.CLIENT_ID) for name, rate in rates.items()}
             for kind, rates in overrides.items()
         }
+        self._distinct = frozenset(settings.producer_override) | frozenset(settings.consumer_override)
         # A default that is set to "unlimited" is an answer, one that is not set is none; both are None here.
         self._defaults: dict[QuotaType, Quota] = {}
         if "producer_default" in settings.model_fields_set:

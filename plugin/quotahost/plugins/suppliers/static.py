@@ -11,6 +11,7 @@ from typing import Final
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
 
+_NOBODY: Final[frozenset[str]] = frozenset()
 #: What ``static.scope`` and ``plugin.controller-mutation.scope`` name.
 SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
 
@@ -38,6 +39,10 @@ class Static:
         if self._context.settings is not self._seen:
             self._read()
         return self._quotas.get(quota_type)
+
+    def distinct_client_ids(self, principal: str) -> frozenset[str]:
+        """Nobody: all have the same rates."""
+        return _NOBODY
 
     def _read(self) -> None:
         self._seen = self._context.settings

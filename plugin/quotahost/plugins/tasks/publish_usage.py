@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 from quotahost.api import Context
 from quotahost.disks.file_stores import cluster_id, log_dirs
@@ -37,6 +37,9 @@ class PublishUsage:
     News is a rate or demand that changed by a tenth, and a client that came, went, began or ended to be held back.
     The properties of the supplier ``cluster-quota`` define which clients have a cluster-wide quota.
     """
+
+    #: Kafka then measures clients without a quota, too (quotahost.host.measured).
+    needs_usage: ClassVar = True
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""

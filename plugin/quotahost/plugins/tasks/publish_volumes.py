@@ -7,6 +7,7 @@ pipeline does for ``cluster-volumes``. This is the data source of proposal 035.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,8 @@ from quotahost.model import Volume
 from quotahost.plugins.tasks.news import NewsPublisher
 from quotahost.records.snapshot import Snapshot, encode
 
+#: Seconds. Two looks are further apart, and the times that this thread computes of one look differ by less.
+_SAME_LOOK: Final = 1e-3
 _NEWS: Final = 1000  # a change of consumption by this part of the capacity is news
 
 
@@ -25,7 +28,8 @@ class PublishVolumes:
     """Publishes at the start, at least every ``snapshots.period``, and at once when there is news.
 
     News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
-    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). If the disks stop
+    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). A snapshot bears the time
+    of the look, and how old the look was when it was published, from which all readers count its age. If the disks stop
     answering for half of ``validity``, publishing stops, so that the other brokers treat this one as stale.
     """
 
@@ -37,6 +41,7 @@ class PublishVolumes:
         topic = context.settings.snapshots_topic
         self._news: NewsPublisher[Snapshot] = NewsPublisher(context, topic, "volumes", is_news, clock)
         self._silence = LoggedOnce(context.log)
+        self._look = (-math.inf, datetime.now(UTC))  # when the newest look was, by the monotonic and the wall clock
 
     def run(self) -> None:
         """Publish the newest look if it is time or news."""
@@ -49,7 +54,7 @@ class PublishVolumes:
         self._news.close()
 
     def _snapshot(self) -> Snapshot | None:
-        """The newest look at the disks; None where it is too old to be published with the present time."""
+        """The newest look at the disks; None where it is too old to be published."""
         settings = self._context.settings
         age, disks = self._disks.latest()
         # A slow disk is published for half of validity: a machine that stalls for a moment must not silence its broker.
@@ -63,13 +68,21 @@ class PublishVolumes:
             return None
         return Snapshot(
             str(self._context.node_id),
-            datetime.now(UTC),
+            self._captured_at(age),
             disks.volumes,
             settings.storage_soft,
             settings.storage_hard,
             disks.offline,
             self._disks.cluster_id,
+            round(age * 1000),
         )
+
+    def _captured_at(self, age: float) -> datetime:
+        """The time of a look that is ``age`` seconds old: the same for each record of it, also if the clock is set."""
+        looked_at = self._clock() - age
+        if looked_at - self._look[0] > _SAME_LOOK:
+            self._look = looked_at, datetime.now(UTC) - timedelta(seconds=age)
+        return self._look[1]
 
 
 def is_news(before: Snapshot, now: Snapshot) -> bool:

@@ -15,7 +15,7 @@ class NewcomerSettings(Frozen):
 
     # One quota for all of them: with one each, a client would have as many as it invents names (docs/adr/0003).
     produce: BytesLimit = declare("newcomers.produce", default="100M")
-    """Produce rate that all clients share whose own quota is not known yet."""
+    """Produce rate that all principals share that are not known yet, and each known one's client-ids that are not."""
     fetch: BytesLimit = declare("newcomers.fetch", default="100M")
     """Fetch rate that they share."""
     request: PercentLimit = declare("newcomers.request", default="200")
@@ -33,7 +33,8 @@ class ClientSettings(Frozen):
     newcomers: NewcomerSettings = Field(default_factory=NewcomerSettings)
     topics: TopicSettings = Field(default_factory=TopicSettings)
     clients_max: Count = declare("clients.max", default="50000", live=False)
-    """How many clients have a place in the table."""
+    """How many places the table has. A principal takes one, and so does each of its clients beyond the first whose
+    quota depends on the client-id; the last tenth is for principals alone."""
     clients_idle: Duration = declare("clients.idle", default="1h", live=False)
     """How long a client must have been silent before its place may be given to another. Kafka keeps a client's
     sensors for an hour: with less, a throttled client could get rid of its quota."""

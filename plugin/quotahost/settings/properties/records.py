@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+from pydantic import model_validator
+
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import FencedBrokers, Text
 from quotahost.units import Count, Duration
@@ -36,3 +40,14 @@ class RecordSettings(Frozen):
     """What a fenced broker (registered, but out of service) counts for: its last known volumes, until it is back or
     unregistered; or `unknown`, the strict form: after `validity` it leads to `fallback.action`, so that one machine
     that is down stops all producers."""
+
+    @model_validator(mode="after")
+    def _each_has_a_topic_of_its_own(self) -> Self:
+        """Two kinds of records in one compacted topic would replace each other by key, and be refused by readers."""
+        owners: dict[str, str] = {}
+        for field in ("snapshots_topic", "cluster_volumes_topic", "usage_topic", "shares_topic"):
+            topic, name = getattr(self, field), field.replace("_", ".")
+            if topic in owners:
+                raise ValueError(f"{owners[topic]} and {name} both name the topic {topic}; give each one of its own")
+            owners[topic] = name
+        return self

@@ -133,3 +133,15 @@ def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: W
     assert (world.kept, world.age) == ((2, 5), math.inf)
     assert world.arrives(1, 1) == ""
     assert (world.kept, world.age) == ((1, 1), 0)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_forged_run_of_the_future_blinds_nobody(world: World, live: bool) -> None:
+    now = int(WALL * 1000)
+    assert world.arrives(2**63 - 1, 0, live=live) == "ahead"
+    assert world.arrives(now + 2 * 3_600_000, 0, live=live) == "ahead"
+    assert world.kept is None
+    assert world.arrives(now, 1) == ""
+    assert world.arrives(2**63 - 1, 0) == "ahead"
+    assert world.kept == (now, 1)
+    assert world.arrives(now + 60_000, 0) == "", "a pipeline whose clock is a little ahead"

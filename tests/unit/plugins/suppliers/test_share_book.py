@@ -229,6 +229,19 @@ def test_a_share_of_another_quota_is_scaled_to_the_quota(world: World) -> None:
     assert world.given == 1e6
 
 
+@pytest.mark.parametrize(
+    ("share", "quota", "given"), [(0.0, 5e-324, 35e3), (5e-324, 5e-324, QUOTA), (0.1, 1e-300, QUOTA)]
+)
+def test_of_an_invented_quota_counts_only_the_part_that_is_given_of_it(
+    world: World, share: float, quota: float, given: float
+) -> None:
+    world.active(2e6, 1e5)
+    world.share(share, quota)
+    world.look(1e5)
+    world.look(1e5, after=10)
+    assert world.given == pytest.approx(given)
+
+
 def test_a_client_whose_quota_is_gone_is_forgotten(world: World) -> None:
     world.active(2e6, 1e5)
     world.rates = ClusterRates(ClusterQuotaSettings())

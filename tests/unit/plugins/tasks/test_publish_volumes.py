@@ -200,9 +200,19 @@ def test_it_is_patient_while_the_registered_brokers_are_unknown(world: World) ->
     assert world.run(2) == 1
 
 
-def test_snapshots_bear_the_time_at_which_they_are_published(world: World) -> None:
+def test_snapshots_bear_the_time_of_the_look_and_how_old_it_was(world: World) -> None:
     world.run()
-    assert abs((datetime.now(UTC) - world.kafka.sent[0].captured_at).total_seconds()) < 3600
+    looked_at = world.kafka.sent[0].captured_at
+    assert abs((datetime.now(UTC) - looked_at).total_seconds()) < 3600
+    assert world.kafka.sent[0].age_ms == 0
+    world.hangs = True
+    assert world.run(25) == 5
+    assert [each.age_ms for each in world.kafka.sent[1:]] == [5000, 10_000, 15_000, 20_000, 25_000]
+    assert {each.captured_at for each in world.kafka.sent} == {looked_at}, "of one look"
+    world.hangs = False
+    world.run(5)
+    assert world.kafka.sent[-1].age_ms == 0
+    assert world.kafka.sent[-1].captured_at > looked_at
 
 
 # ---- what is news ----

@@ -42,6 +42,7 @@ def test_our_own_client_wins_over_theirs_as_a_whole_or_setting_by_setting() -> N
     [
         ('a.B required username="me" password="p";', "me"),
         ("a.B required password=p username=me;", "me"),
+        ('a.B required "password"="p" "username"="me";', "me"),
         (r'a.B required username="m\"e" password="p";', 'm"e'),
     ],
 )

@@ -61,7 +61,7 @@ class RecordReader:
 
     # ---- the follower's thread ----
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool) -> None:
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """See quotahost.plugins.kafka.follower.Reader."""
         if key != self._key:
             return
@@ -69,7 +69,7 @@ class RecordReader:
             self._newest.remove()
             return
         try:
-            reason = self._take(decode(key, value), live)
+            reason = self._take(decode(key, value), live, written_ms)
         except Refused as refused:
             reason = refused.reason
             self._log_once(reason, "a record of %s was refused: %s", self._topic, refused)
@@ -91,7 +91,7 @@ class RecordReader:
     def _topic(self) -> str:
         return self._context.settings.cluster_volumes_topic
 
-    def _take(self, record: ClusterRecord, live: bool) -> str:
+    def _take(self, record: ClusterRecord, live: bool, written_ms: int | None) -> str:
         """Keep the record if it is newer; "" or the reason why it is refused."""
         validity = self._context.settings.validity.total_seconds()
         # Judged before Newest sees it: kept, it would count as fresh by its arrival.
@@ -99,10 +99,13 @@ class RecordReader:
             text = "the pipeline is behind: the newest snapshot in its records is older than validity (%g s)"
             self._log_once("behind", text, validity)
             return "behind" if live else ""
-        reason = self._newest.take(record, live, validity)
+        reason = self._newest.take(record, live, validity, written_ms)
         if reason == "other-pipeline":
             text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
             self._log_once(f"run {record.run}", text, record.run)
+        elif reason == "ahead":
+            text = "records of run %d are refused: a run is a time of launch in ms, and that one is still to come"
+            self._log_once("ahead", text, record.run)
         return reason
 
     def _log_once(self, what: str, text: str, *values: object) -> None:

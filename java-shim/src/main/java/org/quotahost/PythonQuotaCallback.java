@@ -20,6 +20,7 @@ import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
+import org.quotahost.util.KafkaInterfaces;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,13 +37,14 @@ import org.slf4j.LoggerFactory;
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** By quota type, the table's generation when Kafka was last asked to read all limits again. */
-    private final AtomicIntegerArray reset = new AtomicIntegerArray(ClientQuotaType.values().length);
+    private final AtomicIntegerArray reset = new AtomicIntegerArray(QuotaTable.TYPES);
     /** Until configure() has run, a table in which every client is a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
     private volatile PythonHost host;
 
     @Override
     public void configure(Map<String, ?> configs) {
+        KafkaInterfaces.compare(ClientQuotaCallback.class);
         try {
             host = PythonHost.acquire(HostConfig.of(configs));
             table = host.table();
@@ -58,7 +60,9 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public Map<String, String> quotaMetricTags(ClientQuotaType type, KafkaPrincipal principal, String clientId) {
         try {
-            return table.tags(type.ordinal(), principal.getName(), clientId == null ? "" : clientId);
+            QuotaTable now = table;
+            if (type.ordinal() >= QuotaTable.TYPES) return now.unlimited();
+            return now.tags(type.ordinal(), principal, clientId == null ? "" : clientId);
         } catch (Throwable e) {
             return table.newcomers();
         }
@@ -67,7 +71,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
         try {
-            return table.limit(type.ordinal(), tags);
+            return type.ordinal() < QuotaTable.TYPES ? table.limit(type.ordinal(), tags) : null;
         } catch (Throwable e) {
             return null;
         }
@@ -76,6 +80,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
         int at = type.ordinal();
+        if (at >= QuotaTable.TYPES) return false;
         // In this order, so that `last` is never newer than `now`: a thread that was slow between the two would set it
         // back, and Kafka would read all limits twice for nothing.
         int last = reset.get(at);
@@ -97,13 +102,13 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         clientQuota(type, entity, null);
     }
 
-    /** Deprecated by Kafka 4.4; when it goes, suppliers get no more cluster events, and nothing else changes. */
+    /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); ClusterLook asks the cluster then. */
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host;
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
-            now.inbox().cluster(id == null ? "" : id, brokers);
+            now.cluster(id == null ? "" : id, brokers);
         }
         return false;
     }
@@ -154,6 +159,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
         PythonHost now = host;
-        if (now != null) now.inbox().clientQuota(ClientQuotas.Key.of(type, entity), rate);
+        // A type that only a later Kafka knows is left unlimited.
+        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox().clientQuota(ClientQuotas.Key.of(type, entity), rate);
     }
 }

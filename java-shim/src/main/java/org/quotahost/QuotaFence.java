@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -11,6 +12,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.ForwardingAuthorizer;
 import org.quotahost.fence.InnerAuthorizer;
 import org.quotahost.fence.UnseenMetrics;
+import org.quotahost.util.KafkaInterfaces;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -38,6 +40,7 @@ public class QuotaFence extends ForwardingAuthorizer {
 
     @Override
     public void configure(Map<String, ?> configs) {
+        KafkaInterfaces.compare(ClusterMetadataAuthorizer.class);
         forwardTo(InnerAuthorizer.of(configs));
         inner().configure(configs);
         giveMetrics();

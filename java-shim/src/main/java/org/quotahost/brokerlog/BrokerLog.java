@@ -1,5 +1,6 @@
 package org.quotahost.brokerlog;
 
+import java.util.function.DoubleSupplier;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,7 +41,7 @@ public final class BrokerLog {
     }
 
     /** Writes one line in place of those that were left out, at most once a minute; the watch calls it often. */
-    public static void summarize(double limitFactor) {
+    public static void summarize(DoubleSupplier limitFactor) {
         String line = LIMITS.summary(limitFactor);
         if (line != null) LOG.info(line);
     }

@@ -2,6 +2,7 @@ package org.quotahost.brokerlog;
 
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.DoubleSupplier;
 import java.util.function.LongSupplier;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
@@ -64,7 +65,7 @@ final class LimitLines {
     }
 
     /** The line in place of those that were left out; null if there were none, or if the last is not a minute old. */
-    String summary(double limitFactor) {
+    String summary(DoubleSupplier limitFactor) {
         long now = nanoClock.getAsLong();
         if (summarized && now - summarizedAt < MINUTE) return null;
         long factors = byFactor.sumThenReset();
@@ -72,8 +73,9 @@ final class LimitLines {
         if (factors + others == 0) return null;
         summarized = true;
         summarizedAt = now;
+        if (factors == 0) return "Kafka has taken over %,d more changed limits than are named above".formatted(others);
         String rest = others == 0 ? "" : "; %,d changes for other reasons are left out, too".formatted(others);
         return "Kafka has taken over changed limits: %,d in %,d readings because of the factor, by which limits are now multiplied: %.3f%s"
-                .formatted(factors, scans.sumThenReset(), limitFactor, rest);
+                .formatted(factors, scans.sumThenReset(), limitFactor.getAsDouble(), rest);
     }
 }

@@ -9,6 +9,7 @@ import org.apache.logging.log4j.core.LoggerContext;
 import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
 import org.apache.logging.log4j.message.Message;
+import org.quotahost.util.LineLimit;
 
 /**
  * The one filter in the broker's log4j2.
@@ -25,7 +26,12 @@ final class Log4jFilter extends AbstractFilter {
             "org.apache.kafka.server.quota.ClientQuotaManager");
     private static final String CHANGED = "already exists";
 
+    /** Kafka's metadata-apply-error-count counts all of them. */
+    private static final String FAULTS = "org.apache.kafka.server.fault.LoggingFaultHandler";
+    private static final String FAULT = "topic or cluster changes";
+
     private final LimitLines limits;
+    private final LineLimit faults = new LineLimit(1);
 
     private Log4jFilter(LimitLines limits) {
         this.limits = limits;
@@ -60,6 +66,17 @@ final class Log4jFilter extends AbstractFilter {
         return limits.leavesOut(text == null) ? Result.DENY : Result.NEUTRAL;
     }
 
+    /**
+     * Whether it is Kafka's fault KAFKA-20746, which only a broker with a quota callback has, and was logged within the
+     * last minute.
+     */
+    private boolean tooMany(Object[] parameters) {
+        for (Object each : parameters) {
+            if (each instanceof String text && text.contains(FAULT)) return faults.pass() == LineLimit.NO;
+        }
+        return false;
+    }
+
     @Override
     public Result filter(Logger logger, Level level, Marker marker, Message text, Throwable error) {
         return decide(logger, level, text == null ? null : text.getFormat(), error);
@@ -77,8 +94,9 @@ final class Log4jFilter extends AbstractFilter {
 
     @Override
     public Result filter(Logger logger, Level level, Marker marker, String text, Object... parameters) {
-        boolean none = parameters == null || parameters.length == 0;
-        return decide(logger, level, text, none ? null : parameters[parameters.length - 1]);
+        Object last = parameters == null || parameters.length == 0 ? null : parameters[parameters.length - 1];
+        boolean fault = last instanceof NullPointerException && level == Level.ERROR && FAULTS.equals(logger.getName());
+        return fault && tooMany(parameters) ? Result.DENY : decide(logger, level, text, last);
     }
 
     @Override

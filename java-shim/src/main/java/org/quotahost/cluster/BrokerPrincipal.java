@@ -26,9 +26,9 @@ import org.slf4j.LoggerFactory;
 public final class BrokerPrincipal {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.principals");
     private static final String ANONYMOUS = "ANONYMOUS";
-    /** An option of a JAAS configuration: its name and its value, quoted (with backslash escapes) or bare. */
+    /** An option of a JAAS configuration: its name and its value, each quoted (with backslash escapes) or bare. */
     private static final Pattern OPTION =
-            Pattern.compile("([\\w.]+)\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
+            Pattern.compile("\"?([\\w.]+)\"?\\s*=\\s*(?:\"((?:[^\"\\\\]|\\\\.)*)\"|([^\\s;\"]+))");
 
     private final BrokerConfigs configs;
 

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.clients.admin.DescribeLogDirsOptions;
@@ -54,6 +55,17 @@ public final class ClusterAdmin implements AutoCloseable {
         var options = new DescribeClusterOptions().includeFencedBrokers(true).timeoutMs(TIMEOUT_MS);
         Collection<Node> nodes = get(admin().describeCluster(options).nodes());
         return nodes.stream().map(node -> node.id() + "\t" + (node.isFenced() ? 1 : 0)).toArray(String[]::new);
+    }
+
+    /** The cluster's id, then the id of each broker in service, in alphabetical order. */
+    public String[] alive() {
+        return Reply.lines(this::askAlive);
+    }
+
+    private String[] askAlive() throws Exception {
+        var answer = admin().describeCluster(new DescribeClusterOptions().timeoutMs(TIMEOUT_MS));
+        Stream<String> brokers = get(answer.nodes()).stream().map(Node::idString).sorted();
+        return Stream.concat(Stream.of(get(answer.clusterId())), brokers).toArray(String[]::new);
     }
 
     /**

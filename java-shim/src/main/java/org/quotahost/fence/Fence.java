@@ -12,8 +12,7 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.brokerlog.BrokerLog;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
+import org.quotahost.util.LineLimit;
 
 /**
  * Whether this broker takes produce requests; Exemptions says whose it takes in any case.
@@ -23,7 +22,6 @@ import org.slf4j.LoggerFactory;
  * Kafka makes the authorizer and the quota callback apart from each other, in one JVM.
  */
 public final class Fence {
-    private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
 
     private static final LongAdder rejections = new LongAdder();
@@ -33,6 +31,7 @@ public final class Fence {
     /** The rules by which requests are turned back, or null. While it is null, a request costs one volatile read. */
     private static volatile Rules rules;
     private static volatile boolean shadow;
+    private static FenceLog log = new FenceLog(new LineLimit(FenceLog.PER_MINUTE));
 
     private Fence() {}
 
@@ -105,23 +104,25 @@ public final class Fence {
     /** Closes the fence: produce requests are turned back, but for those of the exempt. */
     public static synchronized void close() {
         BrokerLog.install();
-        if (closed()) return;
-        rules = Rules.of(true, topics());
-        LOG.warn("The fence is closed: produce requests are {}", shadow ? "only counted (mode=shadow)"
-                : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
+        if (!closed()) rules = Rules.of(true, topics());
+        log.state(true, shadow);
     }
 
     /** Opens the fence; the topics whose requests are turned back stay. */
     public static synchronized void open() {
-        if (!closed()) return;
-        rules = Rules.of(false, topics());
-        LOG.info("The fence is open: produce requests go on");
+        if (closed()) rules = Rules.of(false, topics());
+        log.state(false, shadow);
     }
 
     /** Replaces the topics whose requests are turned back; null for none. */
     public static synchronized void turnBack(TurnedBackTopics topics) {
         if (topics != null) BrokerLog.install();
         rules = Rules.of(closed(), topics);
+    }
+
+    /** Forgets what was logged; for tests, which close it more often than a minute's lines allow. */
+    static synchronized void forgetLines() {
+        log = new FenceLog(new LineLimit(FenceLog.PER_MINUTE));
     }
 
     private static TurnedBackTopics topics() {

@@ -59,6 +59,7 @@ public final class PythonHost {
     private final LongAdder restarts = new LongAdder();
     private final PluginGauges pluginGauges = new PluginGauges(gauges);
     private ClusterAdmin admin;
+    private final ClusterLook clusterLook = new ClusterLook(inbox, () -> admin().alive());
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch closing = new CountDownLatch(1);
     /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
@@ -136,6 +137,11 @@ public final class PythonHost {
         reconfigured = true;
         config = next;
         reconfiguration.apply(next);
+    }
+
+    /** Kafka's news of the brokers that are alive. */
+    public void cluster(String clusterId, List<String> brokers) {
+        clusterLook.news(clusterId, brokers);
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
@@ -297,6 +303,7 @@ public final class PythonHost {
         awaitReady();
         watch.start();
         topicWatch.start();
+        clusterLook.start();
         NodeProperty.set(nodeId());
     }
 
@@ -365,6 +372,7 @@ public final class PythonHost {
         inbox.postEvent("closing", List.of());
         watch.close();
         topicWatch.close();
+        clusterLook.close();
         try {
             if (thread != null) thread.join(CLOSE_MS);
             if (thread != null && thread.isAlive()) {

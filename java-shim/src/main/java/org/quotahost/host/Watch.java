@@ -21,7 +21,7 @@ final class Watch {
     private volatile PeriodicThread thread;
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
-    private final LineLimit fullLines = new LineLimit();
+    private final LineLimit fullLines = new LineLimit(1);
     private boolean wasFull;
 
     Watch(Lease lease, QuotaTable table) {
@@ -52,7 +52,7 @@ final class Watch {
             table.tick();
         }
         warnWhenFull();
-        BrokerLog.summarize(table.factorInForce().limitFactor());
+        BrokerLog.summarize(table.factorInForce()::limitFactor);
         return everyMs();
     }
 
@@ -61,7 +61,7 @@ final class Watch {
     }
 
     private void warnWhenFull() {
-        boolean full = table.size() >= table.clientsMax();
+        boolean full = table.isFull();
         if (full && !wasFull && fullLines.pass() != LineLimit.NO) {
             LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until"
                     + " others have been silent for clients.idle", BrokerConfigs.PREFIX, table.clientsMax());

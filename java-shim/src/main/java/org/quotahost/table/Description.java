@@ -19,17 +19,37 @@ import org.quotahost.util.Escape;
 record Description(ClientQuotaType type, Tags tags, double base, Double limit, boolean newcomer, String supplier,
         boolean exempt, double standIn, boolean standInMeasured, boolean floored, boolean failed) {
 
-    /** Under the table's lock; client is null for a client that is not in the table. */
-    static Description of(ClientQuotaType type, Client client, Tags tags, boolean newcomer, LimitRule rule) {
-        int at = type.ordinal();
+    private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
+
+    /**
+     * Under the table's lock.
+     *
+     * @param principal null if it is not in the table
+     * @param client null if it is not in the table
+     * @param exempt whether the client is exempt even if the table doesn't know it
+     */
+    static Description of(int type, Principal principal, Client client, String clientId, boolean exempt,
+            Scopes scopes) {
+        Whole whole = principal == null ? null : principal.whole;
+        boolean shares = whole != null && whole.tags()[type] != null && client == null
+                && !(exempt && whole.tags()[type] != scopes.exempt) && !whole.distinct().contains(clientId);
+        Tags tags = client != null ? client.tags[type] : shares ? whole.tags()[type] : exempt ? scopes.exempt
+                : whole != null ? whole.unknown()[type] : scopes.newcomers;
+        String supplier = client != null ? client.suppliers[type] : shares ? whole.suppliers()[type] : "";
+        boolean newcomer = client == null && !shares && !exempt || Scopes.isOfNewcomers(tags);
+        boolean failed = client != null ? client.unresolved : shares && principal.unresolved;
+        return of(type, tags, newcomer, supplier, failed, scopes.rule());
+    }
+
+    private static Description of(int at, Tags tags, boolean newcomer, String supplier, boolean failed,
+            LimitRule rule) {
         double base = tags.base(at);
         double standIn = tags.standIn(at);
         boolean exempt = tags.exempt(at);
         boolean usesStandIn = rule.usesStandIn(at, base, exempt);
-        String supplier = client == null ? "" : client.suppliers[at];
-        return new Description(type, tags, base, tags.limit(at), newcomer, supplier, exempt,
+        return new Description(TYPES[at], tags, base, tags.limit(at), newcomer, supplier, exempt,
                 usesStandIn ? standIn : Double.NaN, tags.standInMeasured(at), rule.floored(at, base, standIn, exempt),
-                client != null && client.unresolved);
+                failed);
     }
 
     /** Reads Kafka's MBeans, so the caller must not have the table's lock. */

@@ -25,7 +25,7 @@ public record LimitRule(double factor, double produceFactor, double floorBytes, 
     private static final double FLOOR_MUTATION = 0.1;
 
     boolean factors(int type) {
-        return factored.contains(TYPES[type]);
+        return type < TYPES.length && factored.contains(TYPES[type]);
     }
 
     /** The factor that a type's limits are made with: a fence that holds a PAUSE leaves those of PRODUCE alone. */

@@ -5,7 +5,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.Predicate;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
@@ -14,15 +14,17 @@ import org.quotahost.util.Histogram;
 import org.quotahost.util.Reply;
 
 /**
- * The quota table: the host's answers by client, for the request threads, which only read: no lock, no allocation on
- * a hit.
+ * The quota table: the host's answers, for the request threads, which only read: no lock, no allocation on a hit.
  *
- * <p>A client that is not in the table gets the newcomers' tags, which all such clients share, with a limit of their
- * own, and is posted to the inbox. The host takes it from there and publishes an answer.
+ * <p>A look-up begins with the principal, since a client-id is only a claim. What holds for all client-ids of a
+ * principal is kept with it, so such a principal is known after its first request, whatever client-id comes next.
+ * Clients are kept by client-id only where their quota depends on it. A principal that is not in the table gets the
+ * newcomers' tags, an unknown client-id of a known principal gets tags that it shares with this principal's others;
+ * both are posted to the inbox. The host takes them from there and publishes an answer (Publication).
  *
- * <p>The table has room for clients.max clients. It forgets a client only when that has been silent for clients.idle,
- * by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being forgotten, and a
- * flood of new names fills the table once and then shares the newcomers' limit.
+ * <p>The table has room for clients.max principals and clients (Remembered). It forgets one only when it has been
+ * silent for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by
+ * being forgotten, and a flood of new names fills the table once and then shares its principal's newcomers' limit.
  */
 public final class QuotaTable {
     /** Kafka drops a sensor that was not used for an hour (ClientQuotaManager). */
@@ -32,17 +34,17 @@ public final class QuotaTable {
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
 
+    /** The quota types that the table knows are those whose ClientQuotaType.ordinal() is below this. */
+    public static final int TYPES = Tags.TYPES;
+
     private final Counters counters = new Counters();
     private final Inbox inbox;
     private final Scopes scopes = new Scopes();
+    private final Remembered remembered = new Remembered();
     private final FactorInForce factorInForce = new FactorInForce(scopes, this);
-    private volatile ClientMap clients = new ClientMap(0);
     /** The table's clock, in beats since the start. */
     private volatile int now;
     private int tickedAt;
-    /** How many clients there are. */
-    private volatile int size;
-    private volatile int clientsMax = 50_000;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
     /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
@@ -61,20 +63,47 @@ public final class QuotaTable {
     // ---- request threads -------------------------------------------------------------------------------------
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
-    public Map<String, String> tags(int type, String principal, String clientId) {
-        Client client = clients.get(principal, clientId);
-        if (client == null) return newcomer(principal, clientId);
-        int beat = now;
-        // Not on each request: a write moves the cache line away from the other request threads.
-        if (client.seen[type] != beat) client.seen[type] = beat;
+    public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
+        Principal known = remembered.principal(principal.getName());
+        if (known == null) return stranger(principal, clientId);
+        Whole whole = known.whole;
+        Tags shared = whole.tags()[type];
+        if (shared != null && !known.distinguishes(whole, principal, clientId)) {
+            seen(known.seen, type);
+            return shared != scopes.exempt || isUser(principal) ? shared : scopes.newcomers;
+        }
+        Client client = known.client(clientId);
+        if (client == null) return unknown(type, known, whole, principal, clientId);
+        seen(client.seen, type);
         return client.tags[type];
     }
 
-    private Tags newcomer(String principal, String clientId) {
+    /** The host knows names alone, but only a name of this type exempts (Exemptions). */
+    private static boolean isUser(KafkaPrincipal principal) {
+        return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE);
+    }
+
+    private void seen(int[] seen, int type) {
+        int beat = now;
+        // Not on each request: a write moves the cache line away from the other request threads.
+        if (seen[type] != beat) seen[type] = beat;
+    }
+
+    /** The tags of a principal that is not in the table. Its first client-id, shortened if need be, tells what it has. */
+    private Tags stranger(KafkaPrincipal principal, String clientId) {
         counters.misses.increment();
-        if (size >= clientsMax) counters.unadmitted.increment();
-        else inbox.postClient(principal, clientId);
-        return scopes.newcomers;
+        if (remembered.isFull() || !Names.keepsPrincipal(principal.getName())) counters.unadmitted.increment();
+        else inbox.postClient(principal.getName(), Names.shortened(clientId));
+        return Fence.exempt(principal, clientId) ? scopes.exempt : scopes.newcomers;
+    }
+
+    /** The tags of an unknown client-id of a known principal: never those that other principals share with it. */
+    private Tags unknown(int type, Principal known, Whole whole, KafkaPrincipal principal, String clientId) {
+        seen(known.seen, type);
+        counters.misses.increment();
+        if (!Names.keeps(clientId) || !remembered.hasPlaceFor(known)) counters.unadmitted.increment();
+        else inbox.postClient(known.name, clientId);
+        return Fence.exempt(principal, clientId) ? scopes.exempt : whole.unknown()[type];
     }
 
     /**
@@ -94,9 +123,14 @@ public final class QuotaTable {
         return scopes.generation(type);
     }
 
-    /** The tags of clients that the table does not know. */
+    /** The tags of principals that the table does not know. */
     public Map<String, String> newcomers() {
         return scopes.newcomers;
+    }
+
+    /** The tags of all who have no quota of a type that nobody measures; without a limit. */
+    public Map<String, String> unlimited() {
+        return scopes.unlimited;
     }
 
     // ---- the host --------------------------------------------------------------------------------------------
@@ -110,14 +144,18 @@ public final class QuotaTable {
      * @param factored names of the quota types that the factor multiplies
      * @param shadow no limit is enforced, and the fence turns no request back (mode=shadow)
      * @param newcomerRates the newcomers' rates by quota type, NaN for unlimited
+     * @param measured names of the quota types for which clients without a quota are measured, too: a factor may act on
+     *     what they use, or a plugin reads it. They have no sensors of their own in all other types
      */
     public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadow,
-            double[] newcomerRates) {
-        if (size == 0) clients = new ClientMap(max); // clients.max is not live
-        clientsMax = max;
+            double[] newcomerRates, String[] measured) {
+        remembered.max(max);
         idleSeconds = idle;
         var types = EnumSet.noneOf(ClientQuotaType.class);
         for (String name : factored) types.add(ClientQuotaType.valueOf(name));
+        boolean[] measuredTypes = new boolean[Tags.TYPES];
+        for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
+        scopes.measured(measuredTypes);
         boolean[] reset = new boolean[Tags.TYPES];
         for (int type = 0; type < Tags.TYPES; type++) {
             reset[type] = scopes.newcomers.set(type, newcomerRates[type], false, scopes.rule());
@@ -147,18 +185,18 @@ public final class QuotaTable {
      *
      * @return how many clients have other tags or limits than before; another supplier alone is no difference
      */
-    public synchronized int publish(Batch batch, int[] codes, double[] rates, String[] groups, int[] supplierIndexes,
-            String[] suppliers) {
-        var answers = new Answers(codes, rates, groups, supplierIndexes, suppliers);
-        boolean[] reset = new boolean[Tags.TYPES];
+    public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
+            int[] supplierIndexes, String[] suppliers, int[] distinct, ClientIds[] distinctIds) {
+        var answers = new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds);
+        var publication = new Publication(scopes, remembered, now, idleSeconds < SENSOR_LIFE_SECONDS);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
-            if (store(lookup, answers.of(i), reset)) changed++;
-            if (lookup.postedAt() != 0) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
+            if (publication.store(lookup, answers.of(i))) changed++;
+            if (lookup.posted()) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         counters.changes.add(changed);
-        scopes.bump(reset);
+        scopes.bump(publication.reset());
         return changed;
     }
 
@@ -172,15 +210,19 @@ public final class QuotaTable {
         factorInForce.hostFactor(value, cause);
     }
 
-    /** The clients in the table with these names, for the host to resolve again; null matches all. */
-    public Batch clients(String principal, String clientId) {
-        return select(c -> (principal == null || c.principal.equals(principal))
-                && (clientId == null || c.clientId.equals(clientId)));
+    /**
+     * The principals and clients in the table with these names, for the host to resolve again; null matches all. A
+     * change for a client-id may make it distinct, so each principal is among them.
+     */
+    public synchronized Batch clients(String principal, String clientId) {
+        return remembered.select(p -> principal == null || p.name.equals(principal),
+                c -> (principal == null || c.principal.equals(principal))
+                        && (clientId == null || c.clientId.equals(clientId)));
     }
 
-    /** The clients for which a supplier failed, for the host to resolve again. */
-    public Batch unresolved() {
-        return select(c -> c.unresolved);
+    /** The principals and clients for which a supplier failed, for the host to resolve again. */
+    public synchronized Batch unresolved() {
+        return remembered.select(p -> p.unresolved, c -> c.unresolved);
     }
 
     // ---- clock and readers -------------------------------------------------------------------------------------
@@ -208,22 +250,37 @@ public final class QuotaTable {
         int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
         if (now - tickedAt < eighth) now = tickedAt + eighth; // the clock must not fall behind the ticks
         int at = tickedAt = now;
-        clients.forEach(client -> {
-            if (client.idle(at) > TICKS_PER_IDLE * eighth) forget(client, at);
+        int before = size();
+        int longest = TICKS_PER_IDLE * eighth;
+        remembered.forEach(principal -> {
+            for (Client client : principal.clients.values()) if (client.idle(at) > longest) forget(principal, client);
+            if (principal.clients.isEmpty() && principal.idle(at) > longest) forget(principal);
         });
-        scopes.sweep(at - TICKS_PER_IDLE * eighth);
+        counters.evicted.add(before - size());
+        scopes.sweep(at - longest);
     }
 
     public long idleSeconds() {
         return idleSeconds;
     }
 
+    /** How many pairs of tags there are. */
+    int scopes() {
+        return scopes.size();
+    }
+
+    /** How many places are taken: a principal takes one, and so does each of its clients beyond the first. */
     public int size() {
-        return size;
+        return remembered.size();
     }
 
     public int clientsMax() {
-        return clientsMax;
+        return remembered.max();
+    }
+
+    /** Whether new clients find no place, or only the first of a principal does. */
+    public boolean isFull() {
+        return remembered.isFullForClients();
     }
 
     /** The state of one client, as a line for each quota type (Description). */
@@ -231,12 +288,13 @@ public final class QuotaTable {
         return describeTypes(principal, clientId).stream().map(Description::line).toArray(String[]::new);
     }
 
-    private synchronized List<Description> describeTypes(String principal, String clientId) {
-        Client client = clients.get(principal, clientId);
+    private synchronized List<Description> describeTypes(String name, String clientId) {
+        Principal principal = remembered.principal(name);
+        Client client = principal == null ? null : principal.client(clientId);
+        boolean exempt = Fence.exempt(Publication.byName(name), clientId);
         List<Description> all = new ArrayList<>();
-        for (ClientQuotaType type : ClientQuotaType.values()) {
-            Tags tags = client == null ? scopes.newcomers : client.tags[type.ordinal()];
-            all.add(Description.of(type, client, tags, tags == scopes.newcomers, scopes.rule()));
+        for (int type = 0; type < Tags.TYPES; type++) {
+            all.add(Description.of(type, principal, client, clientId, exempt, scopes));
         }
         return all;
     }
@@ -250,7 +308,7 @@ public final class QuotaTable {
     private synchronized List<Usage> recentUsage() {
         List<Usage> used = new ArrayList<>();
         int at = now;
-        clients.forEach(client -> {
+        remembered.forEachClient(client -> {
             for (ClientQuotaType type : Usage.TYPES) {
                 long idleMs = (at - client.seen[type.ordinal()]) * BEAT_MS;
                 if (idleMs <= Usage.RECENT_MS) used.add(Usage.of(client, type, idleMs));
@@ -259,76 +317,19 @@ public final class QuotaTable {
         return used;
     }
 
-    // ---- writing, under the lock -----------------------------------------------------------------------------
+    private void forget(Principal principal, Client client) {
+        remembered.remove(principal, client);
+        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, now);
+    }
 
-    /**
-     * Stores one client's answer; sets reset for the types that Kafka has to read again. Answers whether anything
-     * changed.
-     */
-    private boolean store(Batch.Lookup lookup, Answers.Answer answer, boolean[] reset) {
-        Client old = clients.get(lookup.principal(), lookup.clientId());
-        if (old == null && size >= clientsMax) return false;
-        Client client = old != null ? old : new Client(lookup.principal(), lookup.clientId(), now);
-        Tags[] next = new Tags[Tags.TYPES];
-        String[] suppliers = new String[Tags.TYPES];
-        boolean unresolved = false;
-        boolean changed = old == null;
+    private void forget(Principal principal) {
+        remembered.remove(principal);
+        Whole whole = principal.whole;
         for (int type = 0; type < Tags.TYPES; type++) {
-            Tags from = old == null ? null : old.tags[type];
-            boolean failed = answer.code(type) == Scopes.NEWCOMER;
-            unresolved |= failed;
-            // After a failure a client keeps the quota that it has; a client that has none is a newcomer.
-            next[type] = failed && from != null ? from : scopes.of(answer.code(type), client, answer.groups());
-            suppliers[type] = failed && from != null && from != scopes.newcomers ? old.suppliers[type]
-                    : answer.supplier(type);
-            changed |= assign(from, next[type], type, answer, reset);
+            whole.unknown()[type].drop(type, now);
+            if (whole.tags()[type] != null && whole.tags()[type] != whole.unknown()[type]) {
+                whole.tags()[type].drop(type, now);
+            }
         }
-        client.unresolved = unresolved;
-        client.tags = next;
-        client.suppliers = suppliers;
-        if (old == null && !admit(client)) return false;
-        return changed;
-    }
-
-    /** Gives a client its tags for one type, and the tags their rate. Answers whether tags or limit have changed. */
-    private boolean assign(Tags from, Tags to, int type, Answers.Answer answer, boolean[] reset) {
-        int code = answer.code(type);
-        boolean unused = !to.used(type);
-        boolean differs = code != Scopes.NEWCOMER
-                && to.set(type, answer.rate(type), code == Scopes.EXEMPT, scopes.rule());
-        // Kafka has no sensor for tags that no client has had, unless the table forgets sooner than Kafka does.
-        reset[type] |= unused ? idleSeconds < SENSOR_LIFE_SECONDS : differs;
-        if (from == to) return differs;
-        to.join(type);
-        if (from != null) reset[type] |= from.leave(type, now);
-        return true;
-    }
-
-    private boolean admit(Client client) {
-        if (!clients.add(client)) {
-            dropTags(client, now);
-            return false;
-        }
-        size = size + 1;
-        return true;
-    }
-
-    private void forget(Client client, int at) {
-        clients.remove(client);
-        dropTags(client, at);
-        size = size - 1;
-        counters.evicted.increment();
-    }
-
-    private static void dropTags(Client client, int at) {
-        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, at);
-    }
-
-    private Batch select(Predicate<Client> wanted) {
-        List<Batch.Lookup> lookups = new ArrayList<>();
-        clients.forEach(c -> {
-            if (wanted.test(c)) lookups.add(new Batch.Lookup(c.principal, c.clientId, 0));
-        });
-        return new Batch(lookups, List.of());
     }
 }

@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,17 +18,50 @@ import org.apache.kafka.common.utils.Sanitizer;
 final class Scopes {
     static final String NEWCOMERS = "<newcomers>";
     static final String BROKER = "<broker>";
+    static final String UNLIMITED = "<unlimited>";
+    static final String EXEMPTED = "<exempt>";
     /** Codes of scopes in QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Tags>> byUser = new ConcurrentHashMap<>();
     private final AtomicIntegerArray generations = new AtomicIntegerArray(Tags.TYPES);
     private volatile LimitRule rule = LimitRule.DEFAULT;
-    final Tags newcomers = of(NEWCOMERS, "");
+    /** By quota type, whether somebody reads what Kafka measures for clients without a quota. Under the lock. */
+    private final boolean[] measured = new boolean[Tags.TYPES];
+    final Tags newcomers = permanent(NEWCOMERS);
+    /** Of all who have no quota of a type that is not measured. */
+    final Tags unlimited = permanent(UNLIMITED);
+    final Tags exempt = permanent(EXEMPTED);
+
+    /** What is known of a principal before its first answer. */
+    final Whole nothing = new Whole(new Tags[Tags.TYPES], everyType(newcomers), false, ClientIds.NONE,
+            new String[Tags.TYPES]);
 
     Scopes() {
-        // With a holder for each type they are never orphaned, and sweep() does not forget them.
-        for (int type = 0; type < Tags.TYPES; type++) newcomers.join(type);
+        for (int type = 0; type < Tags.TYPES; type++) exempt.set(type, Double.NaN, true, rule);
+    }
+
+    private static Tags[] everyType(Tags tags) {
+        Tags[] all = new Tags[Tags.TYPES];
+        Arrays.fill(all, tags);
+        return all;
+    }
+
+    /** Tags that are always there: with a holder for each type, sweep() doesn't forget them. */
+    private Tags permanent(String user) {
+        Tags tags = of(user, "");
+        for (int type = 0; type < Tags.TYPES; type++) tags.join(type);
+        return tags;
+    }
+
+    /** Whether tags are always there, and no client's answer gives them a rate. */
+    boolean isPermanent(Tags tags) {
+        return tags == newcomers || tags == unlimited || tags == exempt;
+    }
+
+    /** Sets by quota type whether clients without a quota need tags of their own, to be measured. */
+    void measured(boolean[] types) {
+        System.arraycopy(types, 0, measured, 0, Tags.TYPES);
     }
 
     /** The tags with these values, or null. Kafka hands the values back in a map of its own, so both may be null. */
@@ -42,20 +76,47 @@ final class Scopes {
         return generations.get(type);
     }
 
-    /** The tags of a client for a scope code. Sanitizing replaces '<' and ' ', so no real user gets such a tag. */
-    Tags of(int code, Client client, String[] groups) {
+    /**
+     * The tags of a client for an answer.
+     *
+     * @param rate NaN for unlimited
+     * @param unknown the tags of the principal's client-ids that are not known, for the code NEWCOMER
+     */
+    Tags of(int code, double rate, int type, Client client, String[] groups, Tags unknown) {
+        if (code == NEWCOMER) return unknown;
+        Tags shared = shared(code, rate, type, client.user, groups);
+        return shared != null ? shared : of(code == CLIENT ? client.user : "", client.clientId);
+    }
+
+    /**
+     * The tags of an answer that are the same for all client-ids of a principal, or null if they depend on the
+     * client-id. Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
+     *
+     * @param user the principal's name, sanitized
+     */
+    Tags shared(int code, double rate, int type, String user, String[] groups) {
+        if (code == EXEMPT) return exempt;
+        if (Double.isNaN(rate) && !measured[type]) return unlimited;
         return switch (code) {
-            case CLIENT, EXEMPT -> of(Sanitizer.sanitize(client.principal), client.clientId);
-            case USER -> of(Sanitizer.sanitize(client.principal), "");
-            case CLIENT_ID -> of("", client.clientId);
+            case CLIENT, CLIENT_ID, NEWCOMER -> null;
+            case USER -> of(user, "");
             case ALL -> of(BROKER, "");
-            case NEWCOMER -> newcomers;
             default -> of("<group " + Sanitizer.sanitize(groups[code - GROUP]) + ">", "");
         };
     }
 
+    /** The tags that the unknown client-ids of one user share. */
+    Tags newcomersOf(String user) {
+        return of("<newcomers " + user + ">", "");
+    }
+
+    /** Whether clients have these tags because they are not known. */
+    static boolean isOfNewcomers(Tags tags) {
+        return tags.user.startsWith("<newcomers");
+    }
+
     private Tags of(String user, String clientId) {
-        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>())
+        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>(1))
                 .computeIfAbsent(clientId, c -> make(user, c));
     }
 

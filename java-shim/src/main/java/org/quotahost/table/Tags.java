@@ -23,8 +23,11 @@ final class Tags extends AbstractMap<String, String> {
     static final String USER = "user";
     static final String CLIENT_ID = "client-id";
     private static final int NEVER = -1;
-    /** How many quota types there are; arrays "by quota type" go by ClientQuotaType.ordinal(). */
-    static final int TYPES = ClientQuotaType.values().length;
+    /**
+     * How many quota types the table knows; arrays "by quota type" go by ClientQuotaType.ordinal(). A later Kafka may
+     * add types behind these, which the callback leaves unlimited.
+     */
+    static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
     final String user;
     final String clientId;
@@ -132,7 +135,8 @@ final class Tags extends AbstractMap<String, String> {
     /** The table forgets a client. The limit stays, since Kafka's sensor may outlive the client. */
     void drop(int type, int beat) {
         holders[type]--;
-        if (Arrays.stream(holders).allMatch(n -> n == 0)) orphanedAt = beat;
+        for (int each : holders) if (each > 0) return;
+        orphanedAt = beat;
     }
 
     /** Whether no client has had these tags since before a beat. */

@@ -21,6 +21,8 @@ import org.slf4j.LoggerFactory;
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
     private static final long LIST_NANOS = 5_000_000_000L;
+    /** How many topics of which requests are turned back the log names in a minute. */
+    static final int TOPICS_PER_MINUTE = 20;
 
     private final TopicMeters meters = new TopicMeters();
     /** What Python has configured last, null for no topic quotas. */
@@ -34,7 +36,9 @@ public final class TopicQuotas {
     /** What the last reading went by. */
     private Configuration applied;
     private boolean suspended;
-    private final LineLimit suspensions = new LineLimit();
+    private final LineLimit suspensions = new LineLimit(1);
+    /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
+    private final LineLimit periods = new LineLimit(TOPICS_PER_MINUTE);
     private boolean warnedOfNoFence;
     private long listedAt;
 
@@ -118,7 +122,7 @@ public final class TopicQuotas {
         for (TopicUse use : topics.values()) {
             TopicMeters.Reading now = near ? meters.of(use.topic) : null;
             if (now != null && use.update(now, thresholds.expected(use.topic, share), nanos)) over.put(use.topic, use);
-            use.log(totalRate, thresholds, nanos);
+            use.log(totalRate, thresholds, nanos, periods);
         }
         return over;
     }

@@ -3,6 +3,7 @@ package org.quotahost.topics;
 import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
 import org.quotahost.fence.Fence;
+import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -38,6 +39,7 @@ final class TopicUse {
      * when.
      */
     private boolean periodOpen;
+    private boolean periodLogged;
     private long countAtBegin;
     private long countNow;
     private long lastTurnedBackAt;
@@ -69,23 +71,30 @@ final class TopicUse {
         return rate > expected && credit <= 0;
     }
 
-    /** Logs when a period begins in which requests are turned back, and when it ends: once none was for a minute. */
-    void log(double total, TopicThresholds thresholds, long nanos) {
+    /**
+     * Logs when a period begins in which requests are turned back, and when it ends: once none was for a minute.
+     *
+     * @param lines how many periods of all topics together are logged
+     */
+    void log(double total, TopicThresholds thresholds, long nanos, LineLimit lines) {
         long now = turnedBack.sum();
         if (now != countNow) {
-            if (!periodOpen) logBegin(total, thresholds);
+            if (!periodOpen) {
+                countAtBegin = countNow;
+                periodLogged = lines.pass() != LineLimit.NO;
+                if (periodLogged) logBegin(total, thresholds);
+            }
             periodOpen = true;
             countNow = now;
             lastTurnedBackAt = nanos;
         } else if (periodOpen && nanos - lastTurnedBackAt >= QUIET_NANOS) {
             periodOpen = false;
-            LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
+            if (periodLogged) LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
                     countNow - countAtBegin);
         }
     }
 
     private void logBegin(double total, TopicThresholds thresholds) {
-        countAtBegin = countNow;
         LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and this"
                 + " broker {} where {} are{}",
                 topic, bytes(rate), bytes(expected), bytes(total), bytes(thresholds.total()),

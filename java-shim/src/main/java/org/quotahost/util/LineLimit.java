@@ -1,9 +1,10 @@
 package org.quotahost.util;
 
+import java.util.ArrayDeque;
 import java.util.function.LongSupplier;
 
 /**
- * Decides which of many equal log lines are written: the first, and then at most one a minute.
+ * Decides which of many like log lines are written: few in each minute.
  *
  * <p>A fault that comes and goes, or lasts, then costs a bounded number of lines however often it is met.
  */
@@ -12,28 +13,33 @@ public final class LineLimit {
     /** pass() answers it if the line is not to be written. */
     public static final long NO = -1;
 
+    private final int lines;
     private final LongSupplier nanoClock;
-    private boolean any;
-    private long lastAt;
+    /** When the last lines were written, the oldest first. */
+    private final ArrayDeque<Long> written = new ArrayDeque<>();
     private long leftOut;
 
-    public LineLimit() {
-        this(System::nanoTime);
+    /** @param lines how many lines a minute pass */
+    public LineLimit(int lines) {
+        this(lines, System::nanoTime);
     }
 
-    LineLimit(LongSupplier nanoClock) {
+    public LineLimit(int lines, LongSupplier nanoClock) {
+        this.lines = lines;
         this.nanoClock = nanoClock;
     }
 
     /** How many lines were left out since the last that was written, if this one is to be written; else NO. */
     public synchronized long pass() {
         long now = nanoClock.getAsLong();
-        if (any && now - lastAt < MINUTE) {
-            leftOut++;
-            return NO;
+        if (written.size() == lines) {
+            if (now - written.peekFirst() < MINUTE) {
+                leftOut++;
+                return NO;
+            }
+            written.removeFirst();
         }
-        any = true;
-        lastAt = now;
+        written.addLast(now);
         long before = leftOut;
         leftOut = 0;
         return before;

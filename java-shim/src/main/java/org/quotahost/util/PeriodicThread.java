@@ -21,7 +21,7 @@ public final class PeriodicThread {
     private static final LongAdder FAILURES = new LongAdder();
 
     private final CountDownLatch closed = new CountDownLatch(1);
-    private final LineLimit lines = new LineLimit();
+    private final LineLimit lines = new LineLimit(1);
     private final LongSupplier task;
     private final long firstMs;
     private final Runnable atEnd;

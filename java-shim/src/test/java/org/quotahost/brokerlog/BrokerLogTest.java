@@ -113,6 +113,26 @@ class BrokerLogTest {
         assertTrue(written.size() <= LimitLines.PER_MINUTE, "%d lines".formatted(written.size()));
     }
 
+    /** As a broker's SLF4J hands more than two parameters on. */
+    private static Object[] fault(Object... parameters) {
+        return parameters;
+    }
+
+    @Test
+    void aFaultOfKafkasThatOnlyQuotaCallbacksMeetIsLoggedOnceAMinute() {
+        context.reconfigure(); // a filter that has seen no such fault yet
+        listen();
+        Logger faults = LogManager.getLogger("org.apache.kafka.server.fault.LoggingFaultHandler");
+        String changes = "Uncaught exception while publishing dynamic topic or cluster changes from MetadataDelta up to ";
+        for (int i = 0; i < 1_000; i++) {
+            faults.error("Encountered {} fault: {}", fault("metadata", changes + i, new NullPointerException()));
+        }
+        faults.error("Encountered {} fault: {}", fault("metadata", changes, new IllegalStateException()));
+        faults.error("Encountered {} fault: {}", fault("metadata", "another", new NullPointerException()));
+
+        assertEquals(3, written.size(), "%s".formatted(written));
+    }
+
     @Test
     void otherLinesOfTheManagersStay() {
         BrokerLog.limitsAreRead(0, ++steps);
@@ -147,7 +167,7 @@ class BrokerLogTest {
         BrokerLog.limitsAreRead(0, ++steps);
         kafkaReadsLimits(JAVA, 2_000);
         String log = LogCapture.during(() -> {
-            for (int i = 0; i < 100; i++) BrokerLog.summarize(0.35);
+            for (int i = 0; i < 100; i++) BrokerLog.summarize(() -> 0.35);
         });
 
         assertEquals(1, LogCapture.lines(log, "Kafka has taken over changed limits: "), log);

@@ -46,17 +46,20 @@ class LimitLinesTest {
 
     @Test
     void theLineComesOnceAMinuteWithAllThatWasLeftOutSince() {
-        assertNull(lines.summary(1));
+        assertNull(lines.summary(() -> 1));
+        passing(LimitLines.PER_MINUTE + 7);
+        assertTrue(lines.summary(() -> 1).contains("7 more changed limits than are named above"));
+        now += LimitLines.MINUTE;
         lines.scan(0, 1);
         passing(2_000);
-        assertTrue(lines.summary(0.5).contains("2,000 in 1 readings"));
+        assertTrue(lines.summary(() -> 0.5).contains("2,000 in 1 readings"));
         for (int step = 2; step < 40; step++) {
             lines.scan(0, step);
             passing(2_000);
-            assertNull(lines.summary(0.5));
+            assertNull(lines.summary(() -> 0.5));
         }
         now += LimitLines.MINUTE;
-        assertTrue(lines.summary(0.1).contains("76,000 in 38 readings"));
-        assertNull(lines.summary(0.1), "nothing was left out since");
+        assertTrue(lines.summary(() -> 0.1).contains("76,000 in 38 readings"));
+        assertNull(lines.summary(() -> 0.1), "nothing was left out since");
     }
 }

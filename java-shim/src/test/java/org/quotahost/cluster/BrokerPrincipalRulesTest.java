@@ -73,6 +73,14 @@ class BrokerPrincipalRulesTest {
     }
 
     @Test
+    void theNameOfAnOptionMayBeQuotedToo() {
+        configs.put("listener.name.internal.scram-sha-512.sasl.jaas.config",
+                SCRAM + "\"user_a\"=\"b\" \"password\"=\"\\\"username\\\"=c\" \"username\"=\"broker\";");
+
+        assertEquals(List.of("broker", "controller"), names());
+    }
+
+    @Test
     void anOAuthBearersNameIsOnlyKnownIfItIsUnsecured() {
         configs.put("sasl.mechanism.inter.broker.protocol", "OAUTHBEARER");
         String module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required ";

@@ -97,6 +97,7 @@ public final class FenceFixture {
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.open();
+        Fence.forgetLines();
         Fence.turnBack(null);
         Fence.shadow(false);
         Fence.exempt(new String[0], new String[0], "");

@@ -25,7 +25,7 @@ class ReconfigurationTest {
 
     /** The host's answer to the events that wait. */
     private void answer(String problem) {
-        for (Batch.Event event : Inboxes.events(inbox)) reconfiguration.verdict(event.fields().get(0), problem);
+        for (Batch.Event event : Inboxes.awaitEvents(inbox)) reconfiguration.verdict(event.fields().get(0), problem);
     }
 
     @Test
@@ -44,7 +44,7 @@ class ReconfigurationTest {
     @Test
     void anEarlierChangeThatNobodyAnsweredIsNotConfirmedByALateVerdict() {
         reconfiguration.apply(config("2M"));
-        String lost = Inboxes.events(inbox).get(0).fields().get(0);
+        String lost = Inboxes.awaitEvents(inbox).get(0).fields().get(0);
         reconfiguration.apply(config("3M"));
         answer(null);
 
@@ -71,6 +71,6 @@ class ReconfigurationTest {
         String message = assertThrows(StartException.class, () -> reconfiguration.check(config("2M"))).getMessage();
 
         assertTrue(message.contains("did not check the change"), message);
-        assertEquals(List.of("validate"), Inboxes.events(inbox).stream().map(Batch.Event::kind).toList());
+        assertEquals(List.of("validate"), Inboxes.awaitEvents(inbox).stream().map(Batch.Event::kind).toList());
     }
 }

@@ -30,7 +30,7 @@ class StandardGaugesTest {
         Inbox inbox = new Inbox();
         QuotaTable table = Tables.table(inbox, 3, 3_600);
         StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table.factorInForce()::fallback), new TopicQuotas(), () -> 0);
-        table.tags(Tables.PRODUCE, "alice", "a");
+        Tables.tags(table, Tables.PRODUCE, "alice", "a");
         Tables.publish(table, "alice", "a", Tables.CLIENT, 1_000);
         table.factor(0.5, "");
 

@@ -16,8 +16,13 @@ public final class Inboxes {
         return names;
     }
 
+    /** Takes the fields of all events that wait in an inbox. */
+    public static List<List<String>> events(Inbox inbox) {
+        return inbox.take(0).events().stream().map(Batch.Event::fields).toList();
+    }
+
     /** Waits for events, and takes them. */
-    public static List<Batch.Event> events(Inbox inbox) {
+    public static List<Batch.Event> awaitEvents(Inbox inbox) {
         return inbox.take(10_000).events();
     }
 }

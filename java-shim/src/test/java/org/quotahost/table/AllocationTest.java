@@ -6,11 +6,13 @@ import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 
 /** Request threads allocate nothing on a hit, nor for a newcomer that waits for its answer. */
 class AllocationTest {
+    private static final KafkaPrincipal ALICE = Tables.principal("alice");
     private static final int TIMES = 200_000;
 
     private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -32,7 +34,7 @@ class AllocationTest {
             for (int type = 0; type < Tags.TYPES; type++) {
                 int of = type;
                 assertEquals(0, bytesPerCall(() -> {
-                    Map<String, String> tags = table.tags(of, "alice", "app");
+                    Map<String, String> tags = table.tags(of, ALICE, "app");
                     if (table.generation(of) >= 0) last = table.limit(of, tags);
                 }));
             }
@@ -51,7 +53,7 @@ class AllocationTest {
     void aFullTable() {
         QuotaTable full = Tables.table(new Inbox(), 0, 3_600);
 
-        assertEquals(0, bytesPerCall(() -> last = full.tags(0, "alice", "app")));
+        assertEquals(0, bytesPerCall(() -> last = full.tags(0, ALICE, "app")));
     }
 
     @Test

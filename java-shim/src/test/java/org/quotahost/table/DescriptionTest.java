@@ -22,7 +22,8 @@ class DescriptionTest {
     private final QuotaTable table = Tables.table();
 
     private void answer(int[] codes, double[] rates, int[] sources) {
-        table.publish(new Batch(List.of(new Batch.Lookup("alice", "app", 0)), List.of()), codes, rates, new String[0], sources, SUPPLIERS);
+        table.publish(new Batch(List.of(new Batch.Lookup("alice", "app", 0)), List.of()), new int[1], codes, rates, new String[0], sources, SUPPLIERS,
+                new int[] {Answers.EACH}, new ClientIds[0]);
     }
 
     private List<String> fields(int type) {

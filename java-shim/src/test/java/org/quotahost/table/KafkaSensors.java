@@ -36,7 +36,7 @@ final class KafkaSensors {
 
     /** Simulates a request of a client; answers the limit by which Kafka measures it. */
     Double request(String principal, String clientId) {
-        Map<String, String> tags = table.tags(type, principal, clientId);
+        Map<String, String> tags = Tables.tags(table, type, principal, clientId);
         int generation = table.generation(type);
         if (generation != read) sensors.values().forEach(sensor -> sensor.limit = table.limit(type, sensor.tags));
         read = generation;

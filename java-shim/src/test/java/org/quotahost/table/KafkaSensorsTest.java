@@ -108,6 +108,6 @@ class KafkaSensorsTest {
 
     private static Step newcomers(double rate) {
         double[] rates = {rate, rate, rate, rate};
-        return new Step("newcomers " + rate, b -> b.table.configure(4, b.table.idleSeconds(), 10, new String[] {"PRODUCE"}, false, rates));
+        return new Step("newcomers " + rate, b -> b.table.configure(4, b.table.idleSeconds(), 10, new String[] {"PRODUCE"}, false, rates, Tables.ALL));
     }
 }

@@ -29,10 +29,10 @@ class QuotaTableAnswersTest {
     void eachQuotaTypeHasAScopeAndARateOfItsOwn() {
         answer("alice", "app", new int[] {Scopes.CLIENT, Scopes.USER, Scopes.CLIENT_ID, Scopes.ALL}, new double[] {100, 200, 50, 7});
 
-        assertEquals(Map.of("user", "alice", "client-id", "app"), table.tags(0, "alice", "app"));
-        assertEquals(Map.of("user", "alice", "client-id", ""), table.tags(1, "alice", "app"));
-        assertEquals(Map.of("user", "", "client-id", "app"), table.tags(2, "alice", "app"));
-        assertEquals(Map.of("user", "<broker>", "client-id", ""), table.tags(3, "alice", "app"));
+        assertEquals(Map.of("user", "alice", "client-id", "app"), Tables.tags(table, 0, "alice", "app"));
+        assertEquals(Map.of("user", "alice", "client-id", ""), Tables.tags(table, 1, "alice", "app"));
+        assertEquals(Map.of("user", "", "client-id", "app"), Tables.tags(table, 2, "alice", "app"));
+        assertEquals(Map.of("user", "<broker>", "client-id", ""), Tables.tags(table, 3, "alice", "app"));
         assertEquals(List.of(100.0, 200.0, 50.0, 7.0),
                 IntStream.range(0, Tags.TYPES).mapToObj(type -> limit(table, type, "alice", "app")).toList());
     }
@@ -42,7 +42,7 @@ class QuotaTableAnswersTest {
         answer("alice", "app", new int[] {Scopes.NEWCOMER, Scopes.CLIENT, Scopes.CLIENT, Scopes.CLIENT},
                 new double[] {UNLIMITED, 200, 50, 7});
 
-        assertSame(table.newcomers(), table.tags(PRODUCE, "alice", "app"));
+        assertEquals("<newcomers alice>", Tables.tags(table, PRODUCE, "alice", "app").get("user"));
         assertEquals(200.0, limit(table, FETCH, "alice", "app"));
         assertEquals(1, table.unresolved().clients().size());
 
@@ -64,8 +64,8 @@ class QuotaTableAnswersTest {
         publish(table, "carol", "c", Scopes.GROUP, 3_000, "silver", "gold");
         publish(table, "gold", "", Scopes.CLIENT, 4_000);
 
-        assertSame(table.tags(PRODUCE, "alice", "a"), table.tags(PRODUCE, "bob", "b"));
-        assertNotEquals(table.tags(PRODUCE, "alice", "a"), table.tags(PRODUCE, "carol", "c"));
+        assertSame(Tables.tags(table, PRODUCE, "alice", "a"), Tables.tags(table, PRODUCE, "bob", "b"));
+        assertNotEquals(Tables.tags(table, PRODUCE, "alice", "a"), Tables.tags(table, PRODUCE, "carol", "c"));
         assertEquals(List.of(1_000.0, 3_000.0, 4_000.0),
                 List.of(limit(table, PRODUCE, "bob", "b"), limit(table, PRODUCE, "carol", "c"), limit(table, PRODUCE, "gold", "")));
     }

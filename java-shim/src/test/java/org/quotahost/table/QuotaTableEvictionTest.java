@@ -1,7 +1,6 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
@@ -43,7 +42,7 @@ class QuotaTableEvictionTest {
         java.util.Arrays.fill(rates, 1_000);
 
         assertEquals(5, publish(table, new Batch(many, List.of()), codes, rates, new String[0]));
-        assertSame(table.newcomers(), table.tags(PRODUCE, "u", "c5"));
+        assertEquals("<newcomers u>", Tables.tags(table, PRODUCE, "u", "c5").get("user"));
     }
 
     @Test
@@ -86,7 +85,7 @@ class QuotaTableEvictionTest {
     void tagsThatNoClientHasHadForLongAreForgottenToo() {
         QuotaTable table = Tables.table();
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
-        var tags = new java.util.HashMap<>(table.tags(PRODUCE, "u", "a"));
+        var tags = new java.util.HashMap<>(Tables.tags(table, PRODUCE, "u", "a"));
         for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
 
         assertEquals(100.0, table.limit(PRODUCE, tags), "as of unknown tags: the newcomers'");

@@ -33,7 +33,7 @@ class QuotaTableFenceTest {
     }
 
     private void configure(boolean shadow, String... factored) {
-        table.configure(100, 3_600, FLOOR, factored, shadow, Tables.NEWCOMERS);
+        table.configure(100, 3_600, FLOOR, factored, shadow, Tables.NEWCOMERS, Tables.ALL);
     }
 
     private Double limit(int type) {

@@ -46,7 +46,7 @@ class QuotaTableGenerationTest {
         assertFalse(resets(PRODUCE, () -> table.factor(0.5, "")));
         assertFalse(resets(PRODUCE, () -> table.factorInForce().fallback(0.5)));
         assertFalse(resets(PRODUCE, () -> table.factorInForce().fallback(null)));
-        assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));
+        assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL)));
     }
 
     @Test
@@ -54,11 +54,11 @@ class QuotaTableGenerationTest {
         table.factor(0, "");
         double[] other = {200, 100, 100, 100};
 
-        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));
-        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS)));
-        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS)));
-        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, Tables.NEWCOMERS)));
-        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, other)));
+        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL)));
+        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS, Tables.ALL)));
+        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL)));
+        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, Tables.NEWCOMERS, Tables.ALL)));
+        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, other, Tables.ALL)));
     }
 
     @Test

@@ -83,7 +83,7 @@ class QuotaTablePropertiesTest {
     }
 
     private static void look(QuotaTable table, int i, int[] seen) {
-        Map<String, String> tags = table.tags(0, "u" + i, "c");
+        Map<String, String> tags = Tables.tags(table, 0, "u" + i, "c");
         assertNotNull(tags);
         assertEquals("u" + i, tags.get("user"));
         Double limit = table.limit(0, tags);

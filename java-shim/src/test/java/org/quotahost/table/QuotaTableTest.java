@@ -14,6 +14,7 @@ import java.lang.management.ManagementFactory;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inboxes;
@@ -21,6 +22,8 @@ import org.quotahost.inbox.Inboxes;
 /** Tags and limits of clients, from the first request to the last. */
 class QuotaTableTest {
     private static final Map<String, String> NEWCOMER = Map.of("user", "<newcomers>", "client-id", "");
+
+    private static final KafkaPrincipal ALICE = Tables.principal("alice");
 
     private final Inbox inbox = new Inbox();
     private final QuotaTable table = Tables.table(inbox, 3, 3_600);
@@ -74,7 +77,7 @@ class QuotaTableTest {
     @Test
     void inShadowNothingIsEnforced() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        table.configure(3, 3_600, 10, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS);
+        table.configure(3, 3_600, 10, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS, Tables.ALL);
         assertNull(limit(table, PRODUCE, "alice", "a"));
         assertNull(limit(table, PRODUCE, "someone", "new"));
     }
@@ -120,7 +123,7 @@ class QuotaTableTest {
         publish(table, "bob", "b", Scopes.NEWCOMER, Double.NaN);
 
         assertEquals(1_000.0, limit(table, PRODUCE, "alice", "a"));
-        assertEquals(NEWCOMER, tags(table, "bob", "b"));
+        assertEquals(Map.of("user", "<newcomers bob>", "client-id", ""), tags(table, "bob", "b"));
         assertEquals(2, table.unresolved().clients().size());
 
         publish(table, "bob", "b", Scopes.CLIENT, 3_000);
@@ -132,7 +135,7 @@ class QuotaTableTest {
     void aFullTableAdmitsNoClientAndForgetsNone() {
         for (String name : List.of("a", "b", "c", "d")) publish(table, "u", name, Scopes.CLIENT, 1_000);
         assertEquals(3, table.size());
-        assertEquals(NEWCOMER, tags(table, "u", "d"));
+        assertEquals(Map.of("user", "<newcomers u>", "client-id", ""), tags(table, "u", "d"), "those of its principal");
         assertEquals(List.of(), Inboxes.drain(inbox), "nor is the host asked in vain");
         assertEquals(1, table.counters().unadmitted.sum());
         assertEquals(1_000.0, limit(table, PRODUCE, "u", "a"));
@@ -188,7 +191,7 @@ class QuotaTableTest {
 
     private void lookUp(int times) {
         for (int i = 0; i < times; i++) {
-            table.limit(PRODUCE, table.tags(PRODUCE, "alice", "a"));
+            table.limit(PRODUCE, table.tags(PRODUCE, ALICE, "a"));
             table.generation(PRODUCE);
         }
     }

@@ -3,6 +3,8 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 
@@ -14,6 +16,9 @@ public final class Tables {
     public static final int CLIENT = Scopes.CLIENT;
     public static final double[] NEWCOMERS = {100, 100, 100, 100};
 
+    /** The names of all quota types. */
+    public static final String[] ALL = {"PRODUCE", "FETCH", "REQUEST", "CONTROLLER_MUTATION"};
+
     private Tables() {}
 
     public static QuotaTable table() {
@@ -23,7 +28,7 @@ public final class Tables {
     public static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
         QuotaTable table = new QuotaTable(inbox);
         table.configureRamp(1, 1_000_000_000); // at once
-        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS);
+        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS, Tables.ALL);
         return table;
     }
 
@@ -38,14 +43,41 @@ public final class Tables {
     }
 
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
-        return table.publish(batch, codes, rates, groups, new int[codes.length], new String[] {"static"});
+        return publish(table, batch, codes, rates, groups, null);
+    }
+
+    /** Each answer is what all client-ids of its principal get, but for the distinct ones; null if each may differ. */
+    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, ClientIds ids) {
+        int[] distinct = new int[batch.clients().size()];
+        if (ids == null) Arrays.fill(distinct, Answers.EACH);
+        int[] rows = IntStream.range(0, distinct.length).toArray();
+        return table.publish(batch, rows, codes, rates, groups, new int[codes.length], new String[] {"static"}, distinct,
+                new ClientIds[] {ids});
+    }
+
+    /** Publishes one answer for all types that holds for all client-ids of a principal but the distinct ones. */
+    public static int publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
+        int[] codes = new int[Tags.TYPES];
+        double[] rates = new double[Tags.TYPES];
+        Arrays.fill(codes, code);
+        Arrays.fill(rates, rate);
+        var lookup = new Batch.Lookup(principal, clientId, System.nanoTime());
+        return publish(table, new Batch(List.of(lookup), List.of()), codes, rates, new String[] {"gold"}, new ClientIds(distinct));
+    }
+
+    public static KafkaPrincipal principal(String name) {
+        return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, name);
     }
 
     public static Double limit(QuotaTable table, int type, String principal, String clientId) {
-        return table.limit(type, table.tags(type, principal, clientId));
+        return table.limit(type, tags(table, type, principal, clientId));
+    }
+
+    public static Map<String, String> tags(QuotaTable table, int type, String principal, String clientId) {
+        return table.tags(type, principal(principal), clientId);
     }
 
     public static Map<String, String> tags(QuotaTable table, String principal, String clientId) {
-        return table.tags(PRODUCE, principal, clientId);
+        return tags(table, PRODUCE, principal, clientId);
     }
 }

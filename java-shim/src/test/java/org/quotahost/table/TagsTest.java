@@ -30,7 +30,7 @@ class TagsTest {
                 case Scopes.USER -> List.of("user", principal);
                 case Scopes.CLIENT_ID -> List.of("client-id", clientId);
                 case Scopes.ALL -> List.of("broker");
-                case Scopes.NEWCOMER -> List.of("newcomers");
+                case Scopes.NEWCOMER -> List.of("newcomers", principal);
                 default -> List.of("group", group);
             };
         }

@@ -81,11 +81,11 @@ class UsageTest {
         measured("Produce", ",user=alice,client-id=app", 7, 0);
         measured("Fetch", ",user=alice,client-id=app", 5, 0);
         table.beat(1_000);
-        table.tags(FETCH, "alice", "app");
+        Tables.tags(table, FETCH, "alice", "app");
         table.beat(2_450);
         assertEquals(List.of("PRODUCE\talice\tapp\t7.0\t1000.0\t0.0\t2400", "FETCH\talice\tapp\t5.0\t1000.0\t0.0\t1400"), usage(10));
 
-        table.tags(PRODUCE, "alice", "app");
+        Tables.tags(table, PRODUCE, "alice", "app");
         assertEquals("0", usage(1).get(0).split("\t")[6]);
     }
 

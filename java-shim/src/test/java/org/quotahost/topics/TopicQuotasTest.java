@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.junit.jupiter.api.AfterEach;
@@ -20,6 +21,7 @@ import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceError;
 import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
 /** "Broker side quota (V1)": which requests are turned back, and how much gets in. */
@@ -36,6 +38,13 @@ class TopicQuotasTest {
         quotas.close();
         meters.close();
         FenceFixture.reset();
+    }
+
+    @Test
+    void aTopicThatIsNamedTwiceAmongTheSparedIsSparedOnce() {
+        quotas.configure(TOTAL, new String[0], new double[0], new String[] {"a", "a"}, "NOT_ENOUGH_REPLICAS");
+
+        assertEquals(TOTAL, quotas.threshold());
     }
 
     private void configure(double total, Map<String, Double> own) {
@@ -259,6 +268,23 @@ class TopicQuotasTest {
 
         assertEquals(1, LogCapture.lines(log, "Topic greedy: produce requests are turned back: it takes in"), log);
         assertEquals(1, LogCapture.lines(log, "Topic greedy: no produce request was turned back for a minute"), log);
+    }
+
+    @Test
+    void ofHundredsOfTopicsTheLogNamesAFewAMinute() {
+        LineLimit lines = new LineLimit(TopicQuotas.TOPICS_PER_MINUTE);
+        TopicThresholds thresholds = new TopicThresholds(TOTAL, Map.of(), Set.of());
+        String log = LogCapture.during(() -> {
+            for (int i = 0; i < 500; i++) {
+                TopicUse use = new TopicUse("topic-" + i);
+                use.countTurnedBack();
+                use.log(TOTAL, thresholds, 0, lines);
+                use.log(TOTAL, thresholds, 60_000_000_000L, lines);
+            }
+        });
+
+        assertEquals(TopicQuotas.TOPICS_PER_MINUTE, LogCapture.lines(log, "produce requests are turned back: it takes in"));
+        assertEquals(TopicQuotas.TOPICS_PER_MINUTE, LogCapture.lines(log, "no produce request was turned back for a minute"));
     }
 
     @Test

@@ -50,7 +50,7 @@ class PeriodicThreadTest {
     @Test
     void afterAMinuteTheNextLineSaysHowManyWereLeftOut() {
         long[] now = {0};
-        LineLimit limit = new LineLimit(() -> now[0]);
+        LineLimit limit = new LineLimit(1, () -> now[0]);
 
         assertEquals(0, limit.pass());
         for (int i = 0; i < 5_000; i++) assertEquals(LineLimit.NO, limit.pass());

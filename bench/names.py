@@ -1,0 +1,153 @@
+"""Measures what a client gains and costs that claims another client-id with each request, beside a stock broker.
+
+Both brokers have the same rates: the stock one by Kafka's own client quotas, the other by ``static.produce``. Rotating
+clients are ANONYMOUS on one connection; the other client, whose delays are measured meanwhile, is a user of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from bench.markdown import machine_line, table
+from harness.clients.many_clients import introduce_clients
+from harness.clients.raw import PRODUCE, RawClient, produce_body
+from harness.clients.rawbatch import record_batch
+from harness.java.jdk import program
+from harness.kafka.admin import DEFAULT, create_topic, set_quota
+from harness.kafka.node import KafkaNode
+from harness.plugin import JAR, plugin_properties
+
+RATE: Final = 1_000_000  # bytes/s, of the first figure
+HIGH: Final = 10_000_000_000  # bytes/s, of the others: nothing is throttled, and all is measured
+SECONDS: Final = 30.0
+NAMES: Final = 100_000
+LONG_NAMES: Final = 20_000  # of 32,000 characters; 100,000 would be 3.2 GB of traffic
+USERS: Final = {"alice": "secret"}
+
+
+@contextmanager
+def running(quotahost: bool, rate: int, scope: str) -> Iterator[KafkaNode]:
+    """A broker whose users, or clients, may produce so much, with a topic."""
+    settings = {"supplier": "static", "static.produce": str(rate), "static.scope": scope}
+    properties = plugin_properties(settings) if quotahost else {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KafkaNode(Path(folder), classpath=[JAR], properties=properties, users=USERS, heap="1g", jvm_options=()) as node,
+    ):
+        create_topic(node, "t")
+        if not quotahost:
+            set_quota(node, {"producer_byte_rate": rate}, DEFAULT, DEFAULT if scope == "client" else None)
+            time.sleep(1)
+        yield node
+
+
+def bytes_got(quotahost: bool, scope: str) -> float:
+    """The bytes that one connection gets in SECONDS with a fresh client-id for each request."""
+    batch = record_batch(100_000)
+    with running(quotahost, RATE, scope) as broker, RawClient(broker, "first") as client:
+        client.produce("t", batch)
+        time.sleep(1)
+        sent, end = 0, time.monotonic() + SECONDS
+        for number in itertools.count():
+            client.rename(f"rotating-{number}")
+            try:
+                client.ask(PRODUCE, produce_body("t", batch), timeout=max(0.01, end - time.monotonic()))
+            except TimeoutError:
+                break
+            sent += len(batch)
+    return sent
+
+
+def live_heap(broker: KafkaNode) -> float:
+    """MB that are reachable in the broker's heap, after a full collection."""
+    command = [program("jcmd"), str(broker.pid), "GC.class_histogram"]
+    total = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    return int(total.split()[2]) / 1e6
+
+
+def short() -> Iterator[str]:
+    """Client-ids of 20 characters."""
+    return (f"rotating-{number:011}" for number in range(NAMES))
+
+
+def long() -> Iterator[str]:
+    """Client-ids of 32,000 characters."""
+    return (f"{number:032000}" for number in range(LONG_NAMES))
+
+
+def colliding() -> Iterator[str]:
+    """Client-ids of 34 characters, which all have one hash in Java."""
+    pairs = itertools.product(("Aa", "BB"), repeat=17)
+    return itertools.islice(map("".join, pairs), NAMES)
+
+
+KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
+    f"{NAMES:,} of 20 characters": short,
+    f"{NAMES:,} of one hash": colliding,
+    f"{LONG_NAMES:,} of 32,000 characters": long,
+}
+
+
+class OtherClient:
+    """A client of its own user, which writes a hundred small records a second and notes how long each takes."""
+
+    def __init__(self, broker: KafkaNode) -> None:
+        """Begins at once."""
+        self.delays: list[float] = []
+        config: dict[str, Any] = broker.client_config("alice", "steady") | {"linger.ms": 0}
+        self._producer, self._ends = Producer(config), threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends.wait(0.01):
+            began = time.perf_counter()
+            self._producer.produce("t", b"x" * 100, on_delivery=lambda *_, b=began: self._note(b))
+            self._producer.poll(0)
+
+    def _note(self, began: float) -> None:
+        self.delays.append(time.perf_counter() - began)
+
+    def p99(self) -> float:
+        """Ends the client; milliseconds."""
+        self._ends.set()
+        self._thread.join()
+        self._producer.flush(10)
+        return 1e3 * statistics.quantiles(self.delays, n=100)[98]
+
+
+def cost(quotahost: bool, scope: str) -> dict[str, tuple[float, float]]:
+    """By kind of names, the live heap in MB afterwards, and the other client's p99 in ms meanwhile."""
+    body = produce_body("t", record_batch(10))
+    found = {}
+    for kind, names in KINDS.items():
+        with running(quotahost, HIGH, scope) as broker:
+            introduce_clients(broker, (f"warm-{number % 10}" for number in range(20_000)), PRODUCE, body)
+            other = OtherClient(broker)
+            introduce_clients(broker, names(), PRODUCE, body)
+            found[kind] = (live_heap(broker), other.p99())
+    return found
+
+
+def main(scope: str) -> str:
+    """The figures as Markdown."""
+    got, stock = bytes_got(True, scope), bytes_got(False, scope)
+    rows = [[f"bytes in {SECONDS:g} s, MB", f"{got / 1e6:.1f}", f"{stock / 1e6:.1f}", f"{got / stock:.2f}"]]
+    own, stocks = cost(True, scope), cost(False, scope)
+    for kind, (heap, p99) in own.items():
+        other_heap, other_p99 = stocks[kind]
+        rows.append([f"{kind}: live heap, MB", f"{heap:.1f}", f"{other_heap:.1f}", f"{heap / other_heap:.2f}"])
+        rows.append([f"{kind}: p99 of another, ms", f"{p99:.1f}", f"{other_p99:.1f}", f"{p99 / other_p99:.2f}"])
+    heads = [f"a fresh client-id for each request, scope {scope}", "quotahost", "stock", "quotahost / stock"]
+    return table(heads, rows) + "\n\n" + machine_line()

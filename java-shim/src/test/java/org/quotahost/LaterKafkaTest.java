@@ -1,0 +1,84 @@
+package org.quotahost;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.net.MalformedURLException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import javax.tools.ToolProvider;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.table.ClientIds;
+import org.slf4j.Logger;
+
+/** A Kafka with one more quota type, made by a ClientQuotaType of our own before Kafka's on the class path. */
+class LaterKafkaTest {
+    private static final String TYPE = "org.apache.kafka.server.quota.ClientQuotaType";
+    private static final String FIVE = "package org.apache.kafka.server.quota;"
+            + "public enum ClientQuotaType { PRODUCE, FETCH, REQUEST, CONTROLLER_MUTATION, LATER }";
+
+    @TempDir
+    Path classes;
+
+    @Test
+    void aQuotaTypeThatOnlyALaterKafkaKnowsIsPassedThroughUnlimited() throws Exception {
+        try (URLClassLoader later = laterKafka()) {
+            Object[] types = later.loadClass(TYPE).getEnumConstants();
+            Object callback = later.loadClass(PythonQuotaCallback.class.getName()).getConstructor().newInstance();
+            Object alice = later.loadClass("org.apache.kafka.common.security.auth.KafkaPrincipal")
+                    .getConstructor(String.class, String.class).newInstance("User", "alice");
+            publish(callback, later);
+
+            assertEquals(1_000.0, limit(callback, types[0], alice));
+            assertNull(limit(callback, types[4], alice));
+            assertEquals("<unlimited>", ((Map<?, ?>) call(callback, "quotaMetricTags", types[4], alice, "app")).get("user"));
+            assertEquals(false, call(callback, "quotaResetRequired", types[4]));
+        }
+    }
+
+    private static Object limit(Object callback, Object type, Object principal) throws Exception {
+        return call(callback, "quotaLimit", type, call(callback, "quotaMetricTags", type, principal, "app"));
+    }
+
+    /** Publishes a quota of 1,000 for alice/app, by the four types that the Python host knows. */
+    private static void publish(Object callback, ClassLoader loader) throws Exception {
+        Field field = callback.getClass().getDeclaredField("table");
+        field.setAccessible(true);
+        Object table = field.get(callback);
+        double[] rates = {1_000, 1_000, 1_000, 1_000};
+        call(table, "configure", 100, 3_600L, 10.0, new String[] {"PRODUCE"}, false, rates, new String[0]);
+        Object lookup = loader.loadClass("org.quotahost.inbox.Batch$Lookup").getConstructors()[0].newInstance("alice", "app", 1L);
+        Object batch = loader.loadClass("org.quotahost.inbox.Batch").getConstructors()[0].newInstance(List.of(lookup), List.of());
+        Object ids = java.lang.reflect.Array.newInstance(loader.loadClass(ClientIds.class.getName()), 0);
+        call(table, "publish", batch, new int[1], new int[4], rates, new String[0], new int[4], new String[] {"static"},
+                new int[] {-1}, ids);
+    }
+
+    private static Object call(Object target, String name, Object... arguments) throws Exception {
+        Method method = Arrays.stream(target.getClass().getMethods())
+                .filter(m -> m.getName().equals(name) && m.getParameterCount() == arguments.length).findFirst().orElseThrow();
+        return method.invoke(target, arguments);
+    }
+
+    private URLClassLoader laterKafka() throws IOException {
+        Path source = classes.resolve("ClientQuotaType.java");
+        Files.writeString(source, FIVE);
+        ToolProvider.getSystemJavaCompiler().run(null, null, null, "-d", classes.toString(), source.toString());
+        URL[] path = {classes.toUri().toURL(), home(PythonQuotaCallback.class), home(ClientQuotaCallback.class), home(Logger.class)};
+        return new URLClassLoader(path, ClassLoader.getPlatformClassLoader());
+    }
+
+    private static URL home(Class<?> type) throws MalformedURLException {
+        return type.getProtectionDomain().getCodeSource().getLocation();
+    }
+}

@@ -1,0 +1,257 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.quotahost.table.Tables.FETCH;
+import static org.quotahost.table.Tables.PRODUCE;
+import static org.quotahost.table.Tables.limit;
+import static org.quotahost.table.Tables.publish;
+import static org.quotahost.table.Tables.publishWhole;
+import static org.quotahost.table.Tables.tags;
+
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.IntRange;
+import net.jqwik.api.constraints.Size;
+import net.jqwik.api.constraints.StringLength;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inboxes;
+
+/** A client-id is only a claim: what it gains and what it costs, whatever and however many are claimed. */
+class QuotaTableNamesTest {
+    private static final String LONG = "x".repeat(Names.LONGEST_CLIENT_ID + 1);
+    private static final double UNLIMITED = Double.NaN;
+
+    private final Inbox inbox = new Inbox();
+    private final QuotaTable table = Tables.table(inbox, 100, 3_600);
+
+    @AfterEach
+    void nobodyIsExempt() {
+        table.exempt(new String[0], new String[0], "");
+    }
+
+    @Test
+    void aPrincipalWhoseQuotaDoesNotDependOnTheClientIdIsKnownWhateverClientIdComesNext() {
+        publishWhole(table, "alice", "a", Scopes.USER, 1_000);
+
+        for (int i = 0; i < 10_000; i++) assertEquals(Map.of("user", "alice", "client-id", ""), tags(table, "alice", "new-" + i));
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG));
+        assertEquals(List.of(), Inboxes.drain(inbox), "nobody has to be asked");
+        assertEquals(1, table.size());
+        assertEquals(0, table.counters().misses.sum());
+    }
+
+    @Test
+    void aDistinctClientIdHasAQuotaOfItsOwnAndUntilItIsKnownThatOfTheOthers() {
+        publishWhole(table, "alice", "a", Scopes.USER, 1_000, "app");
+
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", "app"));
+        assertEquals(List.of("alice/app"), Inboxes.drain(inbox));
+        publishWhole(table, "alice", "app", Scopes.CLIENT, 5_000, "app");
+
+        assertEquals(5_000.0, limit(table, PRODUCE, "alice", "app"));
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", "other"));
+    }
+
+    @Test
+    void aDistinctClientIdThatComesFirstTellsNothingOfTheOthers() {
+        publishWhole(table, "alice", "app", Scopes.CLIENT, 5_000, "app");
+
+        assertEquals(100.0, limit(table, PRODUCE, "alice", "other"), "newcomers of alice");
+        publishWhole(table, "alice", "other", Scopes.USER, 1_000, "app");
+
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", "another"));
+        assertEquals(5_000.0, limit(table, PRODUCE, "alice", "app"));
+    }
+
+    @Test
+    void unknownClientIdsOfAPrincipalShareTheRateThatEachWillHave() {
+        publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
+
+        Map<String, String> shared = tags(table, "alice", "new-1");
+        assertEquals(shared, tags(table, "alice", "new-2"));
+        assertEquals(shared, tags(table, "alice", LONG));
+        assertEquals("<newcomers alice>", shared.get("user"));
+        assertEquals(1_000.0, table.limit(PRODUCE, shared));
+        assertEquals(Map.of("user", "<newcomers>", "client-id", ""), tags(table, "bob", "b"), "which they leave alone");
+    }
+
+    @Test
+    void whoChangesItsClientIdAllTheTimeLeavesPlacesForOtherPrincipals() {
+        for (int i = 0; i < 1_000; i++) publishWhole(table, "mallory", "m" + i, Scopes.CLIENT, 1_000);
+        assertEquals(90, table.size());
+        assertTrue(table.isFull());
+
+        publishWhole(table, "alice", "a", Scopes.CLIENT, 2_000);
+        assertEquals(2_000.0, limit(table, PRODUCE, "alice", "a"));
+    }
+
+    @Test
+    void namesBeyondASaneLengthAreNeverPostedNorKept() {
+        assertEquals("<newcomers>", tags(table, "alice", LONG).get("user"));
+        assertEquals(List.of("alice/" + LONG.substring(1)), Inboxes.drain(inbox), "the principal is asked for by a part of it");
+        publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
+        tags(table, "alice", LONG);
+        tags(table, "y".repeat(Names.LONGEST_PRINCIPAL + 1), "a");
+        assertEquals(List.of(), Inboxes.drain(inbox));
+
+        publish(table, "alice", LONG, Scopes.CLIENT, 5_000);
+        publish(table, "y".repeat(Names.LONGEST_PRINCIPAL + 1), "a", Scopes.CLIENT, 5_000);
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG));
+        assertEquals(1, table.size());
+    }
+
+    @Test
+    void nothingIsMadeForWhoIsNotAdmitted() {
+        IntStream.range(0, 200).forEach(i -> publishWhole(table, "u" + i, "c", Scopes.CLIENT, 1_000));
+        int before = table.scopes();
+
+        for (String name : colliding(12)) publish(table, "mallory", name, Scopes.CLIENT, 1_000);
+        for (String name : colliding(12)) publish(table, "u1", name, Scopes.CLIENT, 1_000);
+
+        assertEquals(100, table.size());
+        assertEquals(before, table.scopes());
+    }
+
+    /** So many names, 2 to this power, of one hash. */
+    private static List<String> colliding(int bits) {
+        return IntStream.range(0, 1 << bits).mapToObj(i -> {
+            StringBuilder name = new StringBuilder();
+            for (int bit = 0; bit < bits; bit++) name.append((i >> bit & 1) == 0 ? "Aa" : "BB");
+            return name.toString();
+        }).toList();
+    }
+
+    @Test
+    void namesChosenToCollideAreKnownLikeAnyOther() {
+        QuotaTable large = Tables.table(new Inbox(), 10_000, 3_600);
+        for (String name : colliding(12)) publish(large, "u", name, Scopes.CLIENT, 1_000);
+        assertEquals(4_096, large.size());
+        for (String name : colliding(12)) assertEquals(name, tags(large, "u", name).get("client-id"));
+    }
+
+    @Test
+    void whoHasNoQuotaSharesOneSensorUnlessTheTypeIsMeasured() {
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, new String[] {"PRODUCE"});
+        publishWhole(table, "alice", "a", Scopes.CLIENT, UNLIMITED);
+        publishWhole(table, "bob", "b", Scopes.USER, UNLIMITED);
+
+        assertEquals(Map.of("user", "alice", "client-id", "a"), tags(table, "alice", "a"));
+        assertEquals(tags(table, FETCH, "bob", "b"), tags(table, FETCH, "alice", "a"));
+        assertEquals("<unlimited>", tags(table, FETCH, "alice", "new").get("user"));
+        assertNull(limit(table, FETCH, "alice", "a"));
+    }
+
+    @Test
+    void theExemptAreExemptFromTheirFirstRequestOnAlsoWhenTheTableIsFull() {
+        table.exempt(new String[] {"root"}, new String[] {"4"}, "broker-#-*");
+        QuotaTable full = Tables.table(inbox, 0, 3_600);
+        for (QuotaTable each : List.of(table, full)) {
+            each.factor(0, "");
+            for (String[] exempt : new String[][] {{"root", "x"}, {"root", LONG}, {"ANONYMOUS", "4"}, {"ANONYMOUS", "broker-1-a"}}) {
+                assertEquals("<exempt>", tags(each, exempt[0], exempt[1]).get("user"));
+                assertNull(limit(each, PRODUCE, exempt[0], exempt[1]));
+            }
+            assertEquals(10.0, limit(each, PRODUCE, "ANONYMOUS", "5"), "the floor");
+            assertEquals(10.0, limit(each, PRODUCE, "ANONYMOUS", "broker-1-" + LONG), "no broker's name");
+        }
+    }
+
+    @Test
+    void anExemptClientIdOfAnonymousStaysSoWhereAnonymousIsKnownAsAWhole() {
+        table.exempt(new String[0], new String[] {"4"}, "");
+        publishWhole(table, "ANONYMOUS", "app", Scopes.USER, 1_000);
+
+        assertNull(limit(table, PRODUCE, "ANONYMOUS", "4"));
+        assertEquals(1_000.0, limit(table, PRODUCE, "ANONYMOUS", "5"));
+        assertEquals(List.of("ANONYMOUS/4"), Inboxes.drain(inbox), "for the reason");
+        assertEquals("true", table.describe("ANONYMOUS", "4")[PRODUCE].split("\t")[7]);
+    }
+
+    @Test
+    void whenTheClientIdBeginsToMatterAllKeepWhatTheyHadUntilTheyAreKnown() {
+        publishWhole(table, "alice", "a", Scopes.USER, 1_000);
+        Map<String, String> former = tags(table, "alice", "b");
+
+        publishWhole(table, "alice", "a", Scopes.CLIENT, 300);
+
+        assertEquals(300.0, limit(table, PRODUCE, "alice", "a"));
+        assertEquals(former, tags(table, "alice", "b"));
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", "b"));
+        publishWhole(table, "alice", "b", Scopes.CLIENT, 300);
+        assertEquals("b", tags(table, "alice", "b").get("client-id"));
+
+        table.beat(10_000);
+        publishWhole(table, "alice", "c", Scopes.CLIENT, 300);
+        assertEquals(300.0, limit(table, PRODUCE, "alice", "d"), "not for longer than that takes");
+        assertNull(table.limit(PRODUCE, former));
+    }
+
+    @Test
+    void whenTheClientIdNoLongerMattersItsClientsAreForgottenButForTheDistinct() {
+        for (String id : List.of("a", "b", "c")) publishWhole(table, "alice", id, Scopes.CLIENT, 300);
+        assertEquals(3, table.size());
+
+        publishWhole(table, "alice", "a", Scopes.USER, 1_000, "c");
+
+        assertEquals(1, table.size());
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", "b"));
+        assertEquals(300.0, limit(table, PRODUCE, "alice", "c"));
+    }
+
+    @Test
+    void thePrincipalIsAskedForAgainByAClientIdThatIsNotKeptForThat() {
+        publishWhole(table, "alice", "a", Scopes.USER, 1_000);
+        Batch again = table.clients("alice", "app");
+        assertEquals(List.of("alice", "a"), List.of(again.clients().get(0).principal(), again.clients().get(0).clientId()));
+
+        Tables.publish(table, again, new int[Tags.TYPES], new double[] {7, 7, 7, 7}, new String[0], ClientIds.NONE);
+
+        assertEquals(1, table.size());
+        assertTrue(Inboxes.drain(inbox).isEmpty());
+        assertEquals("alice", tags(table, "alice", "a").get("user"), "what it had, until it is known");
+        assertEquals(List.of("alice/a"), Inboxes.drain(inbox));
+    }
+
+    @Test
+    void aSilentPrincipalIsForgottenAndItsPlaceIsFree() {
+        publishWhole(table, "alice", "a", Scopes.USER, 1_000);
+        for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+        tags(table, "alice", "any");
+        for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+        assertEquals(1, table.size());
+        table.tick();
+        assertEquals(0, table.size());
+        assertEquals(1, table.counters().evicted.sum());
+    }
+
+    /** Whatever names come, in whatever order the answers change: the table is bounded and every client has tags. */
+    @Property(tries = 500)
+    void anyNamesHaveTagsOfTheirPrincipalOrOfTheNewcomersAndTheTableIsBounded(
+            @ForAll @Size(max = 40) List<@StringLength(max = 300) String> ids, @ForAll @IntRange(min = 1, max = 10) int max,
+            @ForAll @Size(min = 1, max = 8) List<@IntRange(min = 0, max = 9) Integer> steps) {
+        QuotaTable any = Tables.table(new Inbox(), max, 3_600);
+        int at = 0;
+        for (String id : ids) {
+            int step = steps.get(at++ % steps.size());
+            String user = "u" + step % 2;
+            if (step < 4) publish(any, user, id, step, 1_000 + step);
+            else if (step < 8) publishWhole(any, user, id, step - 4, 1_000 + step, step == 7 ? ids.get(0) : "none");
+            else any.tick();
+            for (String other : ids) {
+                String tag = tags(any, user, other).get("user");
+                assertTrue(List.of("", user, "<broker>", "<newcomers>", "<newcomers " + user + ">").contains(tag), tag);
+                limit(any, PRODUCE, user, other);
+            }
+            assertTrue(any.size() <= max, () -> any.size() + " of " + max);
+            assertTrue(any.scopes() <= 5 * max + 8, () -> any.scopes() + " pairs of tags");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+"""conf/secured as it stands, on a real broker: the plugins and the pipeline have their rights, and nobody else has any.
+
+Only what depends on the place is replaced: addresses, paths, and SASL_SSL by SASL_PLAINTEXT.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from confluent_kafka.cimpl import NewTopic
+
+from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
+from harness.java.jdk import class_path, program
+from harness.kafka.node import KafkaNode
+from harness.kafka.properties import plain_jaas, write_properties
+from harness.kafka.settings import CLIENTS, CONTROLLER
+from harness.plugin import JAR, PREFIX, ROOT
+from harness.system.pipeline import PipelineProcess
+from harness.system.waiting import eventually
+from quotahost.cli.console import Finding, Level
+from quotahost.cli.doctor.rights import check_cluster
+from quotahost.records import topics
+from quotahost.records.topics import Party
+from tests.broker.support.node import gauge
+from tests.broker.support.numbers import attempt
+
+pytestmark = pytest.mark.broker
+
+CONF: Final = ROOT / "conf/secured"
+#: The last one has credentials, and no rights. A client without credentials is ANONYMOUS.
+USERS: Final = {name: f'{name}\'s "secret"' for name in ("broker", "admin", "quotahost", "alice", "outsider")} | {
+    "quotahost-pipeline": "CHANGE-ME"
+}
+PRINCIPALS: Final = {Party.PLUGINS: "quotahost", Party.PIPELINE: "quotahost-pipeline"}
+OUTSIDERS: Final = ("outsider", "alice", None)
+DENIED: Final = "TOPIC_AUTHORIZATION_FAILED"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    directory = tmp_path_factory.mktemp("secured")
+    node = KafkaNode(directory, classpath=[JAR], users=USERS, inter_broker_user="broker")
+    node.properties = _broker_properties(node)
+    with node:
+        _give_rights(node)
+        yield node
+
+
+def _broker_properties(node: KafkaNode) -> dict[str, str]:
+    secrets = node.directory / "quotahost.secrets"
+    secrets.parent.mkdir(exist_ok=True)
+    write_properties(secrets, {"password": USERS["quotahost"]})
+    shown = (CONF / "broker.properties").read_text(encoding="utf-8")
+    for told, here in {
+        "broker-1:9092": f"127.0.0.1:{node.ports[CLIENTS]}",
+        "/opt/quotahost/bin/python3": sys.executable,
+        "SASL_SSL": "SASL_PLAINTEXT",
+        "/etc/kafka/quotahost.secrets": str(secrets),
+    }.items():
+        assert told in shown
+        shown = shown.replace(told, here)
+    # Controllers authenticate, too: otherwise everybody were what the broker is for them.
+    prefix = f"listener.name.{CONTROLLER.lower()}"
+    return javaproperties.loads(shown) | {
+        "listener.security.protocol.map": node.placement()["listener.security.protocol.map"].replace(
+            f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SASL_PLAINTEXT"
+        ),
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        f"{prefix}.sasl.enabled.mechanisms": "PLAIN",
+        f"{prefix}.plain.sasl.jaas.config": plain_jaas(USERS, "broker"),
+        f"{PREFIX}volumes.period": "250ms",
+    }
+
+
+def _give_rights(node: KafkaNode) -> None:
+    """By the script, and by the class that kafka-acls.sh runs."""
+    admin = node.directory / "admin.properties"
+    jaas = plain_jaas({}, None).replace(";", f' username="admin" password={_quoted(USERS["admin"])};')
+    write_properties(
+        admin, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
+    )
+    jars = [maven_jar(f"org.apache.kafka:kafka-tools:{DEFAULT_VERSION}"), broker_jars()]
+    tool = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path(jars), "org.apache.kafka.tools.AclCommand"]
+    to = ["--bootstrap-server", f"127.0.0.1:{node.ports[CLIENTS]}", "--command-config", str(admin)]
+    subprocess.run(["sh", str(CONF / "acls.sh"), *tool, *to], check=True, timeout=120, capture_output=True)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def admin_of(node: KafkaNode, user: str | None) -> AdminClient:
+    return AdminClient(node.client_config(user) | {"log_level": 0})
+
+
+def make_missing(node: KafkaNode) -> None:
+    """Whatever nobody has made yet; the first test saw that the plugins' own topics are there."""
+    admin = admin_of(node, "admin")
+    new = [NewTopic(each.name, 1, 1, config=dict(topics.COMPACTED)) for each in topics.TOPICS]
+    for made in admin.create_topics(new).values():
+        with suppress(KafkaException):  # it exists
+            made.result(30)
+
+
+def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(node: KafkaNode) -> None:
+    def published() -> bool:
+        return {topics.SNAPSHOTS.name, topics.USAGE.name} <= admin_of(node, "admin").list_topics(
+            timeout=10
+        ).topics.keys()
+
+    eventually(published, 60, "topics made by the plugins' own principal")
+    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+    make_missing(node)
+    for reader in ("cluster-volumes", "cluster-quota"):
+        eventually(lambda reader=reader: gauge(node, f"Connection,name={reader}", "Connected") == 1, 60, reader)
+    # Until the pipeline runs, the standby reads the snapshots: one broker, whose disk is known.
+    eventually(lambda: gauge(node, "QuotaTable", "State") == 0, 60, "the disk is known by the snapshots")
+    log = node.log_text()
+    assert "GROUP_AUTHORIZATION" not in log
+    assert not [secret for secret in USERS.values() if secret in log]
+
+
+def operations(node: KafkaNode, user: str | None) -> dict[str, set[str]]:
+    """What the broker says that this user may do, in ACLs' names, by topic."""
+    asked = TopicCollection([each.name for each in topics.TOPICS])
+    found: dict[str, set[str]] = {}
+    admin = admin_of(node, user)  # its answers come only while it lives
+    for name, answer in admin.describe_topics(asked, include_authorized_operations=True).items():
+        found[name] = set()
+        with suppress(KafkaException):  # denied
+            found[name] = {_camel(each.name) for each in answer.result(30).authorized_operations}
+    return found
+
+
+def _camel(name: str) -> str:
+    return "".join(part.title() for part in name.split("_"))
+
+
+@pytest.mark.parametrize("party", list(Party), ids=lambda party: party.name.lower())
+def test_each_has_the_rights_that_the_table_says_and_no_other(node: KafkaNode, party: Party) -> None:
+    make_missing(node)
+    expected = {}
+    for topic in topics.TOPICS:
+        wanted: set[str] = set(topic.operations(party))
+        expected[topic.name] = wanted | ({"Describe"} if wanted & {"Read", "Write"} else set())
+    assert operations(node, PRINCIPALS[party]) == expected
+    for topic in topics.TOPICS:
+        assert writes(node, PRINCIPALS[party], topic.name) == ("Write" in topic.operations(party)), topic.name
+        assert reads(node, PRINCIPALS[party], topic.name) == ("Read" in topic.operations(party)), topic.name
+
+
+@pytest.mark.parametrize("user", OUTSIDERS)
+def test_anybody_else_is_refused_on_every_topic_and_can_still_use_its_own(node: KafkaNode, user: str | None) -> None:
+    make_missing(node)
+    with ThreadPoolExecutor(len(topics.TOPICS)) as pool:
+        assert not any(pool.map(lambda each: writes(node, user, each.name), topics.TOPICS))
+        assert not any(pool.map(lambda each: reads(node, user, each.name), topics.TOPICS))
+    assert operations(node, user) == {each.name: set() for each in topics.TOPICS}
+    assert not admin_of(node, user).list_topics(timeout=10).topics.keys() & {each.name for each in topics.TOPICS}
+
+
+def sees(node: KafkaNode, user: str | None, topic: str) -> bool:
+    """Whether a client of this user is shown the topic, without which it can neither read nor write."""
+    error = admin_of(node, user).list_topics(topic, timeout=10).topics[topic].error
+    assert error is None or error.name() == DENIED
+    return error is None
+
+
+def reads(node: KafkaNode, user: str | None, topic: str) -> bool:
+    """Whether a client of this user can fetch from the topic."""
+    if not sees(node, user, topic):
+        return False
+    own = {"group.id": f"quotahost-{user}", "enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer(node.client_config(user) | own)
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    try:
+        while (message := consumer.poll(10)) is not None:
+            error = message.error()
+            if error is None or error.code() == KafkaError._PARTITION_EOF:
+                return True
+            if error.name() == DENIED:
+                return False
+    finally:
+        consumer.close()
+    raise TimeoutError(f"{topic} neither read nor refused")
+
+
+def writes(node: KafkaNode, user: str | None, topic: str) -> bool:
+    """Whether a client of this user may write to the topic."""
+    if not sees(node, user, topic):
+        # librdkafka waits in vain for a leader to send to.
+        assert attempt(node.client_config(user) | {"message.timeout.ms": 1000}, topic) in (DENIED, "_MSG_TIMED_OUT")
+        return False
+    outcome = attempt(node.client_config(user), topic)
+    # A record without a key is none that a compacted topic takes; so nothing is left of the attempt.
+    assert outcome in (None, "INVALID_RECORD", DENIED)
+    return outcome != DENIED
+
+
+def test_an_ordinary_producer_has_its_own_topic(node: KafkaNode) -> None:
+    admin = admin_of(node, "admin")
+    (made,) = admin.create_topics([NewTopic("alices", 1, 1)]).values()
+    made.result(30)
+    own = AclBinding(
+        ResourceType.TOPIC, "alices", ResourcePatternType.LITERAL, "User:alice", "*", AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    (created,) = admin.create_acls([own]).values()
+    created.result(30)
+    eventually(lambda: attempt(node.client_config("alice"), "alices") is None)
+    assert not writes(node, "outsider", "alices")
+
+
+def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: KafkaNode) -> None:
+    make_missing(node)
+    anybody = list(check_cluster(node.bootstrap, {}, None))
+    assert [each.level for each in anybody] == [Level.NOTE, Level.GOOD], anybody
+    with_credentials = {name: str(value) for name, value in node.client_config("admin").items()}
+    assert not [each for each in doctor(node, with_credentials) if each.level is Level.WEAK]
+    admin = admin_of(node, "admin")
+    everybody = AclBinding(
+        ResourceType.TOPIC, "__quota", ResourcePatternType.PREFIXED, "User:*", "*", AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    (created,) = admin.create_acls([everybody]).values()
+    created.result(30)
+    try:
+        found = eventually(lambda: [f.text for f in doctor(node, with_credentials) if f.level is Level.WEAK])
+        assert len(found) == len(topics.TOPICS)
+        assert (
+            "an ACL for prefixed __quota lets everybody (User:*) Write __quotahost_snapshots: whoever does" in found[0]
+        )
+        weak = [f.text for f in check_cluster(node.bootstrap, {}, None) if f.level is Level.WEAK]
+        assert "a client without credentials may Describe, Write __quotahost_snapshots: whoever does stops" in weak[0]
+    finally:
+        admin.delete_acls(
+            [
+                AclBindingFilter(
+                    ResourceType.TOPIC,
+                    "__quota",
+                    ResourcePatternType.PREFIXED,
+                    "User:*",
+                    "*",
+                    AclOperation.WRITE,
+                    AclPermissionType.ALLOW,
+                )
+            ]
+        )
+        eventually(lambda: operations(node, None)[topics.SNAPSHOTS.name] == set())
+
+
+def doctor(node: KafkaNode, config: dict[str, str]) -> list[Finding]:
+    """What doctor says of the cluster with these credentials, of which it shows none."""
+    found = list(check_cluster(config["bootstrap.servers"], config, None))
+    assert not [each for each in found if config["sasl.password"] in each.text + each.remedy]
+    return found
+
+
+@pytest.mark.long
+def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode, tmp_path: Path) -> None:
+    shown = (CONF / "pipeline.properties").read_text(encoding="utf-8")
+    file = tmp_path / "pipeline.properties"
+    file.write_text(shown.replace("SASL_SSL", "SASL_PLAINTEXT"))
+    bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
+    with PipelineProcess(tmp_path, bootstrap, kafka_config=file, tick="1s") as pipeline:
+        answers = "FactorSource,name=cluster-volumes"
+        eventually(lambda: gauge(node, answers, "Answers") == 1, 120, "the broker reads the pipeline's record")
+        eventually(lambda: gauge(node, "Shares", "Stale") == 0, 60, "the broker reads its shares")
+        assert gauge(node, "QuotaTable", "State") == 0
+        log = pipeline.log_text()
+    for text in (log, node.log_text()):
+        assert "GROUP_AUTHORIZATION" not in text
+        assert not [secret for secret in USERS.values() if secret in text]
+    assert "AuthorizationException" not in log

@@ -1,0 +1,87 @@
+"""A client-id is only a claim: rotating and very long ones, and an exempt client whom a full table has no place for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.many_clients import introduce_clients
+from harness.clients.producer import ProducerLoad
+from harness.clients.raw import RawClient, throttle_ms
+from harness.clients.rawbatch import record_batch
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.plugin import PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.node import ANYONE, callback_node, gauge, table_row
+
+pytestmark = pytest.mark.broker
+
+RATE = 1e6
+USERS = {"root": "a", "alice": "b"}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    settings = {
+        "static.produce": "1M",
+        "static.scope": "user",
+        "clients.max": "1",
+        "static.excluded.principal.name.list": "User:root",
+    }
+    directory = tmp_path_factory.mktemp("node")
+    with callback_node(directory, settings, users=USERS, properties=dict(QUICK_QUOTAS), heap="256m") as node:
+        create_topic(node, "t")
+        introduce_clients(node, ["first"])
+        eventually(lambda: table_row(node, ANYONE, "whatever")["limit"] == str(RATE))
+        yield node
+
+
+def throttled(node: KafkaNode, name: str) -> list[int]:
+    """The throttle times in ms of requests of 0.9 MB, each with another client-id, up to the first that is above 0."""
+    batch = record_batch(900_000)
+    times = []
+    with RawClient(node, name) as client:
+        for number in range(9):
+            client.rename(f"{name}-{number}")
+            times.append(throttle_ms(client.produce("t", batch).response, first=False))
+            if times[-1]:
+                break
+    return times
+
+
+def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> None:
+    misses = gauge(node, "QuotaTable", "Misses")
+    assert max(throttled(node, "rotating")) > 0, "Kafka's window of 1 MB/s is used up by all of them together"
+    assert gauge(node, "QuotaTable", "Misses") == misses, "nobody had to be asked about any of them"
+    assert {q.tags["client-id"] for q in enforced_quotas(node, "PRODUCE", user=ANYONE)} == {""}
+
+
+def test_client_ids_of_32_kb_cost_the_broker_nothing_that_stays(node: KafkaNode) -> None:
+    assert introduce_clients(node, (f"{number:032000}" for number in range(1_500))) == 1_500
+    assert gauge(node, "QuotaTable", "Clients") == 1
+    assert "OutOfMemoryError" not in node.log_text()
+
+
+def test_an_exempt_client_is_exempt_though_the_table_is_full(node: KafkaNode) -> None:
+    with ProducerLoad(node.client_config("root", "p"), "t", rate=6e6) as load:
+        eventually(lambda: load.meter.bytes > 20e6, what="what no other client would get")
+    assert load.max_throttle() == 0
+    assert [q.bound for q in enforced_quotas(node, "PRODUCE", user="<exempt>")] == [None]
+    assert table_row(node, "alice", "p")["user"] == "<newcomers>", "for whom there is no place"
+
+
+def test_rotating_client_ids_share_one_quota_also_where_each_would_have_one(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "static.scope": "client"})
+    newcomers = f"<newcomers {ANYONE}>"
+    try:
+        # For some seconds they keep the user's quota, which all of them had.
+        eventually(lambda: max(throttled(node, "each")) > 0 and table_row(node, ANYONE, "x")["user"] == newcomers)
+        assert table_row(node, ANYONE, "x")["limit"] == str(RATE)
+        assert [q.bound for q in enforced_quotas(node, "PRODUCE", user=newcomers)] in ([RATE], [])
+    finally:
+        alter_broker_config(node, {PREFIX + "static.scope": "user"})
+    eventually(lambda: table_row(node, ANYONE, "x")["user"] == ANYONE)

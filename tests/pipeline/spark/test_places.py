@@ -1,0 +1,94 @@
+"""Directories: refused where executors can't reach them, and never used by two pipelines at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.system.waiting import eventually
+from quotahost.pipeline.main import wait_for
+from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.spark.places import Lock, refusal
+
+LOCAL, HDFS = "file:///", "hdfs://h:8020"
+
+
+@pytest.mark.parametrize("master", ["spark://h:7077", "yarn", "k8s://https://h"])
+def test_a_path_on_this_machine_is_refused_with_executors_elsewhere(master: str) -> None:
+    problem = refusal("checkpoint", "/srv/c", master, LOCAL)
+    assert problem.startswith(f"--checkpoint /srv/c lies on this machine alone, but the executors of {master} run")
+    assert "file:///srv/c if it is mounted on all machines" in problem
+
+
+@pytest.mark.parametrize(
+    ("directory", "master", "default"),
+    [
+        ("/srv/c", "local[2]", LOCAL),
+        ("/srv/c", "spark://h:7077", HDFS),  # a path of Hadoop's default file system
+        ("file:///mnt/shared/c", "spark://h:7077", LOCAL),
+        ("hdfs://h/c", "yarn", LOCAL),
+        ("s3a://bucket/c", "yarn", LOCAL),
+    ],
+)
+def test_what_executors_reach_is_taken(directory: str, master: str, default: str) -> None:
+    assert refusal("checkpoint", directory, master, default) == ""
+
+
+HOLD = """
+import sys
+from quotahost.pipeline.spark.places import Lock
+print(Lock(sys.argv[1]).take(), flush=True)
+sys.stdin.read()
+"""
+
+
+class Other:
+    """Another process that locks a directory, until it is killed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "True\n"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.mark.parametrize("given", ["{}", "file://{}"])
+def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_is_killed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, given: str
+) -> None:
+    first = Other(tmp_path)
+    progress, stop, taken = Progress(), threading.Event(), list[bool]()
+    locks = [Lock(given.format(tmp_path)), Lock(str(tmp_path / "history"))]
+    second = threading.Thread(target=lambda: taken.append(wait_for(locks, progress, stop)))
+    second.start()
+    eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 1
+    assert taken == []
+    first.kill()
+    second.join(30)
+    assert taken == [True]
+    assert len(caplog.records) == 1
+    for lock in locks:
+        lock.release()
+
+
+def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
+    first = Other(tmp_path)
+    stop = threading.Event()
+    stop.set()
+    assert not wait_for([Lock(str(tmp_path))], Progress(), stop)
+    first.kill()
+
+
+def test_what_lies_elsewhere_has_no_lock() -> None:
+    assert Lock("hdfs://h/c").take()
+    assert Lock("s3a://b/c").take()

@@ -1,0 +1,210 @@
+"""What the supervisor does with a query that fails, has lost its place, or remembers too much."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor
+from quotahost.records.cluster_volumes import ClusterRecord
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Query:
+    """A streaming query with the progress and the end that a test gives it."""
+
+    def __init__(self) -> None:
+        self.isActive, self.lastProgress, self.stopped = True, None, False
+        self.problem = "the state can't be read"
+
+    @property
+    def recentProgress(self) -> list[Any]:
+        return [self.lastProgress]
+
+    def exception(self) -> str:
+        return self.problem
+
+    def fail(self) -> None:
+        self.isActive = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def report(self, batch: int, end: int, latest: int, rows: int = 1) -> None:
+        self.lastProgress = {  # type: ignore[assignment]
+            "batchId": batch,
+            "numInputRows": 1,
+            "durationMs": {"addBatch": 1, "triggerExecution": 1},
+            "sources": [{"endOffset": {"ticks": {"0": end}}, "latestOffset": {"ticks": {"0": latest}}}],
+            "stateOperators": [{"numRowsTotal": rows, "memoryUsedBytes": 1}],
+            "observedMetrics": {},
+        }
+
+
+class World:
+    """A supervisor with the query of the volumes and that of the history."""
+
+    def __init__(self) -> None:
+        self.clock, self.progress = Clock(), Progress()
+        self.started: list[Query] = []
+        self.aside: list[str] = []
+        self.supervisor = Supervisor(self.progress, self._set_aside, self.clock)
+        self.start: Any = Query
+        self.supervisor.add("volumes", self._start)
+
+    def _start(self) -> Any:
+        query = self.start()
+        self.started.append(query)
+        return query
+
+    def _set_aside(self, name: str) -> str:
+        self.aside.append(name)
+        return f"/c/{name}.set-aside-1"
+
+    @property
+    def query(self) -> Query:
+        return self.started[-1]
+
+    def look(self, seconds: float = 31.0) -> None:
+        """Long enough for any pause; Kafka answers all the time."""
+        self.clock.now += seconds
+        self.supervisor.kafka_answers()
+        self.supervisor.look()
+
+    def know(self, brokers: int) -> None:
+        self.progress.made(ClusterRecord("c", 1, 1, datetime.now(UTC), reporting=brokers), standing_by=False)
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    made.look()
+    return made
+
+
+def fail(world: World, times: int) -> None:
+    for _ in range(times):
+        world.query.fail()
+        world.look()  # sees it
+        world.look()  # starts it
+
+
+def test_a_checkpoint_that_cannot_be_read_is_set_aside_after_some_failures_and_that_is_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail(world, ATTEMPTS - 1)
+    assert world.aside == []
+    with caplog.at_level(logging.WARNING):
+        fail(world, 1)
+    assert world.aside == ["volumes"]
+    assert "begins anew from the topics, because it has failed 5 times in a row" in caplog.text
+    assert "/c/volumes.set-aside-1" in caplog.text
+    assert world.query.isActive
+
+
+def test_what_fails_without_its_checkpoint_too_keeps_the_next_one(world: World) -> None:
+    fail(world, 4 * ATTEMPTS)
+    assert world.aside == ["volumes"]
+    world.query.report(0, 5, 5)
+    world.look()
+    fail(world, ATTEMPTS)
+    assert world.aside == ["volumes", "volumes"]
+
+
+def test_failures_with_batches_in_between_set_nothing_aside(world: World) -> None:
+    for batch in range(3 * ATTEMPTS):
+        world.query.report(batch, 5, 5)
+        world.look()
+        fail(world, 1)
+    assert world.aside == []
+
+
+def test_while_kafka_does_not_answer_nothing_is_set_aside(world: World) -> None:
+    for _ in range(3 * ATTEMPTS):
+        world.query.fail()
+        for _ in range(2):
+            world.clock.now += 31
+            world.supervisor.look()
+    assert world.aside == []
+
+
+def test_a_checkpoint_with_which_spark_does_not_even_begin_ends_no_pipeline(world: World) -> None:
+    def broken() -> Query:
+        raise OSError("metadata: unexpected end of file")
+
+    world.start = broken
+    world.query.fail()
+    for _ in range(2 * ATTEMPTS):
+        world.look()
+    assert world.aside == ["volumes"]
+    world.start = Query
+    world.look()
+    assert world.query.isActive
+
+
+def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[Query] = []
+
+    def start() -> Any:
+        made.append(Query())
+        return made[-1]
+
+    world.supervisor.add("history", start, rebuilt_from_topics=False)
+    world.query.report(0, 5, 5)
+    world.look()
+    for _ in range(2 * ATTEMPTS):
+        made[-1].fail()
+        world.look()
+        world.look()
+    assert world.aside == []
+    assert caplog.text.count("If its checkpoint can't be read, move its whole directory away") == 1
+
+
+def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.query.report(7, 5000, 5000)
+    world.look()
+    before = world.query
+    before.report(8, 5000, 3)
+    with caplog.at_level(logging.WARNING):
+        world.look()
+    assert before.stopped
+    assert world.aside == ["volumes"]
+    assert "ticks-0 ends before the place up to which the query has read it" in caplog.text
+    world.look()
+    assert world.query is not before
+
+
+def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:
+    world.query.report(0, 5, 5, rows=50_000)
+    world.look()
+    assert world.aside == [], "nobody knows yet how many brokers there are"
+    world.know(100)
+    world.query.report(1, 6, 6, rows=2 * 100 + SPARE_ROWS)
+    world.look()
+    assert world.aside == []
+    world.query.report(2, 7, 7, rows=2 * 100 + SPARE_ROWS + 1)
+    world.look()
+    assert world.aside == ["volumes"]
+
+
+def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> None:
+    world.know(0)  # brokers that publish their usage and no volumes
+    for batch in range(5):
+        world.query.report(batch, 5, 5, rows=5000)
+        world.look()
+        world.look()
+    assert world.aside == ["volumes"]

@@ -1,0 +1,122 @@
+"""All readers agree on how old a broker's volumes are, whatever the clocks of publisher, Kafka and reader say.
+
+The readers are the broker itself, a broker that sees the snapshot arrive, one that starts later, and the pipeline (by
+its plain model; ``tests/pipeline/spark/test_age.py`` holds the SQL to the same rule).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from quotahost.disks.monitor import DiskMonitor
+from quotahost.model import Volume
+from quotahost.pipeline.volumes.aggregate import Rules
+from quotahost.plugins.factor_sources.expected import Patience
+from quotahost.plugins.factor_sources.roster import Roster
+from quotahost.plugins.kafka.newest import Newest
+from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.snapshot import Snapshot, decode, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, settings
+from tests.reference import volumes as pipeline
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+VALIDITY = timedelta(seconds=60)
+TRUE = 1_800_000_000.0  # the time of the look
+QUARTERS = st.integers(0, 400).map(lambda number: number / 4)  # seconds, exact as floats
+OFF = st.integers(-100_000, 100_000).map(float)  # by how many seconds a wall clock is wrong
+PATIENCE = Patience(60, 30, 86_400, False)
+DISK = Volume("1", "/d", 100, 10)
+
+
+def at(seconds: float) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def published(old: float, publisher: float) -> bytes:
+    """A look that is ``old`` when it is published, by a machine whose clock is ``publisher`` off."""
+    return encode(Snapshot("1", at(TRUE + publisher), (DISK,), age_ms=round(old * 1000)))
+
+
+def fresh_to_itself(old: float) -> bool:
+    clock = Clock()
+    monitor = DiskMonitor(FakeBroker({"log.dirs": "/nowhere"}), FakeBroker(), 1, settings, clock)
+    monitor.look()
+    clock.now += old
+    return all("have not answered" not in text for text in monitor.known().unknown)
+
+
+def fresh_to_a_broker(value: bytes, written_ms: int, passed: float, wall: float, live: bool) -> bool:
+    clock = Clock()
+    roster = Roster(clock, Clock(wall))
+    roster.register({"1": False})
+    clock.now += 100  # in service for longer than startup.grace
+    assert roster.take(decode(b"1", value), live, 60, written_ms) == ""
+    clock.now += passed
+    return roster.known(PATIENCE)[0].problem == ""
+
+
+def fresh_to_the_pipeline(value: bytes, written_ms: int, now_ms: int) -> bool:
+    records = [pipeline.Record("t", 0, 0, at(written_ms / 1000), b"1", value)]
+    brokers = pipeline.state(records, timedelta(minutes=5), VALIDITY)
+    (record,) = pipeline.rollup(brokers, Rules("c", VALIDITY), 1, 1, now_ms)
+    return record.reporting == 1
+
+
+@given(old=QUARTERS, passed=QUARTERS, publisher=OFF, kafka=OFF, reader=OFF)
+@example(old=30.0, passed=31.0, publisher=0.0, kafka=0.0, reader=0.0)
+@example(old=30.0, passed=30.0, publisher=-3600.0, kafka=0.0, reader=3600.0)
+@example(old=0.0, passed=60.0, publisher=3600.0, kafka=-3600.0, reader=0.0)
+def test_a_look_is_stale_for_every_reader_once_it_is_older_than_validity(
+    old: float, passed: float, publisher: float, kafka: float, reader: float
+) -> None:
+    value, written_ms = published(old, publisher), round((TRUE + old + kafka) * 1000)
+    fresh = old + passed <= 60
+    assert fresh_to_itself(old + passed) is fresh
+    assert fresh_to_a_broker(value, written_ms, passed, TRUE + reader, live=True) is fresh
+    # The pipeline refuses a snapshot that claims to be more than an hour younger than Kafka's time of it.
+    if publisher <= old + kafka + 3600:
+        assert fresh_to_the_pipeline(value, written_ms, written_ms + round(passed * 1000)) is fresh
+    # A broker that starts later has Kafka's time of it. Until it has seen a record arrive it goes by its own clock.
+    assert fresh_to_a_broker(value, written_ms, 0, TRUE + old + passed + kafka, live=False) is fresh
+
+
+@given(passed=QUARTERS, wall=OFF)
+def test_what_was_in_the_topic_before_is_aged_by_kafkas_clock_as_soon_as_a_record_has_shown_it(
+    passed: float, wall: float
+) -> None:
+    clock = Clock()
+    roster = Roster(clock, Clock(TRUE + wall))
+    roster.register({"1": False, "2": False})
+    clock.now += 100
+    here = Snapshot("2", at(TRUE), (), age_ms=0)
+    assert roster.take(here, True, 60, round((TRUE + passed) * 1000)) == ""
+    assert roster.take(decode(b"1", published(0, 0)), False, 60, round(TRUE * 1000)) == ""
+    known = {each.broker: each for each in roster.known(PATIENCE)}
+    assert known["1"].age == pytest.approx(passed)
+    assert (known["1"].problem == "") is (passed <= 60)
+
+
+def test_a_record_of_the_pipeline_is_as_old_as_its_computation() -> None:
+    clock = Clock()
+    newest: Newest[ClusterRecord] = Newest(clock, Clock(TRUE))
+    record = ClusterRecord("c", 1, 1, at(TRUE - 20))
+    assert newest.take(record, True, 60, round(TRUE * 1000)) == ""
+    assert newest.known()[1] == 20
+    clock.now += 5
+    assert newest.known()[1] == 25
+
+
+def test_of_one_look_the_record_that_was_published_last_is_kept() -> None:
+    """Limits may change while a disk hangs: the look stays, and its age grows."""
+    roster = Roster(Clock(), Clock(TRUE))
+    roster.register({"1": False})
+    first, later = (Snapshot("1", at(TRUE), (DISK,), age_ms=age, offline=offline)
+                    for age, offline in ((0, ()), (5000, ("/e",))))  # fmt: skip
+    assert [roster.take(each, True, 60) for each in (first, later, first, later)] == ["", "", "late", "late"]
+    kept = roster.known(PATIENCE)[0].snapshot
+    assert kept == later
