@@ -117,6 +117,8 @@ CATALOGUE: Final = (
     )),
     *_bean("Host", rows=(
         ("Restarts", "host_restarts", COUNTER, "How often the host ended by itself and was started again."),
+        ("ConfigRefused", "config_refused", GAUGE,
+         "1 while properties that Kafka has stored are not in force here: the host refused or ignored them."),
     )),
     *_bean("Watch", rows=(
         ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),
