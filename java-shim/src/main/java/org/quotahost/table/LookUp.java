@@ -72,6 +72,11 @@ final class LookUp {
         return Fence.exempt(principal, clientId) ? scopes.exempt : whole.unknown()[type];
     }
 
+    /** Has the host answer for a principal once more. */
+    void ask(Principal principal) {
+        inbox.postClient(principal.name, principal.sample);
+    }
+
     int now() {
         return now;
     }

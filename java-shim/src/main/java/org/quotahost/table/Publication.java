@@ -107,7 +107,7 @@ final class Publication {
 
     /** What unknown client-ids have from now on, though the answer depends on the client-id: for a while, what all had. */
     private Tags former(Principal principal, Whole old, int type, Answers.Answer answer) {
-        if (old.tags()[type] != null) principal.formerUntil = now + FORMER_BEATS;
+        if (old.tags()[type] != null) remembered.keepFormer(principal, now + FORMER_BEATS);
         Tags before = old.unknown()[type];
         boolean stays = !Scopes.isOfNewcomers(before) && now - principal.formerUntil < 0;
         return stays ? before : newcomers(principal, type, answer);

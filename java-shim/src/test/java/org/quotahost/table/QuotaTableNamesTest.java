@@ -203,7 +203,9 @@ class QuotaTableNamesTest {
         publishWhole(table, "alice", "b", Scopes.CLIENT, 300);
         assertEquals("b", tags(table, "alice", "b").get("client-id"));
 
+        Inboxes.drain(inbox);
         table.beat(10_000);
+        assertEquals(List.of("alice/a"), Inboxes.drain(inbox), "to be answered once more");
         publishWhole(table, "alice", "c", Scopes.CLIENT, 300);
         assertEquals(300.0, limit(table, PRODUCE, "alice", "d"), "not for longer than that takes");
         assertNull(table.limit(PRODUCE, former));
