@@ -70,7 +70,7 @@ def flood(count: int) -> str:
     """A Markdown table of the resident memory in MB while ever new clients come to a broker with a small table."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        settings = {"clients.max": "10000", "static.produce": "1M"}
+        settings = {"clients.max": "10000", "static.produce": "1M", "static.scope": "client"}
         with _node(Path(folder), True, **settings) as node:
             for step in range(10):
                 introduce_clients(node, (f"flood-{step}-{n}" for n in range(count // 10)))

@@ -117,6 +117,8 @@ CATALOGUE: Final = (
     )),
     *_bean("Host", rows=(
         ("Restarts", "host_restarts", COUNTER, "How often the host ended by itself and was started again."),
+        ("ConfigRefused", "config_refused", GAUGE,
+         "1 while properties that Kafka has stored are not in force here: the host refused or ignored them."),
     )),
     *_bean("Watch", rows=(
         ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),
@@ -178,7 +180,8 @@ CATALOGUE: Final = (
          "another cluster's."),
     )),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
-        ("Age", "cluster_record_age_seconds", GAUGE, "Time since the newest record of this cluster's volumes was computed."),
+        ("Age", "cluster_record_age_seconds", GAUGE,
+         "Time since the newest record of this cluster's volumes was computed."),
         ("Run", "cluster_record_run", GAUGE,
          "When the pipeline that published that record was launched, in ms since the epoch."),
         ("Sequence", "cluster_record_sequence", GAUGE, "The number of that record in its run."),

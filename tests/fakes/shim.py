@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quotahost.host.messages import Answers, Batch, Event, Gauge
-from quotahost.model import QUOTA_TYPES, Client, ClientUsage, LogDir, QuotaType
+from quotahost.model import QUOTA_TYPES, Client, ClientUsage, Factor, LogDir, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -53,6 +53,8 @@ class FakeShim:
     distinct: dict[Client, frozenset[str] | int] = field(default_factory=dict)
     on_take: Callable[[], None] = lambda: None
     has_fence: bool = False
+    second_life: bool = False
+    last_factor: Factor = field(default_factory=lambda: Factor(1.0))
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def ask(self, *clients: tuple[str, str]) -> None:
@@ -64,10 +66,10 @@ class FakeShim:
     def idle(self, times: int = 1) -> None:
         self.script.extend(Batch([]) for _ in range(times))
 
-    def reconfigure(self, **changes: str) -> None:
+    def reconfigure(self, ticket: str = "", **changes: str) -> None:
         properties = self.given | changes
         flat = [text for pair in properties.items() for text in (PREFIX + pair[0], pair[1])]
-        self.post("reconfigure", "", *flat)
+        self.post("reconfigure", ticket, *flat)
 
     def validate(self, ticket: str, **changes: str) -> None:
         flat = [text for pair in (self.given | changes).items() for text in (PREFIX + pair[0], pair[1])]
@@ -88,6 +90,9 @@ class FakeShim:
 
     def refuse(self, problem: str) -> None:
         self.refused = problem
+
+    def restarted(self) -> bool:
+        return self.second_life
 
     def closing(self) -> bool:
         return not self.script
@@ -154,10 +159,15 @@ class FakeShim:
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             del self.shown[key]
 
+    def factor(self) -> Factor:
+        return self.last_factor
+
     def set_factor(self, value: float, cause: str) -> None:
-        self.causes.append(cause)
-        if value != (self.factors or [1.0])[-1]:
+        if cause != (self.causes or [""])[-1]:
+            self.causes.append(cause)
+        if value != self.last_factor.value:
             self.factors.append(value)
+        self.last_factor = Factor(value, cause)
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         self.exempted.append((list(principals), list(client_ids), internal_client_ids))

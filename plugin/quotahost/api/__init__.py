@@ -37,7 +37,9 @@ it and names the number of the sentence that the plugin breaks:
     the threads that it started.
  8. Live changes. When ``plugin.NAME.*`` changes while the broker runs, the host validates the new properties, replaces
     ``context.section``, and then calls ``reconfigure(section)`` on the host thread. If the plugin has no such method,
-    the host builds it anew and closes the old one. When other properties change, the host replaces
+    the host builds it anew and closes the old one. It does so before an administrator hears that the change holds:
+    if the change is not applied then, the host closes the new one, which it has called nothing else of, on the host
+    thread. When other properties change, the host replaces
     ``context.settings``. After either change it asks the suppliers again for all clients that it knows.
  9. Other threads. Any thread may log through ``context.log`` and call ``context.answers_changed``. Neither waits.
 10. Announcing. The host keeps a supplier's answer until the supplier announces by ``context.answers_changed`` that it

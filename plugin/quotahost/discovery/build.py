@@ -7,6 +7,7 @@ the same name see the same properties, so they share one ``Section`` model.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -33,14 +34,14 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
     return [(role, name) for role in Role for name in names[role.broker_property]]
 
 
-def models(settings: Settings) -> dict[str, type[BaseModel] | None]:
-    """The settings model of every configured plugin, by name, for ``describe`` and ``live_properties``.
+def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | None]:
+    """The settings model of every one of these plugins, by name, for ``live_properties``.
 
     Raises:
         PluginError: one of the plugins can't be loaded.
     """
     found = {}
-    for role, name in configured(settings):
+    for role, name in plugins:
         with failing(role, name, "cannot be used"):
             found[name] = settings_model(load(role, name))
     return found
@@ -74,7 +75,13 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)
     with failing(role, context.name, "is not fit for its role"):
-        _check(role, plugin)  # now, since the first call may come hours later
+        try:
+            _check(role, plugin)  # now, since the first call may come hours later
+        except TypeError:
+            # Nobody else has it, and so nobody else could end the threads that it may have started.
+            with suppress(Exception):
+                plugin.close()
+            raise
     return LoadedPlugin(role, plugin, context)
 
 

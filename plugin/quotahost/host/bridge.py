@@ -17,7 +17,7 @@ import jpype
 from quotahost.host.logs import Logs
 from quotahost.host.loop import Host
 from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
-from quotahost.model import ClientUsage, LogDir, QuotaType
+from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.throttling.quota_window import quota_window
 
@@ -44,6 +44,7 @@ class JavaShim:
         self._admin: Any = self._host.admin()
         self._gauges: Any = self._host.pluginGauges()
         self._topics: Any = self._host.topicQuotas()
+        self._in_force: Any = self._table.factorInForce()
         self._thread: Any = jpype.JClass("java.lang.Thread")
         # A Java exception that crosses to Python becomes a Python class in the same way.
         for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
@@ -64,6 +65,9 @@ class JavaShim:
 
     def ready(self, live: Sequence[str]) -> None:
         self._host.ready(self._strings(list(live)))
+
+    def restarted(self) -> bool:
+        return bool(self._host.restarted())
 
     def closing(self) -> bool:
         return bool(self._host.closing())
@@ -172,12 +176,14 @@ class JavaShim:
     def forget(self, type: str, name: str) -> None:
         self._gauges.remove(type, name)
 
+    def factor(self) -> Factor:
+        last = self._in_force.hostFactor()
+        return Factor(float(last.value()), str(last.cause()))
+
     def gauges(self) -> list[Gauge]:
-        # Between these two calls a plugin's thread may add a gauge, which stands at the end: zip leaves it out.
-        names = [str(n) for n in self._host.gaugeNames()]
-        values = [float(v) for v in self._host.gaugeValues()]
-        triples = zip(names[::3], names[1::3], names[2::3], values, strict=False)
-        return [Gauge(*gauge) for gauge in triples]
+        texts = [str(text) for text in self._host.gaugeReadings()]
+        rows = zip(texts[::4], texts[1::4], texts[2::4], texts[3::4], strict=True)
+        return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in rows]
 
     def detach(self) -> None:
         with suppress(RuntimeError):  # the JVM has ended, and nothing is attached any more

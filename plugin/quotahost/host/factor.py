@@ -45,7 +45,8 @@ class FactorLoop:
         self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
-        self._known = OPEN
+        # What a host before this one knew last; OPEN in a broker that has just started.
+        self._known = shim.factor()
         self._shown = dict.fromkeys(("LackOfData", "Unknown"), False)
         for name in self._shown:
             shim.gauge("Factor", "", name, 0.0)
@@ -59,7 +60,7 @@ class FactorLoop:
         source = plugins.factor_source()
         if source is None:
             # A source that is configured later starts then, and is waited for from then on.
-            self._started, self._known_at = now, None
+            self._started, self._known_at, self._known = now, None, OPEN
             self._show(lacking=False, unknown=False)
             self._in_force.replace(OPEN)
         else:
@@ -96,7 +97,7 @@ class FactorLoop:
         """PAUSE where a fence turns writes back for the moment; without one a PAUSE would mute clients for longer."""
         if settings.fallback_action is State.PAUSE and self._shim.fence():
             return Factor(0.0, f"waiting at the start: {judgement.unknown}")
-        return OPEN
+        return self._known
 
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
@@ -116,15 +117,17 @@ class FactorInForce:
     def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
         """``clock`` in seconds, monotonic."""
         self._shim = shim
-        self._factor = OPEN
+        # A host before this one may have left another factor than OPEN, with its cause in the metrics.
+        self._factor = shim.factor()
+        self._shown = self._factor.cause if self._factor.value < 1 else ""
+        self._handed_on = False
         self._limit = LineLimit(_LINES, clock)
-        self._logged = OPEN.state
+        self._logged = self._factor.state
         self._transitions = 0  # since the last line
-        self._shown = ""
         shim.count("Factor", "", "Transitions", 0.0)
 
     def replace(self, new: Factor) -> None:
-        """Put a factor into the table, if it differs by a step or in state; else at most its cause."""
+        """Put a factor into the table, if it is the first or differs by a step or in state; else at most its cause."""
         last = self._factor
         # A change of state is taken however small it is: the fence closes at exactly 0 and opens above it.
         transition = new.state is not last.state
@@ -134,10 +137,11 @@ class FactorInForce:
         if not transition and change < STEP and (change == 0 or change < SHARE * last.value):
             # Another volume may be the cause now, which explain and the metrics have to show.
             new = Factor(last.value, new.cause)
-            if new.cause == last.cause:
+            if new.cause == last.cause and self._handed_on:
                 self._log_state()
                 return
-        self._factor = new
+        # The first one always: nobody else would take back what is in the table from before.
+        self._factor, self._handed_on = new, True
         self._shim.set_factor(new.value, new.cause)
         self._show_cause()
         if transition:

@@ -11,6 +11,7 @@ import queue
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final
@@ -105,9 +106,19 @@ class Logs:
     ) -> None:
         # A host that failed starts again in this interpreter; with the old handler every line would come twice.
         logging.getLogger().removeHandler(self._handler)
-        self._lines.put(_END)
+        self._end()
         # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
         self._thread.join(timeout=1)
+
+    def _end(self) -> None:
+        """Queue the end mark, in the place of the oldest line if there is no room: Java may take no line any more."""
+        while True:
+            try:
+                self._lines.put_nowait(_END)
+                return
+            except queue.Full:
+                with suppress(queue.Empty):
+                    self._lines.get_nowait()
 
     def _run(self) -> None:
         while (line := self._lines.get()) is not _END:

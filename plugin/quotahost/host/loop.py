@@ -12,28 +12,27 @@ import gc
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from quotahost.discovery.build import models
 from quotahost.discovery.entry_points import PluginError
 from quotahost.disks.monitor import DiskMonitor
 from quotahost.host.broker import HostBroker
 from quotahost.host.changed_answers import ChangedAnswers
 from quotahost.host.exemptions import Exemptions, node_id
-from quotahost.host.exporter import exporter
+from quotahost.host.exporter import Exporter, exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
 from quotahost.host.measured import measured
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
 from quotahost.host.notifier import Notifier
 from quotahost.host.plugins.builder import Builder
-from quotahost.host.plugins.plugin_set import PluginSet, Sections, adopt, close
+from quotahost.host.plugins.plugin_set import PluginSet, adopt, close
 from quotahost.host.plugins.scheduler import Scheduler
 from quotahost.host.resolver import Resolver, Supplier
 from quotahost.host.shim import Shim
-from quotahost.settings.broker import Settings, live_properties, read_properties
-from quotahost.settings.declaration import SettingsError
+from quotahost.host.workshop import Configuration, Workshop, without_unknown
+from quotahost.settings.broker import read_properties
+from quotahost.settings.declaration import Problem, SettingsError
 from quotahost.settings.strimzi.translation import Note, Translation
 
 log = logging.getLogger("quotahost.host")
@@ -41,16 +40,6 @@ log = logging.getLogger("quotahost.host")
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
-
-
-@dataclass(frozen=True, slots=True)
-class _Valid:
-    """Properties in which nothing is wrong, and what they mean."""
-
-    given: dict[str, str]
-    settings: Settings
-    translation: Translation
-    sections: Sections
 
 
 class Host:
@@ -68,39 +57,47 @@ class Host:
         self._plugins = PluginSet(())
         self._retry_at: float | None = None
         self._tick_at = clock()
-        self._logged: set[Note] = set()
-        self._valid: _Valid | None = None
+        self._logged: set[Note | Problem] = set()
+        self._workshop: Workshop | None = None
+        self._disks: DiskMonitor | None = None
+        self._exporter: Exporter | None = None
+        self._refused: tuple[dict[str, str], str] | None = None  # what Kafka applied last, if that was refused, and why
 
     def run(self) -> None:
         """Start the plugins, report to the shim that they are ready, and serve until it closes."""
         try:
-            settings, translation = read_properties(self._shim.properties())
-            self._log_notes(translation)
-            # Until here the broker's start waits 30 s at most; what follows has start.timeout.
-            self._shim.starting(settings.start_timeout.total_seconds())
-            self._broker = HostBroker(self._shim, settings)
-            self._disks = DiskMonitor(
-                self._broker, self._shim, node_id(self._broker.properties()), lambda: self._broker.settings, self._clock
-            )
-            self._builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started, self._guard)
-            # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-            sections = self._builder.validate(settings)
-            plugins = self._builder.build(settings, sections, self._plugins)
-            self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
+            self._start()
         # Anything else goes to serve.py, and the shim refuses the start with the traceback.
         except (SettingsError, PluginError) as problem:
             self._shim.refuse(str(problem))
-            return
-        self._install(settings, sections, plugins)
-        gc.collect()  # else freeze() would keep what the imports left behind, too
-        gc.freeze()  # imported modules stay: no full collection needs to look at them again
-        # The broker goes on only now: limits and exemptions are in place before its first request.
-        self._shim.ready(live_properties(settings, models(settings)))
-        log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in plugins.suppliers()))
-        try:
+        else:
             self._serve()
         finally:
             self._close()
+
+    def _start(self) -> None:
+        given, strict = self._shim.properties(), not self._shim.restarted()
+        # Later than at the broker's start an unknown name can only be one that Kafka has stored.
+        settings, translation = read_properties(given) if strict else without_unknown(given, read_properties, [])
+        self._log_notes(translation)
+        # Until here the broker's start waits 30 s at most; what follows has start.timeout.
+        self._shim.starting(settings.start_timeout.total_seconds())
+        self._broker = HostBroker(self._shim, settings)
+        self._disks = DiskMonitor(
+            self._broker, self._shim, node_id(self._broker.properties()), lambda: self._broker.settings, self._clock
+        )
+        builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started, self._guard)
+        self._workshop = Workshop(builder, self._guard, self._clock, strict=strict)
+        # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
+        self._workshop.stage(given, (settings, translation) if strict else None)
+        self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
+        self._install(self._workshop.take(given))
+        self._workshop.strict = False
+        gc.collect()  # else freeze() would keep what the imports left behind, too
+        gc.freeze()  # imported modules stay: no full collection needs to look at them again
+        # The broker goes on only now: limits and exemptions are in place before its first request.
+        self._shim.ready(self._in_force.live)
+        log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
 
     # ---- the loop ----
 
@@ -114,6 +111,7 @@ class Host:
             self._tick()
             self._ask_again()
             self._resolve(batch)
+            self._changes.expire()
             self._factor.step(self._plugins, self._settings)
             self._missing_fence.step(self._plugins.factor_source() is not None, self._settings)
 
@@ -174,34 +172,57 @@ class Host:
         ticket, given = properties(fields)
         problem = None
         try:
-            # No plugin is built for this: the administrator waits for the verdict, and 2 s at most.
-            self._validate(given)
+            # The administrator hears that the change holds only when all of it is built. He waits 2 s at most; what
+            # takes longer is staged by then, and his second attempt finds it.
+            self._changes.stage(given)
         except (SettingsError, PluginError) as error:
             problem = str(error)
         self._shim.verdict(ticket, problem)
 
     def _on_reconfigure(self, fields: tuple[str, ...]) -> None:
-        _, given = properties(fields)
-        try:
-            valid = self._validate(given)
-            # What is new is built while the old plugins still serve: if it fails, they go on.
-            plugins = self._builder.build(valid.settings, valid.sections, self._plugins)
-        except (SettingsError, PluginError) as error:
-            # Nobody waits for the outcome of this event, so the log is the only place to report it.
-            log.error("the new properties are refused and the old ones stay: %s", error)
+        ticket, given = properties(fields)
+        # Each change may come twice: a node that is broker and controller has two callbacks.
+        if self._refused and given == self._refused[0]:
+            self._shim.verdict(ticket, self._refused[1])
             return
-        self._install(valid.settings, valid.sections, plugins)
-        self._log_notes(valid.translation)
-        log.info("reconfigured")
+        try:
+            if given != self._in_force.given:
+                # What is new is built while the old plugins still serve: if it fails, they go on.
+                self._install(self._changes.take(given))
+                self._shim.ready(self._in_force.live)
+                self._log_notes(self._in_force.translation)
+                log.info("reconfigured")
+        except (SettingsError, PluginError) as error:
+            # Kafka has applied its own part of the change and waits for nothing: the log and the gauge report it.
+            log.error(
+                "the new properties are refused and the old ones stay, until those that Kafka has stored are mended or "
+                "removed by kafka-configs.sh: %s", error
+            )  # fmt: skip
+            self._refused = given, str(error)
+            self._shim.verdict(ticket, str(error))
+            self._show_refused(refused=True)
+        else:
+            self._refused = None
+            self._shim.verdict(ticket, None)
+            self._log_unknown(self._in_force.unknown)
+            self._show_refused(refused=bool(self._in_force.unknown))
 
     # ---- settings ----
 
-    def _validate(self, given: dict[str, str]) -> _Valid:
-        """Kafka has every change validated right before it applies it: validate the same properties once only."""
-        if self._valid is None or self._valid.given != given:
-            settings, translation = read_properties(given)
-            self._valid = _Valid(given, settings, translation, self._builder.validate(settings))
-        return self._valid
+    @property
+    def _changes(self) -> Workshop:
+        assert self._workshop  # it is made before the first event is taken
+        return self._workshop
+
+    def _show_refused(self, *, refused: bool) -> None:
+        self._shim.gauge("Host", "", "ConfigRefused", float(refused))
+
+    def _log_unknown(self, unknown: tuple[Problem, ...]) -> None:
+        """Log what Kafka has stored under a name that nobody reads, each name once."""
+        for problem in unknown:
+            if problem not in self._logged:
+                self._logged.add(problem)
+                log.error("Kafka has stored a property that has no effect; kafka-configs.sh removes it. %s", problem)
 
     def _log_notes(self, translation: Translation) -> None:
         """Log what Strimzi's own properties mean here, each sentence once."""
@@ -210,10 +231,11 @@ class Host:
                 self._logged.add(note)
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
-    def _install(self, settings: Settings, sections: Sections, plugins: PluginSet) -> None:
-        """Put plugins in the place of those that serve now, and close the ones that are not among them."""
-        old, self._plugins, self._settings = self._plugins, plugins, settings
-        adopt(plugins, settings, sections, self._guard)
+    def _install(self, new_one: Configuration) -> None:
+        """Put a configuration in the place of the one in force, and close the plugins that are not among its."""
+        settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
+        self._in_force, self._plugins, self._settings = new_one, plugins, settings
+        adopt(plugins, settings, new_one.sections, self._guard)
         new = plugins.without(old)
         for plugin in new:
             self._shim.plugin(plugin.context.name)
@@ -243,6 +265,9 @@ class Host:
         # Tasks and plugins end before the monitor that they read. Tasks close on their own threads, in 2 s together.
         self._scheduler.close()
         close(list(self._plugins), self._guard)
-        self._disks.close()
+        if self._workshop:
+            self._workshop.drop()
+        if self._disks:
+            self._disks.close()
         if self._exporter:
             self._exporter.close()

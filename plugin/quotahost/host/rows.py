@@ -30,13 +30,20 @@ class Rows:
         self._groups: dict[str, int] = {}
         self._combined: dict[str, int] = {}
         self._distinct: dict[frozenset[str], int] = {}
-        self._quotas: dict[int, tuple[Quota, int, float]] = {}  # by the quota's id()
+        self._quotas: dict[tuple[int, int], tuple[Quota, Answer]] = {}  # by the quota's id() and the source
+        # The row that was asked for last: most clients that come at once have the same.
+        self._last: tuple[tuple[Answer, ...], Distinct, int] = ((), None, -1)
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct) -> int:
         """The number of the row with these answers, one for each quota type."""
+        last_answers, last_distinct, row = self._last
+        if distinct is last_distinct and answers == last_answers:
+            return row
         index = EACH if distinct is None else self._distinct.setdefault(distinct, len(self._distinct))
-        return self._row(answers, index)
+        row = self._row(answers, index)
+        self._last = (answers, distinct, row)
+        return row
 
     def row_alone(self, answers: tuple[Answer, ...]) -> int:
         """The number of the row with these answers, which tell nothing about the principal's other client-ids."""
@@ -61,18 +68,19 @@ class Rows:
         self.answers.distinct_ids = list(self._distinct)
         return self.answers
 
-    def code_and_rate(self, quota: Quota) -> tuple[int, float]:
-        """A quota as Java takes it.
+    def answer(self, quota: Quota, source: int) -> Answer:
+        """A supplier's quota as Java takes it.
 
         Raises:
             TypeError: it is no Quota, or its scope no Scope.
         """
         # By identity: a supplier's quotas are few, and hashing or checking one takes longer than to look it up.
-        known = self._quotas.get(id(quota))
+        key = (id(quota), source)
+        known = self._quotas.get(key)
         if known is None:
             # The quota is kept, too, so that no other gets its id().
-            known = self._quotas[id(quota)] = (quota, *self._checked(quota))
-        return known[1], known[2]
+            known = self._quotas[key] = (quota, (*self._checked(quota), source))
+        return known[1]
 
     def _checked(self, quota: Quota) -> tuple[int, float]:
         # A wrong type must fail here, as the supplier's failure (contract, sentence 6), and not later as the host's.

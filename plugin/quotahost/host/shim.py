@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from quotahost.host.messages import Answers, Batch, Gauge
-from quotahost.model import ClientUsage, LogDir, QuotaType
+from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
 from quotahost.settings.broker import Settings
 
 
@@ -19,7 +19,7 @@ class Shim(Protocol):
     """The calls that the host makes into Java."""
 
     def properties(self) -> dict[str, str]:
-        """The broker properties under ``client.quota.callback.``, secrets included."""
+        """The broker properties under ``client.quota.callback.`` that were confirmed last, secrets included."""
 
     def broker(self) -> dict[str, str]:
         """A few of the broker's own properties, and ``inter.broker.principals`` (a line each)."""
@@ -31,7 +31,10 @@ class Shim(Protocol):
         """All plugins are built, and the broker may go on; these properties can be changed live."""
 
     def refuse(self, problem: str) -> None:
-        """Stop the broker's start with this text as the error."""
+        """Stop the broker's start with this text as the error; the broker logs it if it has started already."""
+
+    def restarted(self) -> bool:
+        """Whether the broker has started already, and so another Python host of this JVM came before this one."""
 
     def closing(self) -> bool:
         """Whether the broker is closing the host."""
@@ -88,6 +91,9 @@ class Shim(Protocol):
     def forget(self, type: str, name: str) -> None:
         """No longer show the numbers of this name."""
 
+    def factor(self) -> Factor:
+        """The factor that was set last, maybe by a host before this one."""
+
     def set_factor(self, value: float, cause: str) -> None:
         """The factor from 0 to 1 that applies from now on, and its cause in words for an operator."""
 
@@ -104,7 +110,10 @@ class Shim(Protocol):
         """The topics that the fence lets everybody write to."""
 
     def verdict(self, ticket: str, problem: str | None) -> None:
-        """Answer a "validate" event: None, or why the properties are refused."""
+        """Answer a "validate" or "reconfigure" event: None, or why the properties are refused.
+
+        None confirms a "reconfigure": these are the properties with which a host starts that follows this one.
+        """
 
     def plugin(self, name: str) -> None:
         """Show this plugin's error counter."""

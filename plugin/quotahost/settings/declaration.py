@@ -58,11 +58,24 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one property, and what would be right; ``value`` is None where it may be a secret."""
+    """What is wrong with one property, and what would be right.
+
+    Attributes:
+        property: its full name; one that ends in ``.*`` stands for all names that begin so.
+        wrong: what is wrong, and the remedy.
+        value: None where it may be a secret.
+        unknown: whether nobody here reads a property of this name, whatever its value.
+    """
 
     property: str
     wrong: str
     value: str | None = None
+    unknown: bool = False
+
+    def names(self, property: str) -> bool:
+        """Whether the problem is about this property."""
+        every = self.property.removesuffix("*")
+        return property == self.property or (every != self.property and property.startswith(every))
 
     def __str__(self) -> str:
         """One line; whatever could break it is escaped."""

@@ -29,7 +29,7 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
     if model is None:
         if section:
             needless = f"the plugin {name!r} has no settings of its own; remove it"
-            raise SettingsError([Problem(prefix + key, needless) for key in section])
+            raise SettingsError([Problem(prefix + key, needless, unknown=True) for key in section])
         return None
     known = property_names(model)
     # A model that allows extra fields takes whatever the operator writes.
@@ -58,7 +58,7 @@ def _unknown(prefix: str, key: str, known: Iterable[str]) -> Problem:
     like = nearest(key, known)
     names = ", ".join(known) or "none"
     hint = f"did you mean {prefix}{like}?" if like else f"remove it; the plugin knows: {names}"
-    return Problem(prefix + key, f"unknown property; {hint}")
+    return Problem(prefix + key, f"unknown property; {hint}", unknown=True)
 
 
 def _wrong(prefix: str, section: Mapping[str, str], model: type[BaseModel], details: ErrorDetails) -> Problem:

@@ -93,9 +93,11 @@ def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> 
             parts = name[len(prefix) :].split(".", count - 1)
             if len(parts) == count and all(parts):
                 return (attribute, *parts)
-            return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}")
+            return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}", unknown=True)
     # The value of an unknown property is not shown: this may be a misspelt secret.
-    return known[name].path if name in known else Problem(PREFIX + name, _unknown(name, known, synonyms))
+    if name in known:
+        return known[name].path
+    return Problem(PREFIX + name, _unknown(name, known, synonyms), unknown=True)
 
 
 def _put(data: dict[str, Any], path: tuple[str, ...], text: str) -> None:
@@ -145,4 +147,5 @@ def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> Iterat
             like, now = nearest(section, names), ", ".join(names)
             add = f"name the plugin in supplier, factor.source, policy or tasks (now: {now})"
             hint = f"did you mean {PREFIX}plugin.{like}.*?" if like else f"remove it, or {add}"
-            yield Problem(f"{PREFIX}plugin.{section}.*", f"no configured plugin is named {section!r}; {hint}")
+            wrong = f"no configured plugin is named {section!r}; {hint}"
+            yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)

@@ -151,8 +151,8 @@ def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_reco
     third.stop()
     eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
     wait_for_state(cluster, PAUSE, but=third)
-    alter_broker_config(first, {HARD: None}, broker=3)
     third.start()
+    alter_broker_config(first, {HARD: None}, broker=3)
     wait_for_state(cluster, OPEN)
 
 

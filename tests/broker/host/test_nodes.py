@@ -11,12 +11,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
+from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
-from harness.kafka.admin import create_topic, set_quota
+from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from harness.plugin import JAR
+from harness.plugin import JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.metrics import CATALOGUE
 from tests.broker.support.node import (
@@ -43,6 +44,8 @@ def test_older_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, ve
             wait_for_rate(pytest.approx(2e6, rel=0.1), load)
             set_quota(node, {"producer_byte_rate": 4e6}, client_id="p")
             eventually(lambda: 4e6 in {q.bound for q in enforced_quotas(node, "PRODUCE", client_id="p")})
+        with pytest.raises(HelperError, match=r"static\.produce=fast"):
+            alter_broker_config(node, {PREFIX + "static.produce": "fast"})
         assert node.stop() == 143
         assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()
 

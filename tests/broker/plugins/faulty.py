@@ -47,6 +47,22 @@ class Faulty:
             time.sleep(0.05)
         return ANSWERS.get(mode, ANSWERS["fine"])
 
+    def tick(self) -> None:
+        if self._mode() == "slow-tick":
+            time.sleep(5)
+        if self._mode() == "end-host":
+            self._file.write_text("fine")
+            end_host()
+
+
+def end_host() -> None:
+    """Breaks the host's own loop, as a bug of the host would; no failure of a plugin can."""
+    frame = sys._getframe()
+    while frame.f_code.co_name != "_serve":
+        assert frame.f_back
+        frame = frame.f_back
+    frame.f_locals["self"]._factor = None
+
 
 class Roleless:
     def __init__(self, context: Context) -> None:
@@ -69,4 +85,4 @@ class FromFile:
 
     def read(self) -> Factor:
         value = float(self._file.read_text() or "1")
-        return Factor(value, "the file")
+        return Factor(value, "the file" if value < 1 else "")

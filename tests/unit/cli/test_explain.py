@@ -251,6 +251,19 @@ def test_the_reason_why_a_client_is_a_newcomer_is_shown(supplier: str, full: boo
     assert words in dict(common_facts(answer(new, clients=3 if full else 1)))["newcomer"]
 
 
+def test_an_unknown_client_id_of_a_known_user_is_told_with_whom_it_shares() -> None:
+    new = quota(place="newcomer", supplier="", user="<newcomers a%3Ab>", client_id="")
+    assert "shares the quota of all client-ids of user a:b" in dict(common_facts(answer(new)))["newcomer"]
+    long = answer(new, client=Client("a:b", "x" * 257))
+    assert "its client-id has more than 256 characters" in dict(common_facts(long))["newcomer"]
+
+
+def test_clients_that_nobody_measures_one_by_one_are_shown_together() -> None:
+    facts = dict(quota_facts(answer(), quota(user="<unlimited>", client_id="", base=None, limit=None, rate=7.0)))
+    assert facts["quota"] == "unlimited, shared by all clients without one"
+    assert facts["measured"] == "only together with all other clients without a limit"
+
+
 README_EXAMPLE = answer(
     quota(limit=2.5e6, rate=2_471_338.0, delay=412.0),
     pid="4242", fence_installed=True, **THROTTLE,

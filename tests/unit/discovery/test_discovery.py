@@ -271,7 +271,7 @@ def test_quotahost_s_own_plugins_are_found_like_any_other(site: Path) -> None:
     broker = settings({"factor.source": "fixed", "plugin.fixed.factor": "0.5", "static.produce": "1M"})
     for role, name in configured(broker):
         assert build(role, name, broker).plugin is not None
-    assert f"{PREFIX}plugin.fixed.factor" in live_properties(broker, models(broker))
+    assert f"{PREFIX}plugin.fixed.factor" in live_properties(broker, models(configured(broker)))
 
 
 def test_configured_plugins_come_in_the_order_of_their_roles(site: Path) -> None:

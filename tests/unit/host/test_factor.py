@@ -42,8 +42,8 @@ class Policy:
 class World:
     """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
 
-    def __init__(self, fence: bool = False, **given: str) -> None:
-        self.clock, self.shim = Clock(), FakeShim(has_fence=fence)
+    def __init__(self, fence: bool = False, before: Factor = Factor(1.0), **given: str) -> None:  # noqa: B008
+        self.clock, self.shim = Clock(), FakeShim(has_fence=fence, last_factor=before)
         self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock)
         self.settings = settings(factor__source="mine", **TIMES | given)
         self.policy = Policy()
@@ -68,7 +68,7 @@ class World:
 
     @property
     def factor(self) -> float:
-        return ([1.0, *self.shim.factors])[-1]
+        return self.shim.last_factor.value
 
     @property
     def cause(self) -> str:
@@ -311,6 +311,23 @@ def test_the_source_is_read_no_more_often_than_its_interval(monkeypatch: pytest.
     world.step(answer, 20)
     assert [b - a for a, b in pairwise(reads)] == [5.0] * (len(reads) - 1)
     assert len(reads) == 4
+
+
+def test_a_host_that_starts_again_takes_back_the_factor_of_the_one_before() -> None:
+    """Java keeps a PAUSE over a restart of Python; a source that reports factor 1 from the first time on ends it."""
+    for has_source in (True, False):
+        world = World(before=Factor(0.0, "disk full"))
+        world.has_source = has_source
+        assert world.shim.last_factor.value == 0.0
+        assert world.step(Factor(1.0)) == 1.0
+        assert world.shim.last_factor == Factor(1.0, "")
+        assert world.number("Transitions") == 1.0
+
+
+def test_until_its_source_knows_something_a_host_that_starts_again_keeps_the_factor_of_the_one_before() -> None:
+    world = World(before=Factor(0.25, "disk nearly full"))
+    assert world.step(ClusterVolumes((), waiting="the disks have not answered yet")) == 0.25
+    assert world.step(Factor(0.5)) == 0.5
 
 
 def test_a_volume_that_flutters_at_its_hard_limit_is_logged_a_few_times_a_minute_and_in_its_last_state(

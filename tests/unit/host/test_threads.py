@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 from quotahost.host.exporter import Exporter
 from quotahost.host.guard import Guard
-from quotahost.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs
+from quotahost.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs
 from quotahost.host.messages import Gauge
 from quotahost.host.plugins.scheduler import Scheduler
 from tests.fakes.plugin_context import eventually
@@ -62,6 +62,31 @@ def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_i
     chatty = [line for line in shim.lines if line.startswith("client")]
     assert len(chatty) == LINES_OF_CAUSE + LINES_OF_LOGGER
     assert shim.lines[-2:] == ["seen", "detached quotahost-log"]
+
+
+def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:
+    taken, released = threading.Event(), threading.Event()
+
+    class Stuck(FakeShim):
+        def log(self, logger: str, level: int, message: str) -> None:
+            taken.set()
+            released.wait(60)
+
+    def flood() -> None:
+        with Logs(Stuck()):
+            logging.getLogger("first").warning("taken")
+            taken.wait(60)
+            for name in range(QUEUE_MAX // LINES_OF_CAUSE + 1):
+                for line in range(LINES_OF_CAUSE):
+                    logging.getLogger(f"chatty-{name}").info("line %d", line)
+
+    host = threading.Thread(target=flood, daemon=True)
+    host.start()
+    try:
+        eventually(lambda: not host.is_alive())
+    finally:
+        released.set()
+    eventually(lambda: "quotahost-log" not in [thread.name for thread in threading.enumerate()])
 
 
 def test_a_scrape_is_answered_with_the_numbers_that_were_read_last() -> None:

@@ -17,7 +17,7 @@ from quotahost.discovery.entry_points import PluginError
 from quotahost.host.exemptions import node_id
 from quotahost.host.guard import Guard
 from quotahost.host.plugins.plugin_set import PluginSet, Sections, can_stay, close
-from quotahost.settings.broker import Settings
+from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX
 
 
@@ -54,6 +54,14 @@ class Builder:
             for role, name in discovery.configured(settings)
             if role is Role.SUPPLIER or self._has_disks
         }
+
+    def live(self, settings: Settings, sections: Sections) -> list[str]:
+        """The properties whose change takes effect without a restart, those of the plugins of ``sections`` included.
+
+        Raises:
+            PluginError: one of the plugins can't be loaded.
+        """
+        return live_properties(settings, discovery.models(sections))
 
     def build(self, settings: Settings, sections: Sections, old: PluginSet) -> PluginSet:
         """Build every plugin of ``sections``, or keep that of ``old`` if it can stay. Nothing of ``old`` is touched.

@@ -13,6 +13,7 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.brokerlog.BrokerLog;
+import org.quotahost.host.Caller;
 import org.quotahost.host.HostConfig;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.ClientQuotas;
@@ -20,6 +21,8 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.KafkaInterfaces;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The quota callback that Kafka loads by client.quota.callback.class.
@@ -27,11 +30,12 @@ import org.quotahost.util.KafkaInterfaces;
  * <p>It answers request threads from the quota table, which posts the clients that it does not know to the inbox, and
  * hands Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.
  *
- * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that no method throws on a
- * request thread. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close). On
+ * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that only an administrator's
+ * change is refused by one. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close). On
  * these MonitoredPythonQuotaCallback shows its numbers among Kafka's own as well.
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** By quota type, the table's generation when Kafka was last asked to read all limits again. */
     private final AtomicIntegerArray reset = new AtomicIntegerArray(QuotaTable.TYPES);
     /** Until configure() has run, a table in which every client is a newcomer without a limit. */
@@ -77,8 +81,10 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     public boolean quotaResetRequired(ClientQuotaType type) {
         int at = type.ordinal();
         if (at >= QuotaTable.TYPES) return false;
-        int now = table.generation(at);
+        // In this order, so that `last` is never newer than `now`: a thread that was slow between the two would set it
+        // back, and Kafka would read all limits twice for nothing.
         int last = reset.get(at);
+        int now = table.generation(at);
         if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
         BrokerLog.limitsAreRead(at, table.factorInForce().steps());
         return true;
@@ -113,10 +119,14 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         return now == null ? Set.of() : now.reconfiguration().names();
     }
 
+    /**
+     * Throws ConfigException if the host refuses an administrator's change. When Kafka applies what is stored it calls
+     * this, too, and would drop its own dynamic configs after an exception: then reconfigure() alone counts.
+     */
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
         PythonHost now = host;
-        if (now == null) return;
+        if (now == null || !Caller.isAdministrator()) return;
         try {
             now.reconfiguration().check(HostConfig.of(configs));
         } catch (StartException e) {
@@ -127,14 +137,19 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public void reconfigure(Map<String, ?> configs) {
         PythonHost now = host;
-        if (now != null) now.apply(HostConfig.of(configs));
+        if (now != null) now.apply(configs);
     }
 
+    /** An exception here would end Kafka's own shutdown early. */
     @Override
     public void close() {
         PythonHost last = host;
         host = null;
-        if (last != null) PythonHost.release(last);
+        try {
+            if (last != null) PythonHost.release(last);
+        } catch (Throwable e) {
+            LOG.error("The Python host could not be closed", e);
+        }
     }
 
     /** Null before configure() and after close(). */

@@ -37,7 +37,9 @@ final class Lease {
     }
 
     /** @param fallbackAction PAUSE or OPEN */
-    void configure(long validityMs, String fallbackAction) {
+    // Under one lock with check(): else Watch could end the fallback between the question and the answer, and this
+    // would put it in force again for good.
+    synchronized void configure(long validityMs, String fallbackAction) {
         validityNanos = validityMs * 1_000_000;
         action = fallbackAction;
         if (expired) fallback.accept(factor());
@@ -53,7 +55,7 @@ final class Lease {
     }
 
     /** Puts the fallback in force if the lease has run out, and ends it if the lease was renewed. */
-    void check() {
+    synchronized void check() {
         // One interval early, since the next check comes only after it.
         boolean silent = nanoClock.getAsLong() - renewedAt + checkEveryMs() * 1_000_000 >= validityNanos;
         if (silent == expired) return;

@@ -25,7 +25,6 @@ import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
-import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
 import org.slf4j.Logger;
@@ -46,7 +45,6 @@ public final class PythonHost {
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     private static final long STACK_BYTES = 16L << 20;
     private static final long CLOSE_MS = 4_000;
-    private static final long LONGEST_PAUSE_MS = 30_000;
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
@@ -56,7 +54,7 @@ public final class PythonHost {
     private final Watch watch = new Watch(lease, table);
     private final TopicQuotas topicQuotas = new TopicQuotas();
     private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
-    private final Reconfiguration reconfiguration = new Reconfiguration(inbox);
+    private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
     private final LongAdder restarts = new LongAdder();
     private final PluginGauges pluginGauges = new PluginGauges(gauges);
@@ -64,15 +62,19 @@ public final class PythonHost {
     private final ClusterLook clusterLook = new ClusterLook(inbox, () -> admin().alive());
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch closing = new CountDownLatch(1);
+    /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
     private volatile HostConfig config;
-    /** By System.nanoTime; until the settings are read, which may set it anew, 30 s from now. */
-    private volatile long startDeadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    private volatile boolean reconfigured;
+    private final StartDeadline startDeadline = new StartDeadline(System::nanoTime);
+    /** Why this life of the Python host cannot use its configuration, null if it can. */
+    private volatile String refusal;
     private Thread thread;
     /** How many callbacks use it; under the lock of this class. */
     private int references;
 
     private PythonHost(HostConfig config) {
         this.config = config;
+        reconfiguration = new Reconfiguration(inbox, config.properties());
     }
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
@@ -92,9 +94,9 @@ public final class PythonHost {
                 host.close();
                 throw e;
             }
-        } else if (!current.config.equals(config)) {
-            // The broker has dynamic properties of its own, which the controller did not see.
-            current.reconfigure(config);
+        } else if (!current.reconfigured && !current.config.equals(config)) {
+            // One of the node's two roles may know of a change first. What Kafka applied since the start is newer.
+            current.take(config);
         }
         current.references++;
         return current;
@@ -118,14 +120,21 @@ public final class PythonHost {
         return reconfiguration;
     }
 
-    /** Has the host check a new configuration and take it over; StartException if it refuses. */
-    void reconfigure(HostConfig next) {
-        reconfiguration.check(next);
-        apply(next);
+    /**
+     * Has the host take over what Kafka applies. Whatever is wrong with it, Kafka must not hear of it, since it would
+     * drop its own dynamic configs: so this neither throws nor waits.
+     */
+    public void apply(Map<String, ?> configs) {
+        try {
+            take(HostConfig.of(configs));
+        } catch (Throwable e) {
+            pluginGauges.set("Host", "", "ConfigRefused", 1);
+            LOG.error("The new properties cannot be read, and the old ones stay", e);
+        }
     }
 
-    /** Has the host take over a configuration that it has checked. */
-    public void apply(HostConfig next) {
+    private void take(HostConfig next) {
+        reconfigured = true;
         config = next;
         reconfiguration.apply(next);
     }
@@ -169,9 +178,14 @@ public final class PythonHost {
         return closing.getCount() == 0;
     }
 
-    /** The properties of quotahost; names and values alternate. */
+    /** The properties of quotahost that were confirmed last; names and values alternate. */
     public String[] properties() {
-        return HostConfig.flat(config.properties());
+        return HostConfig.flat(reconfiguration.confirmed());
+    }
+
+    /** Whether the broker's start is over: the Python host that asks is not the first of this JVM. */
+    public boolean restarted() {
+        return ready.isDone();
     }
 
     /** Some of the broker's own properties; names and values alternate. */
@@ -181,17 +195,21 @@ public final class PythonHost {
 
     /** Python has read the settings; the broker's start waits this much longer for the plugins (start.timeout). */
     public void starting(long timeoutMs) {
-        startDeadline = System.nanoTime() + timeoutMs * 1_000_000;
+        startDeadline.plugins(timeoutMs);
     }
 
-    /** The plugins are built, and the broker's start goes on; these properties may change while it runs. */
+    /**
+     * The plugins are built, and the broker's start goes on; these properties may change while it runs. Python calls it
+     * again when other plugins have brought other properties.
+     */
     public void ready(String[] reconfigurable) {
         reconfiguration.names(List.of(reconfigurable));
         ready.complete(null);
     }
 
-    /** The configuration cannot be used, and the broker's start ends; the message is for the operator. */
+    /** The configuration cannot be used: the broker's start ends, a later start of the host alone is tried again. */
     public void refuse(String problem) {
+        refusal = problem;
         ready.completeExceptionally(new StartException(problem));
     }
 
@@ -261,20 +279,22 @@ public final class PythonHost {
         return OfflineLogDirs.now();
     }
 
-    /** Type, name and attribute of each gauge, one after the other. */
-    public String[] gaugeNames() {
-        return gauges.all().stream().flatMap(g -> Stream.of(g.type(), g.name(), g.attribute())).toArray(String[]::new);
-    }
-
-    /** The values of all gauges, in the order of gaugeNames(). */
-    public double[] gaugeValues() {
-        return gauges.all().stream().mapToDouble(g -> g.value().getAsDouble()).toArray();
+    /**
+     * Type, name, attribute and value of each gauge, one after the other. All stand in one array, since the gauges may
+     * change between two calls, and a value would stand beside another gauge's name.
+     */
+    public String[] gaugeReadings() {
+        return gauges.all().stream()
+                .flatMap(g -> Stream.of(g.type(), g.name(), g.attribute(), Double.toString(g.value().getAsDouble())))
+                .toArray(String[]::new);
     }
 
     // ---- start and end ---------------------------------------------------------------------------------------
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
+        startDeadline.start(); // only now: the probe above has a limit of its own
+        pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, restarts::sum);
         Fence.onInstall(table.factorInForce()::move);
         thread = new Thread(null, () -> run(environment), "quotahost-host", STACK_BYTES);
@@ -295,15 +315,12 @@ public final class PythonHost {
     private void awaitReady() {
         try {
             while (true) {
-                long left = startDeadline - System.nanoTime();
+                long left = startDeadline.leftNanos();
                 try {
                     ready.get(Math.max(1, Math.min(left, 100_000_000)), TimeUnit.NANOSECONDS);
                     return;
                 } catch (TimeoutException e) {
-                    if (left <= 0) {
-                        throw new StartException("the Python host was not ready in time (" + BrokerConfigs.PREFIX
-                                + "start.timeout); a plugin hangs while it is imported or built. See the log above");
-                    }
+                    if (left <= 0) throw new StartException(startDeadline.problem());
                 }
             }
         } catch (ExecutionException e) {
@@ -317,17 +334,18 @@ public final class PythonHost {
 
     /** The host's thread: starts Python and keeps it running until the host is closed. */
     private void run(PythonEnvironment environment) {
-        long pause = 500;
+        RestartPause restartPause = new RestartPause();
         try {
             Interpreter.start(environment);
             while (!closing()) {
-                String problem = Interpreter.serve();
-                if (!ready.isDone()) refuse(problem == null ? "the Python host ended at once" : problem);
+                long begin = System.nanoTime();
+                String problem = serve();
+                if (!ready.isDone()) refuse(problem);
                 if (closing() || ready.isCompletedExceptionally()) return;
                 restarts.increment();
-                LOG.error("The Python host ended; it starts again in {} ms. {}", pause, problem == null ? "" : problem);
+                long pause = restartPause.after(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
+                LOG.error("The Python host ended; it starts again in {} ms. {}", pause, problem);
                 if (closing.await(pause, TimeUnit.MILLISECONDS)) return;
-                pause = Math.min(LONGEST_PAUSE_MS, 2 * pause);
                 inbox.replay(); // the next Python knows nothing of the quotas and the cluster
             }
         } catch (StartException e) {
@@ -338,6 +356,14 @@ public final class PythonHost {
             ready.completeExceptionally(e);
             LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
         }
+    }
+
+    /** Runs one life of the Python host, and answers why it ended. */
+    private String serve() {
+        refusal = null;
+        String problem = Interpreter.serve();
+        if (problem != null) return problem;
+        return refusal != null ? refusal : "the Python host ended at once";
     }
 
     private void close() {

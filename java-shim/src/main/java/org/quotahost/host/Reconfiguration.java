@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -16,8 +17,10 @@ import org.quotahost.python.StartException;
 /**
  * Has the Python host check new properties and take them over, while the broker runs.
  *
- * <p>The check goes to Python through the inbox and comes back as a verdict with the same ticket. Only the request of
- * the administrator who changes the properties waits for it; if no verdict comes in time, the change is refused.
+ * <p>Properties go to Python through the inbox, and its verdict comes back with the same ticket. Only the request of
+ * the administrator who changes the properties waits for one; if none comes in time, the change is refused. Nobody
+ * waits when Kafka applies what is stored: Python takes it over or keeps the properties that it has, and says so in the
+ * log. Those that it has confirmed last are what the next Python of this JVM starts with.
  */
 public final class Reconfiguration {
     private static final long ANSWER_MS = 2_000;
@@ -25,11 +28,16 @@ public final class Reconfiguration {
     private final Inbox inbox;
     private final AtomicLong tickets = new AtomicLong();
     /** The checks that wait for a verdict, by ticket. */
-    private final Map<String, CompletableFuture<String>> open = new ConcurrentHashMap<>();
+    private final Map<Long, CompletableFuture<String>> checks = new ConcurrentHashMap<>();
+    /** The properties that Kafka has applied and Python has not judged yet, by ticket. */
+    private final ConcurrentSkipListMap<Long, Map<String, String>> applied = new ConcurrentSkipListMap<>();
+    private volatile Map<String, String> confirmed;
     private volatile Set<String> names = Set.of();
 
-    Reconfiguration(Inbox inbox) {
+    /** @param properties those of the start */
+    Reconfiguration(Inbox inbox, Map<String, String> properties) {
         this.inbox = inbox;
+        this.confirmed = properties;
     }
 
     /** The properties that may change while the broker runs; empty until the host is ready. */
@@ -41,11 +49,16 @@ public final class Reconfiguration {
         names = Set.copyOf(reconfigurable);
     }
 
-    /** Throws StartException if the host refuses these properties or does not answer in time. */
+    /** The properties that Python has taken over last; those of the start, if there was no change. */
+    Map<String, String> confirmed() {
+        return confirmed;
+    }
+
+    /** For an administrator's request: StartException if the host refuses the properties or doesn't answer in time. */
     public void check(HostConfig config) {
-        String ticket = Long.toString(tickets.incrementAndGet());
+        long ticket = tickets.incrementAndGet();
         CompletableFuture<String> answer = new CompletableFuture<>();
-        open.put(ticket, answer);
+        checks.put(ticket, answer);
         try {
             inbox.postEvent("validate", fields(ticket, config));
             String problem = answer.get(ANSWER_MS, TimeUnit.MILLISECONDS);
@@ -59,23 +72,31 @@ public final class Reconfiguration {
         } catch (ExecutionException e) {
             throw new StartException("the change could not be checked: " + e.getCause(), e);
         } finally {
-            open.remove(ticket);
+            checks.remove(ticket);
         }
     }
 
-    /** Has the host take over properties that it has checked. */
+    /** Has the host take over what Kafka applies. It waits for nothing. */
     void apply(HostConfig config) {
-        inbox.postEvent("reconfigure", fields("", config));
+        long ticket = tickets.incrementAndGet();
+        applied.put(ticket, config.properties());
+        inbox.postEvent("reconfigure", fields(ticket, config));
     }
 
-    /** @param problem why the host refuses the properties, null if it does not */
+    /** @param problem why the host refuses the properties of this ticket, null if it does not */
     void verdict(String ticket, String problem) {
-        CompletableFuture<String> answer = open.get(ticket);
+        Long number = Long.valueOf(ticket);
+        Map<String, String> properties = applied.get(number);
+        if (properties != null) {
+            applied.headMap(number, true).clear(); // Python takes events in order, so earlier ones are settled, too
+            if (problem == null) confirmed = properties;
+        }
+        CompletableFuture<String> answer = checks.get(number);
         if (answer != null) answer.complete(problem == null ? "" : problem);
     }
 
-    private static List<String> fields(String ticket, HostConfig config) {
-        List<String> fields = new ArrayList<>(List.of(ticket));
+    private static List<String> fields(long ticket, HostConfig config) {
+        List<String> fields = new ArrayList<>(List.of(Long.toString(ticket)));
         fields.addAll(List.of(HostConfig.flat(config.properties())));
         return fields;
     }

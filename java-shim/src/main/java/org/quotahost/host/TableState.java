@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.quotahost.fence.Fence;
+import org.quotahost.table.FactorInForce;
 import org.quotahost.table.LimitRule;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
@@ -32,14 +33,15 @@ final class TableState {
      */
     static String[] lines(QuotaTable table, Lease lease, TopicQuotas topics, String principal, String clientId) {
         LimitRule rule = table.rule();
-        double factor = table.factorInForce().value();
         boolean fallback = lease.expired();
+        FactorInForce.Factor host = table.factorInForce().hostFactor();
+        double factor = fallback ? table.factorInForce().value() : host.value();
         return Stream.of(
                 List.of("mode", rule.shadow() ? "shadow" : "enforce"),
                 List.of("state", state(factor)),
                 List.of("factor", factor),
                 List.of("limit-factor", table.factorInForce().limitFactor()),
-                List.of("cause", fallback ? lease.cause() : table.factorInForce().cause()),
+                List.of("cause", fallback ? lease.cause() : host.cause()),
                 List.of("fallback", fallback),
                 List.of("factor-types",
                         rule.factored().stream().map(Enum::name).sorted().collect(Collectors.joining(","))),

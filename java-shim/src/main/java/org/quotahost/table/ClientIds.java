@@ -23,6 +23,10 @@ public final class ClientIds {
         return !names.isEmpty() && Names.keeps(clientId) && names.contains(clientId);
     }
 
+    boolean isEmpty() {
+        return names.isEmpty();
+    }
+
     boolean isSame(ClientIds other) {
         return this == other || names.equals(other.names);
     }

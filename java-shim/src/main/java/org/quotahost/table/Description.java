@@ -30,10 +30,10 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
      */
     static Description of(int type, Principal principal, Client client, String clientId, boolean exempt,
             Scopes scopes) {
-        Whole whole = principal == null ? null : principal.whole;
+        Whole whole = principal == null ? null : principal.whole();
         boolean shares = whole != null && whole.tags()[type] != null && client == null
                 && !(exempt && whole.tags()[type] != scopes.exempt) && !whole.distinct().contains(clientId);
-        Tags tags = client != null ? client.tags[type] : shares ? whole.tags()[type] : exempt ? scopes.exempt
+        Tags tags = client != null ? client.tags(type) : shares ? whole.tags()[type] : exempt ? scopes.exempt
                 : whole != null ? whole.unknown()[type] : scopes.newcomers;
         String supplier = client != null ? client.suppliers[type] : shares ? whole.suppliers()[type] : "";
         boolean newcomer = client == null && !shares && !exempt || Scopes.isOfNewcomers(tags);

@@ -20,14 +20,16 @@ public final class FactorInForce {
     private final Ramp produceRamp = new Ramp();
     private final Ramp ramp = new Ramp();
     private double factorBeforePause = 1;
-    private volatile double hostFactor = 1;
-    private volatile String cause = "";
+    private volatile Factor hostFactor = new Factor(1, "");
     /** Null while the host's factor is in force. */
     private volatile Double fallbackFactor;
     /** Whether the factor is below 1; then the rates of clients without a quota were read when it fell. */
-    private volatile boolean reduced;
+    private boolean reduced;
     /** How often the factor has changed limits so far. */
     private volatile int steps;
+
+    /** A factor (0..1) and its cause in words for an operator, which are read together. */
+    public record Factor(double value, String cause) {}
 
     /** @param lock the table's */
     FactorInForce(Scopes scopes, Object lock) {
@@ -37,12 +39,12 @@ public final class FactorInForce {
 
     public double value() {
         Double fallback = fallbackFactor;
-        return fallback != null ? fallback : hostFactor;
+        return fallback != null ? fallback : hostFactor.value;
     }
 
-    /** Why the host's factor is what it is. */
-    public String cause() {
-        return cause;
+    /** The factor that the host has set last, whether or not the fallback is in force. */
+    public Factor hostFactor() {
+        return hostFactor;
     }
 
     /**
@@ -76,8 +78,7 @@ public final class FactorInForce {
     /** Sets the host's factor (0..1) and its cause. */
     void hostFactor(double value, String why) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        hostFactor = value;
-        cause = why;
+        hostFactor = new Factor(value, why);
         move();
     }
 
@@ -92,21 +93,31 @@ public final class FactorInForce {
      * there.
      */
     public void move() {
-        // Kafka's MBeans are read without the lock, and only when the factor falls below 1: later on the rates are
-        // those of throttled clients.
-        Map<Integer, Map<List<String>, Double>> rates = value() < 1 && !reduced ? rates() : Map.of();
+        Map<Integer, Map<List<String>, Double>> rates = null;
+        while (!moved(rates)) rates = rates();
+    }
+
+    /** Answers false if it needs the rates of clients without a quota first, and then changes nothing. */
+    private boolean moved(Map<Integer, Map<List<String>, Double>> rates) {
         synchronized (lock) {
             double factor = value();
+            // Only when the factor falls below 1: later on the rates are those of throttled clients. Kafka's MBeans are
+            // read without the lock, but whether they are needed is decided under it: another thread may set another
+            // factor meanwhile, and without rates these clients would stay unlimited until the factor is 1 again.
+            if (factor < 1 && !reduced && rates == null) return false;
+            if (factor < 1 && !reduced) {
+                rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
+            }
             reduced = factor < 1;
             if (factor > 0) factorBeforePause = factor;
             produceRamp.aim(heldByFence(factor) ? factorBeforePause : factor);
             ramp.aim(factor);
-            rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
             long now = System.nanoTime();
             if (produceRamp.step(now) | ramp.step(now)) { // not ||: both take their step
                 steps = steps + 1; // first, since request threads may see the new limits at once
                 scopes.apply(scopes.rule().withFactors(ramp.value(), produceRamp.value()));
             }
+            return true;
         }
     }
 

@@ -1,6 +1,5 @@
 package org.quotahost.table;
 
-import java.util.Arrays;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.Sanitizer;
@@ -13,15 +12,17 @@ import org.quotahost.fence.Fence;
  * <p>Request threads read it and write seen; all else is written under the table's lock. The map's keys are texts,
  * which Java arranges as a tree where many have one hash; so names that were chosen to collide are no slower.
  */
-final class Principal {
+final class Principal extends Known {
     final String name;
     /** The name as Kafka has it in tags, sanitized. */
     final String user;
     /** Whether some of its client-ids may be exempt: anybody may be this principal, a broker too (Fence.exempt). */
     private final boolean anonymous;
     final ConcurrentHashMap<String, Client> clients = new ConcurrentHashMap<>(2);
+    /** One of the clients, which is found without the map: most users have one. */
+    volatile Client first;
 
-    volatile Whole whole;
+    private volatile Whole whole;
 
     /** A client-id by which the host can ask for the principal's answer again. */
     String sample;
@@ -30,15 +31,12 @@ final class Principal {
     /** Until this beat of the table's clock, unknown client-ids may keep the tags that all had before. */
     int formerUntil;
 
-    /** By quota type, the beat at which Kafka asked for it last, but for its clients in the map. */
-    final int[] seen = new int[Tags.TYPES];
-
     Principal(String name, String sample, int now) {
+        super(now);
         this.name = name;
         this.user = isPlain(name) ? name : Sanitizer.sanitize(name);
         this.sample = sample;
         this.anonymous = name.equals(KafkaPrincipal.ANONYMOUS.getName());
-        Arrays.fill(seen, now);
     }
 
     /** Whether sanitizing would change nothing; it takes longer than all else that is made for a principal. */
@@ -51,18 +49,26 @@ final class Principal {
         return true;
     }
 
+    Whole whole() {
+        return whole;
+    }
+
+    /** Replaces the answer. The tags of types for which no client-id is looked at are found in the principal itself. */
+    void whole(Whole next) {
+        boolean plain = !anonymous && next.distinct().isEmpty();
+        tags(plain ? next.tags() : new Tags[Tags.TYPES]);
+        whole = next;
+    }
+
     /** The client with this client-id, or null. */
     Client client(String clientId) {
+        Client one = first;
+        if (one != null && one.clientId.equals(clientId)) return one;
         return Names.keeps(clientId) ? clients.get(clientId) : null;
     }
 
     /** Whether a client-id has something of its own, though the others need nothing. */
     boolean distinguishes(Whole now, KafkaPrincipal principal, String clientId) {
         return now.distinct().contains(clientId) || anonymous && Fence.exempt(principal, clientId);
-    }
-
-    /** For how many beats Kafka has not asked for it. */
-    int idle(int now) {
-        return Client.idle(seen, now);
     }
 }

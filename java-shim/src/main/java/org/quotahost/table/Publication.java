@@ -78,7 +78,7 @@ final class Publication {
     // ---- what holds for a principal ----------------------------------------------------------------------------
 
     private boolean storeWhole(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
-        Whole old = principal.whole;
+        Whole old = principal.whole();
         Tags[] tags = new Tags[Tags.TYPES];
         Tags[] unknown = new Tags[Tags.TYPES];
         String[] suppliers = new String[Tags.TYPES];
@@ -118,7 +118,7 @@ final class Publication {
      * answered, and they keep what they had.
      */
     private void noteDistinct(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
-        Whole old = principal.whole;
+        Whole old = principal.whole();
         ClientIds distinct = answer.distinctIds();
         if (distinct == null || old.distinct().contains(lookup.clientId())) return;
         boolean blank = principal.sample.equals(lookup.clientId());
@@ -129,12 +129,12 @@ final class Publication {
 
     /** Puts another answer in the place of a principal's, and gives up the tags that only the old one had. */
     private void replace(Principal principal, Whole next) {
-        Whole old = principal.whole;
+        Whole old = principal.whole();
         for (int type = 0; type < Tags.TYPES; type++) {
             join(next.unknown()[type], next, old, type);
             if (next.tags()[type] != next.unknown()[type]) join(next.tags()[type], next, old, type);
         }
-        principal.whole = next;
+        principal.whole(next);
         for (int type = 0; old != null && type < Tags.TYPES; type++) {
             leave(old.unknown()[type], next, type);
             if (old.tags()[type] != old.unknown()[type]) leave(old.tags()[type], next, type);
@@ -166,21 +166,20 @@ final class Publication {
     }
 
     private boolean assign(Principal principal, Client client, Answers.Answer answer) {
-        Tags[] before = client.tags;
         Tags[] next = new Tags[Tags.TYPES];
         String[] suppliers = new String[Tags.TYPES];
         boolean changed = false;
         client.unresolved = answer.failed();
         for (int type = 0; type < Tags.TYPES; type++) {
-            Tags from = before == null ? null : before[type];
+            Tags from = client.tags(type);
             boolean keeps = answer.code(type) == Scopes.NEWCOMER && from != null;
             // After a failure a client keeps the quota that it has; a client that has none is a newcomer.
             next[type] = keeps ? from : scopes.of(answer.code(type), answer.rate(type), type, client, answer.groups(),
-                    principal.whole.unknown()[type]);
+                    principal.whole().unknown()[type]);
             suppliers[type] = keeps && !Scopes.isOfNewcomers(from) ? client.suppliers[type] : answer.supplier(type);
             changed |= move(from, next[type], type, answer);
         }
-        client.tags = next;
+        client.tags(next);
         client.suppliers = suppliers;
         return changed;
     }
@@ -196,7 +195,7 @@ final class Publication {
 
     /** Whether a client-id of a principal needs anything of its own. */
     private static boolean needs(Principal principal, String clientId) {
-        Whole whole = principal.whole;
+        Whole whole = principal.whole();
         return !whole.complete() || principal.distinguishes(whole, byName(principal.name), clientId);
     }
 
@@ -205,7 +204,7 @@ final class Publication {
     }
 
     private void forgetNeedless(Principal principal) {
-        if (!principal.whole.complete()) return;
+        if (!principal.whole().complete()) return;
         for (Client client : principal.clients.values()) {
             if (!needs(principal, client.clientId)) forget(principal, client);
         }
@@ -213,7 +212,7 @@ final class Publication {
 
     private void forget(Principal principal, Client client) {
         remembered.remove(principal, client);
-        for (int type = 0; type < Tags.TYPES; type++) reset[type] |= client.tags[type].leave(type, now);
+        for (int type = 0; type < Tags.TYPES; type++) reset[type] |= client.tags(type).leave(type, now);
     }
 
     // ---- rates -------------------------------------------------------------------------------------------------

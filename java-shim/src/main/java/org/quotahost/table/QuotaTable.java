@@ -38,12 +38,10 @@ public final class QuotaTable {
     public static final int TYPES = Tags.TYPES;
 
     private final Counters counters = new Counters();
-    private final Inbox inbox;
     private final Scopes scopes = new Scopes();
     private final Remembered remembered = new Remembered();
+    private final LookUp lookUp;
     private final FactorInForce factorInForce = new FactorInForce(scopes, this);
-    /** The table's clock, in beats since the start. */
-    private volatile int now;
     private int tickedAt;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
@@ -57,53 +55,14 @@ public final class QuotaTable {
     }
 
     public QuotaTable(Inbox inbox) {
-        this.inbox = inbox;
+        lookUp = new LookUp(scopes, remembered, inbox, counters);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
-        Principal known = remembered.principal(principal.getName());
-        if (known == null) return stranger(principal, clientId);
-        Whole whole = known.whole;
-        Tags shared = whole.tags()[type];
-        if (shared != null && !known.distinguishes(whole, principal, clientId)) {
-            seen(known.seen, type);
-            return shared != scopes.exempt || isUser(principal) ? shared : scopes.newcomers;
-        }
-        Client client = known.client(clientId);
-        if (client == null) return unknown(type, known, whole, principal, clientId);
-        seen(client.seen, type);
-        return client.tags[type];
-    }
-
-    /** The host knows names alone, but only a name of this type exempts (Exemptions). */
-    private static boolean isUser(KafkaPrincipal principal) {
-        return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE);
-    }
-
-    private void seen(int[] seen, int type) {
-        int beat = now;
-        // Not on each request: a write moves the cache line away from the other request threads.
-        if (seen[type] != beat) seen[type] = beat;
-    }
-
-    /** The tags of a principal that is not in the table. Its first client-id, shortened if need be, tells what it has. */
-    private Tags stranger(KafkaPrincipal principal, String clientId) {
-        counters.misses.increment();
-        if (remembered.isFull() || !Names.keepsPrincipal(principal.getName())) counters.unadmitted.increment();
-        else inbox.postClient(principal.getName(), Names.shortened(clientId));
-        return Fence.exempt(principal, clientId) ? scopes.exempt : scopes.newcomers;
-    }
-
-    /** The tags of an unknown client-id of a known principal: never those that other principals share with it. */
-    private Tags unknown(int type, Principal known, Whole whole, KafkaPrincipal principal, String clientId) {
-        seen(known.seen, type);
-        counters.misses.increment();
-        if (!Names.keeps(clientId) || !remembered.hasPlaceFor(known)) counters.unadmitted.increment();
-        else inbox.postClient(known.name, clientId);
-        return Fence.exempt(principal, clientId) ? scopes.exempt : whole.unknown()[type];
+        return lookUp.tags(type, principal, clientId);
     }
 
     /**
@@ -188,7 +147,7 @@ public final class QuotaTable {
     public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
             int[] supplierIndexes, String[] suppliers, int[] distinct, ClientIds[] distinctIds) {
         var answers = new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds);
-        var publication = new Publication(scopes, remembered, now, idleSeconds < SENSOR_LIFE_SECONDS);
+        var publication = new Publication(scopes, remembered, lookUp.now(), idleSeconds < SENSOR_LIFE_SECONDS);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
@@ -242,14 +201,14 @@ public final class QuotaTable {
     /** Moves the table's clock to so many ms after the start. Watch calls it every BEAT_MS. */
     public synchronized void beat(long ms) {
         int next = (int) (ms / BEAT_MS);
-        if (next - now > 0) now = next;
+        if (next - lookUp.now() > 0) lookUp.now(next);
     }
 
     /** Forgets the clients that have been silent for clients.idle. Watch calls it after each eighth of that time. */
     public synchronized void tick() {
         int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
-        if (now - tickedAt < eighth) now = tickedAt + eighth; // the clock must not fall behind the ticks
-        int at = tickedAt = now;
+        if (lookUp.now() - tickedAt < eighth) lookUp.now(tickedAt + eighth); // the clock must not fall behind the ticks
+        int at = tickedAt = lookUp.now();
         int before = size();
         int longest = TICKS_PER_IDLE * eighth;
         remembered.forEach(principal -> {
@@ -307,10 +266,10 @@ public final class QuotaTable {
     /** The clients that were seen lately. Kafka's measurements of them are read afterwards, without the lock. */
     private synchronized List<Usage> recentUsage() {
         List<Usage> used = new ArrayList<>();
-        int at = now;
+        int at = lookUp.now();
         remembered.forEachClient(client -> {
             for (ClientQuotaType type : Usage.TYPES) {
-                long idleMs = (at - client.seen[type.ordinal()]) * BEAT_MS;
+                long idleMs = (at - client.seen(type.ordinal())) * BEAT_MS;
                 if (idleMs <= Usage.RECENT_MS) used.add(Usage.of(client, type, idleMs));
             }
         });
@@ -319,16 +278,16 @@ public final class QuotaTable {
 
     private void forget(Principal principal, Client client) {
         remembered.remove(principal, client);
-        for (int type = 0; type < Tags.TYPES; type++) client.tags[type].drop(type, now);
+        for (int type = 0; type < Tags.TYPES; type++) client.tags(type).drop(type, lookUp.now());
     }
 
     private void forget(Principal principal) {
         remembered.remove(principal);
-        Whole whole = principal.whole;
+        Whole whole = principal.whole();
         for (int type = 0; type < Tags.TYPES; type++) {
-            whole.unknown()[type].drop(type, now);
+            whole.unknown()[type].drop(type, lookUp.now());
             if (whole.tags()[type] != null && whole.tags()[type] != whole.unknown()[type]) {
-                whole.tags()[type].drop(type, now);
+                whole.tags()[type].drop(type, lookUp.now());
             }
         }
     }

@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.quotahost.inbox.Batch;
@@ -15,15 +16,25 @@ import org.quotahost.inbox.Batch;
  * leaves room for the others. Any thread reads; writing is under the table's lock.
  */
 final class Remembered {
+    private static final int QUICK = 1 << 15;
     private static final int KEPT_FOR_PRINCIPALS = 10;
 
     private final ConcurrentHashMap<String, Principal> principals = new ConcurrentHashMap<>();
+    /** Most of the principals by hash, each alone in its place: the map takes more steps. */
+    private final AtomicReferenceArray<Principal> quick = new AtomicReferenceArray<>(QUICK);
     private volatile int size;
     private volatile int max = 50_000;
 
     /** The principal with this name, or null; a name that is too long is not looked for. */
     Principal principal(String name) {
-        return Names.keepsPrincipal(name) ? principals.get(name) : null;
+        if (!Names.keepsPrincipal(name)) return null;
+        Principal one = quick.getAcquire(place(name));
+        return one != null && one.name.equals(name) ? one : principals.get(name);
+    }
+
+    private static int place(String name) {
+        int hash = name.hashCode();
+        return (hash ^ hash >>> 15) & QUICK - 1;
     }
 
     /** How many places are taken. */
@@ -56,21 +67,25 @@ final class Remembered {
 
     void add(Principal principal) {
         principals.put(principal.name, principal);
+        quick.setRelease(place(principal.name), principal);
         size = size + Math.max(1, principal.clients.size());
     }
 
     void add(Principal principal, Client client) {
         boolean first = principal.clients.isEmpty();
         principal.clients.put(client.clientId, client);
+        if (first) principal.first = client;
         if (!first && principals.containsKey(principal.name)) size = size + 1;
     }
 
     void remove(Principal principal) {
         principals.remove(principal.name);
+        quick.compareAndSet(place(principal.name), principal, null);
         size = size - Math.max(1, principal.clients.size());
     }
 
     void remove(Principal principal, Client client) {
+        if (principal.first == client) principal.first = null;
         if (principal.clients.remove(client.clientId) != null && !principal.clients.isEmpty()) size = size - 1;
     }
 
@@ -91,7 +106,7 @@ final class Remembered {
     Batch select(Predicate<Principal> principal, Predicate<Client> client) {
         List<Batch.Lookup> lookups = new ArrayList<>();
         forEach(each -> {
-            boolean asked = principal.test(each) && each.whole.alike();
+            boolean asked = principal.test(each) && each.whole().alike();
             if (asked && !each.clients.containsKey(each.sample)) {
                 lookups.add(new Batch.Lookup(each.name, each.sample, Batch.Lookup.OF_PRINCIPAL));
             }

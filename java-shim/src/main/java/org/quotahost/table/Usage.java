@@ -33,7 +33,7 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
     }
 
     static Usage of(Client client, ClientQuotaType type, long idleMs) {
-        Tags tags = client.tags[type.ordinal()];
+        Tags tags = client.tags(type.ordinal());
         return new Usage(type, client.principal, client.clientId, tags, tags.limit(type.ordinal()), idleMs);
     }
 

@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.Arrays;
 import java.util.Map;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -59,5 +61,22 @@ class TableStateTest {
             Fence.uninstall();
             table.exempt(new String[0], new String[0], "");
         }
+    }
+
+    @Test
+    void theFactorIsReadWithItsOwnCauseWhileTheHostSetsOthers() throws Exception {
+        Lease lease = new Lease(() -> 0, table.factorInForce()::fallback);
+        table.factor(0.5, "0.5");
+        AtomicBoolean done = new AtomicBoolean();
+        FutureTask<Void> reads = new FutureTask<>(() -> {
+            while (!done.get()) {
+                var state = state(table, lease);
+                assertEquals(state.get("factor"), state.get("cause"));
+            }
+        }, null);
+        new Thread(reads).start();
+        for (int i = 0; i < 100_000 && !reads.isDone(); i++) table.factor(i % 2 == 0 ? 0.25 : 0.5, i % 2 == 0 ? "0.25" : "0.5");
+        done.set(true);
+        reads.get();
     }
 }

@@ -20,4 +20,9 @@ public final class Inboxes {
     public static List<List<String>> events(Inbox inbox) {
         return inbox.take(0).events().stream().map(Batch.Event::fields).toList();
     }
+
+    /** Waits for events, and takes them. */
+    public static List<Batch.Event> awaitEvents(Inbox inbox) {
+        return inbox.take(10_000).events();
+    }
 }

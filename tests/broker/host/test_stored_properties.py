@@ -1,0 +1,192 @@
+"""What Kafka has stored is in force after a restart, whatever a plugin thinks of it; a host's restart in one broker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from confluent_kafka import Producer
+
+from harness.java.helper import HelperError
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX
+from harness.system.ports import free_port
+from harness.system.waiting import eventually
+from tests.broker.support.node import OPEN, PAUSE, PLUGINS, callback_node, gauge, state
+from tests.fakes.packages import distribute
+
+pytestmark = pytest.mark.broker
+
+TOPIC = "t"
+MEGABYTE = 1 << 20
+
+
+GUEST = """
+    class Guest:
+        def __init__(self, context): pass
+        def quota(self, client, quota_type): return None
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds the files that the plugins read, and the supplier ``guest``, in a folder that can be moved away."""
+    made = tmp_path_factory.mktemp("stored")
+    distribute(made / "guest", "guest", {"quotahost.suppliers": {"guest": "guest:Guest"}}, {"guest": GUEST})
+    (made / "fault").write_text("fine")
+    (made / "factor").write_text("1")
+    return made
+
+
+@pytest.fixture(scope="module")
+def node(directory: Path) -> Iterator[KafkaNode]:
+    env = {
+        "PYTHONPATH": f"{PLUGINS}{os.pathsep}{directory / 'guest'}",
+        "FAULT": str(directory / "fault"),
+        "FACTOR": str(directory / "factor"),
+    }
+    settings = {"supplier": "faulty", "metrics.port": str(free_port())}
+    with callback_node(directory / "node", settings, env=env) as node:
+        create_topic(node, TOPIC)
+        yield node
+
+
+@pytest.fixture
+def guest_removed(directory: Path) -> Iterator[Callable[[bool], None]]:
+    """Removes the supplier ``guest``, or brings it back, as pip would."""
+
+    def remove(removed: bool) -> None:
+        here, away = directory / "guest", directory / "away"
+        if away.exists() != removed:
+            (here if removed else away).rename(away if removed else here)
+
+    yield remove
+    remove(False)
+
+
+def accepts(node: KafkaNode, size: int) -> bool:
+    """Whether the broker appends a record of this many bytes, which its ``message.max.bytes`` decides."""
+    producer = Producer(node.client_config() | {"message.max.bytes": 20 * MEGABYTE})
+    errors: list[object] = []
+    producer.produce(TOPIC, os.urandom(size), on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(30) == 0
+    return errors == [None]
+
+
+def restart(node: KafkaNode) -> int:
+    """Restarts the node, and returns where the log of its new life begins."""
+    assert node.stop() == 143
+    begin = node.log.end()
+    node.start()
+    return begin
+
+
+def store(node: KafkaNode, megabytes: int, **settings: str | None) -> None:
+    """Changes ``message.max.bytes`` and settings of quotahost in one request, and waits until the former holds."""
+    change = {PREFIX + name: text for name, text in settings.items()}
+    alter_broker_config(node, {**change, "message.max.bytes": str(megabytes * MEGABYTE)})
+    holds(node, megabytes)
+
+
+def holds(node: KafkaNode, megabytes: int) -> None:
+    size = megabytes * MEGABYTE - 10_000
+    eventually(lambda: accepts(node, size), 30, f"message.max.bytes of {megabytes} MiB is in force")
+
+
+def end_host(node: KafkaNode, directory: Path) -> int:
+    """Has the Python host end by itself, and returns where the log was before."""
+    begin = node.log.end()
+    (directory / "fault").write_text("end-host")
+    node.wait_for_log("The Python host ended; it starts again", start=begin)
+    return begin
+
+
+def refused(node: KafkaNode) -> bool:
+    return gauge(node, "Host", "ConfigRefused") == 1
+
+
+def scrape(node: KafkaNode) -> str:
+    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
+        text: str = page.read().decode()
+        return text
+
+
+def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "static.produce": "20M"})
+    # Kafka doesn't ask the callback about names that it doesn't list.
+    store(node, 2, **{"static.prodcue": "1M"})
+    begin = restart(node)
+    holds(node, 2)
+    node.wait_for_log("static.prodcue: unknown property; did you mean .*static.produce", start=begin)
+    eventually(lambda: refused(node))
+    eventually(lambda: "quotahost_config_refused 1.0" in scrape(node), what="the endpoint shows it too")
+    store(node, 3)
+    alter_broker_config(node, {PREFIX + "static.produce": "30M"})
+    alter_broker_config(node, {PREFIX + "static.prodcue": None, PREFIX + "static.produce": None})
+    eventually(lambda: not refused(node))
+    assert node.log_text(begin).count("static.prodcue: unknown property") == 1
+
+
+def test_a_supplier_that_was_removed_costs_no_other_property(
+    node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
+) -> None:
+    store(node, 4, supplier="faulty,guest")
+    guest_removed(True)
+    begin = restart(node)
+    holds(node, 4)
+    node.wait_for_log("ERROR the new properties are refused and the old ones stay.*supplier 'guest'", start=begin)
+    assert refused(node)
+    store(node, 5)
+    end_host(node, directory)
+    eventually(lambda: node.log_text(begin).count("serves with suppliers faulty") == 2)
+    assert refused(node)
+    guest_removed(False)
+    alter_broker_config(node, {PREFIX + "supplier": None})
+    eventually(lambda: not refused(node))
+    assert node.log_text(begin).count("the new properties are refused") == 1
+
+
+def test_a_supplier_that_is_slow_costs_no_other_property(node: KafkaNode, directory: Path) -> None:
+    store(node, 6, **{"static.fetch": "30M"})
+    (directory / "fault").write_text("slow-tick")
+    restart(node)
+    holds(node, 6)
+    store(node, 7)
+    (directory / "fault").write_text("fine")
+    # A change of quotahost's own properties is refused until the host has time for it.
+    eventually(lambda: alter_broker_config(node, {PREFIX + "static.fetch": None}) is None)
+
+
+def test_an_administrator_hears_that_a_plugin_can_not_be_built(node: KafkaNode) -> None:
+    with pytest.raises(HelperError, match=r"'roleless'.*has no method quota"):
+        alter_broker_config(node, {PREFIX + "supplier": "roleless"})
+    store(node, 8)
+    assert not refused(node)
+
+
+def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
+    node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
+) -> None:
+    begin = node.log.end()
+    alter_broker_config(node, {PREFIX + "supplier": "faulty,guest"})
+    node.wait_for_log("reconfigured", start=begin)
+    guest_removed(True)
+    end_host(node, directory)
+    node.wait_for_log("The Python host ended; it starts again in 1000 ms. supplier 'guest': there is none", start=begin)
+    guest_removed(False)
+    node.wait_for_log("serves with suppliers faulty, guest", start=begin)
+
+
+def test_a_pause_ends_with_a_host_that_starts_again_and_knows_no_reason_for_it(
+    node: KafkaNode, directory: Path
+) -> None:
+    (directory / "factor").write_text("0")
+    alter_broker_config(node, {PREFIX + "factor.source": "from-file"})
+    eventually(lambda: state(node) == PAUSE)
+    end_host(node, directory)
+    (directory / "factor").write_text("1")
+    eventually(lambda: state(node) == OPEN)
