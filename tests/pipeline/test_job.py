@@ -80,21 +80,23 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
 
     # Again and again, as brokers do: a cold Spark takes longer than validity.
     def report() -> ClusterRecord | None:
-        brokers.publish("1", [volume("/a", 1000, 950)], softLimit=limit("MinFreePercentage", 20), hardLimit=hard)
-        brokers.publish("2", [volume("/a", 1000, 100)], offlineLogDirs=["/b"])
+        limits = {"softLimit": limit("MinFreePercentage", 20), "hardLimit": hard}
+        brokers.publish("1", [volume("/a", 1000, 950)], offlineLogDirs=["/b"], **limits)
+        brokers.publish("2", [volume("/a", 1000, 100)])
         brokers.flush()
-        return _with(running, reporting=2)
+        # Broker 1 is the node itself; a broker that the cluster doesn't list is none that reports.
+        return _with(running, reporting=1, volume_count=2)
 
     found = eventually(report, PATIENCE, poll=1)
     assert (found.consumed, found.capacity, found.volume_count) == (1050, 2000, 2)
     assert found.smallest_factor == 0.0
     assert [each.log_dir for each in found.offline_dirs] == ["/b"]
-    assert found.missing == 0  # broker 1 is the node itself
+    assert found.missing == 0
 
     def silent() -> bool:
         brokers.publish("2", [volume("/a", 1000, 100)])
         brokers.flush()
-        found = _with(running, reporting=1, stale=1)
+        found = _with(running, reporting=0, stale=1)
         return found is not None and found.stale_brokers == ("1",)
 
     eventually(silent, PATIENCE, poll=1)
@@ -185,7 +187,7 @@ def test_time_goes_on_when_somebody_deletes_the_topic_of_ticks(running: Running)
     brokers = Snapshots(running.bootstrap)
 
     def reports() -> ClusterRecord | None:
-        brokers.publish("9", [volume("/a", 66, 6)])
+        brokers.publish("1", [volume("/a", 66, 6)])
         brokers.flush()
         return _with(running, reporting=1, capacity=66)
 

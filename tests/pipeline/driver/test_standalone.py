@@ -28,6 +28,7 @@ from tests.pipeline.driver.test_driver import Story, consumed
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 PATIENCE: Final = 240.0  # seconds
 HOME: Final = Path(pyspark.__file__).parent
+BEGINS: Final = r"run \d+ of cluster \S+ begins"
 DEPLOY: Final = "org.apache.spark.deploy"
 
 
@@ -92,6 +93,7 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
         )  # fmt: skip
         driver = Submitted(tmp_path / "driver.log", options, url)
         try:
+            driver.wait_for_log(BEGINS, PATIENCE)
             story.publish(2)
             eventually(lambda: consumed(node) == story.consumed, PATIENCE)
             workers[0].kill()
@@ -103,6 +105,7 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
         assert before, "the state doesn't lie in the shared directory"
         driver = Submitted(tmp_path / "again.log", options, url)
         try:
+            driver.wait_for_log(BEGINS, PATIENCE)
             story.publish(1)
             eventually(lambda: consumed(node) == story.consumed, PATIENCE)
         finally:

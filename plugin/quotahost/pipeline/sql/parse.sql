@@ -4,7 +4,7 @@
 -- array functions check first, and a lambda runs only where it is needed.
 WITH texts AS (
   SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp,
-    try_element_at(from_json(:clusters, 'MAP<STRING, STRING>'), topic) AS bound
+    {bound} AS bound  -- the cluster that the topic belongs to
   FROM {raw}),
 read AS (
   SELECT *, explode(array(from_json(text, '{schema}', map('columnNameOfCorruptRecord', '_corrupt')))) AS s

@@ -8,7 +8,6 @@ Good rows go on to :mod:`quotahost.pipeline.volumes.aggregate` and to the histor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
@@ -58,16 +57,20 @@ def parse(
         ``s``, the snapshot in the type SNAPSHOT, null for a tombstone; ``error``, one of REFUSALS, null for a good
         record.
     """
-    return raw.sparkSession.sql(_parse_sql(validity), args={"clusters": json.dumps(dict(clusters or {}))}, raw=raw)
+    of = list((clusters or {}).items())
+    args = {f"topic{n}": topic for n, (topic, _) in enumerate(of)} | {f"id{n}": name for n, (_, name) in enumerate(of)}
+    # A CASE of literals; a map out of JSON might be read again for each row.
+    bound = f"CASE topic {' '.join(f'WHEN :topic{n} THEN :id{n}' for n in range(len(of)))} END"
+    return raw.sparkSession.sql(_parse_sql(validity, bound if of else "CAST(NULL AS STRING)"), args=args, raw=raw)
 
 
-def _parse_sql(validity: timedelta) -> str:
+def _parse_sql(validity: timedelta, bound: str) -> str:
     bad = {side: _bad_limit(f"s.{side}Limit") for side in ("soft", "hard")}
     of_volume = {f"{side}_of_volume": _bad_limit(f"v.{side}Limit") for side in ("soft", "hard")}
     fields = {f"bad_{name}": text for name, text in (bad | of_volume).items()}
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME, "oldest": OLDEST}
     seen = seen_at("s.ageMs", "at", "timestamp", validity)
-    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, seen_at=seen, **fields, **limits)
+    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, seen_at=seen, bound=bound, **fields, **limits)
 
 
 def _bad_limit(limit: str) -> str:
