@@ -98,7 +98,8 @@ final class Publication {
         }
         ClientIds ids = distinct == null ? ClientIds.NONE : distinct;
         boolean other = changed || !ids.isSame(old.distinct());
-        if (ids.contains(principal.sample)) principal.sample = lookup.clientId();
+        // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
+        if (!old.answered() || ids.contains(principal.sample)) principal.sample = lookup.clientId();
         principal.unresolved = false;
         replace(principal, new Whole(tags, unknown, true, distinct != null, ids, suppliers));
         if (other) forgetNeedless(principal);
@@ -119,12 +120,12 @@ final class Publication {
      */
     private void noteDistinct(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
         Whole old = principal.whole();
-        ClientIds distinct = answer.distinctIds();
-        if (distinct == null || old.distinct().contains(lookup.clientId())) return;
-        boolean blank = principal.sample.equals(lookup.clientId());
+        boolean blank = principal.sample.equals(lookup.clientId()) && old.answered();
+        ClientIds distinct = answer.distinctIds() != null ? answer.distinctIds() : old.distinct();
+        if (!blank && distinct.isSame(old.distinct())) return;
         Tags[] tags = blank ? new Tags[Tags.TYPES] : old.tags();
         String[] suppliers = blank ? new String[Tags.TYPES] : old.suppliers();
-        replace(principal, new Whole(tags, old.unknown(), !blank && old.answered(), true, distinct, suppliers));
+        replace(principal, new Whole(tags, old.unknown(), !blank && old.answered(), old.alike(), distinct, suppliers));
     }
 
     /** Puts another answer in the place of a principal's, and gives up the tags that only the old one had. */

@@ -191,6 +191,23 @@ class QuotaTableNamesTest {
     }
 
     @Test
+    void withAFullTableTooTheyShareANewcomersQuotaAfterThat() {
+        table.exempt(new String[0], new String[] {"1"}, "");
+        QuotaTable small = Tables.table(inbox, 1, 3_600);
+        Tables.publishAlone(small, "ANONYMOUS", "1", Scopes.EXEMPT, UNLIMITED);
+        publishWhole(small, "ANONYMOUS", "first", Scopes.USER, 1_000);
+        small.beat(1_000);
+        Batch again = small.clients(null, null);
+        assertEquals("first", again.clients().get(0).clientId(), "the exempt one would tell nothing of the others");
+        Tables.publish(small, again, new int[8], new double[] {7, 7, 7, 7, 7, 7, 7, 7}, new String[0], ClientIds.NONE);
+        assertEquals("ANONYMOUS", tags(small, "ANONYMOUS", "x").get("user"));
+        for (int ms = 1_000; ms < 10_000; ms += 200) small.beat(ms);
+        assertEquals(List.of("ANONYMOUS/first"), Inboxes.drain(inbox));
+        publishWhole(small, "ANONYMOUS", "first", Scopes.CLIENT, 7);
+        assertEquals("<newcomers ANONYMOUS>", tags(small, "ANONYMOUS", "x").get("user"));
+    }
+
+    @Test
     void whenTheClientIdBeginsToMatterAllKeepWhatTheyHadUntilTheyAreKnown() {
         publishWhole(table, "alice", "a", Scopes.USER, 1_000);
         Map<String, String> former = tags(table, "alice", "b");
