@@ -66,7 +66,8 @@ public final class Inbox {
      * second.
      */
     public void postClient(String principal, String clientId) {
-        int hash = 31 * principal.hashCode() + clientId.hashCode();
+        // Names that are counted up have hashes in a row, which would share their few slots; the product spreads them.
+        int hash = (31 * principal.hashCode() + clientId.hashCode()) * 0x9E3779B9 >>> 12;
         long now = System.nanoTime();
         int slot = hash;
         for (int i = 0; i < WAYS; i++) {

@@ -65,9 +65,16 @@ final class LookUp {
     private Tags unknown(int type, Principal known, Whole whole, KafkaPrincipal principal, String clientId) {
         known.see(type, now);
         counters.misses.increment();
-        if (!remembered.hasPlaceFor(known)) counters.unadmitted.increment();
+        // Without a place for the client, the answer for its principal is still to be had.
+        boolean asks = !whole.answered() || remembered.hasPlaceFor(known);
+        if (!asks) counters.unadmitted.increment();
         else if (Names.keeps(clientId)) inbox.postClient(known.name, clientId);
         return Fence.exempt(principal, clientId) ? scopes.exempt : whole.unknown()[type];
+    }
+
+    /** Has the host answer for a principal once more. */
+    void ask(Principal principal) {
+        inbox.postClient(principal.name, principal.sample);
     }
 
     int now() {

@@ -66,7 +66,7 @@ final class Publication {
     private Whole unknown(Principal principal) {
         Tags[] unknown = new Tags[Tags.TYPES];
         for (int type = 0; type < Tags.TYPES; type++) unknown[type] = newcomers(principal, type, null);
-        return new Whole(new Tags[Tags.TYPES], unknown, false, ClientIds.NONE, new String[Tags.TYPES]);
+        return new Whole(new Tags[Tags.TYPES], unknown, false, false, ClientIds.NONE, new String[Tags.TYPES]);
     }
 
     /** The tags of a principal's unknown client-ids; an answer that is the same for all of them has their rate, too. */
@@ -100,14 +100,14 @@ final class Publication {
         boolean other = changed || !ids.isSame(old.distinct());
         if (ids.contains(principal.sample)) principal.sample = lookup.clientId();
         principal.unresolved = false;
-        replace(principal, new Whole(tags, unknown, distinct != null, ids, suppliers));
+        replace(principal, new Whole(tags, unknown, true, distinct != null, ids, suppliers));
         if (other) forgetNeedless(principal);
         return changed;
     }
 
     /** What unknown client-ids have from now on, though the answer depends on the client-id: for a while, what all had. */
     private Tags former(Principal principal, Whole old, int type, Answers.Answer answer) {
-        if (old.tags()[type] != null) principal.formerUntil = now + FORMER_BEATS;
+        if (old.tags()[type] != null) remembered.keepFormer(principal, now + FORMER_BEATS);
         Tags before = old.unknown()[type];
         boolean stays = !Scopes.isOfNewcomers(before) && now - principal.formerUntil < 0;
         return stays ? before : newcomers(principal, type, answer);
@@ -124,7 +124,7 @@ final class Publication {
         boolean blank = principal.sample.equals(lookup.clientId());
         Tags[] tags = blank ? new Tags[Tags.TYPES] : old.tags();
         String[] suppliers = blank ? new String[Tags.TYPES] : old.suppliers();
-        replace(principal, new Whole(tags, old.unknown(), true, distinct, suppliers));
+        replace(principal, new Whole(tags, old.unknown(), !blank && old.answered(), true, distinct, suppliers));
     }
 
     /** Puts another answer in the place of a principal's, and gives up the tags that only the old one had. */

@@ -202,6 +202,8 @@ public final class QuotaTable {
     public synchronized void beat(long ms) {
         int next = (int) (ms / BEAT_MS);
         if (next - lookUp.now() > 0) lookUp.now(next);
+        // The next answer ends it; with a full table no request would ask for one.
+        for (Principal due; (due = remembered.pollFormer(lookUp.now())) != null;) lookUp.ask(due);
     }
 
     /** Forgets the clients that have been silent for clients.idle. Watch calls it after each eighth of that time. */

@@ -1,7 +1,9 @@
 package org.quotahost.table;
 
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
@@ -22,6 +24,8 @@ final class Remembered {
     private final ConcurrentHashMap<String, Principal> principals = new ConcurrentHashMap<>();
     /** Most of the principals by hash, each alone in its place: the map takes more steps. */
     private final AtomicReferenceArray<Principal> quick = new AtomicReferenceArray<>(QUICK);
+    /** Principals whose unknown client-ids have, for a while, the tags that all had before; under the lock. */
+    private final Set<Principal> former = new LinkedHashSet<>();
     private volatile int size;
     private volatile int max = 50_000;
 
@@ -87,6 +91,19 @@ final class Remembered {
     void remove(Principal principal, Client client) {
         if (principal.first == client) principal.first = null;
         if (principal.clients.remove(client.clientId) != null && !principal.clients.isEmpty()) size = size - 1;
+    }
+
+    /** The principal's client-ids keep what they had until a beat, the same number of beats for each principal. */
+    void keepFormer(Principal principal, int until) {
+        principal.formerUntil = until;
+        former.add(principal);
+    }
+
+    /** A principal whose client-ids have kept what they had for long enough, or null. */
+    Principal pollFormer(int now) {
+        if (former.isEmpty()) return null;
+        Principal first = former.iterator().next();
+        return now - first.formerUntil >= 0 && former.remove(first) ? first : null;
     }
 
     /** Calls the action with each principal; the action may remove it. */

@@ -34,7 +34,7 @@ final class Scopes {
     final Tags exempt = permanent(EXEMPTED);
 
     /** What is known of a principal before its first answer. */
-    final Whole nothing = new Whole(new Tags[Tags.TYPES], everyType(newcomers), false, ClientIds.NONE,
+    final Whole nothing = new Whole(new Tags[Tags.TYPES], everyType(newcomers), false, false, ClientIds.NONE,
             new String[Tags.TYPES]);
 
     Scopes() {

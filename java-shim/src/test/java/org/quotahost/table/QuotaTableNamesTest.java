@@ -176,6 +176,21 @@ class QuotaTableNamesTest {
     }
 
     @Test
+    void aPrincipalIsAskedForThoughThereIsNoPlaceForAFurtherClientOfIt() {
+        table.exempt(new String[0], new String[] {"4"}, "");
+        QuotaTable small = Tables.table(inbox, 1, 3_600);
+        Tables.publishAlone(small, "ANONYMOUS", "4", Scopes.EXEMPT, UNLIMITED);
+        assertEquals(1, small.size());
+
+        tags(small, "ANONYMOUS", "app");
+        assertEquals(List.of("ANONYMOUS/app"), Inboxes.drain(inbox));
+        publishWhole(small, "ANONYMOUS", "app", Scopes.USER, 1_000);
+
+        assertEquals(1_000.0, limit(small, PRODUCE, "ANONYMOUS", "any"));
+        assertNull(limit(small, PRODUCE, "ANONYMOUS", "4"));
+    }
+
+    @Test
     void whenTheClientIdBeginsToMatterAllKeepWhatTheyHadUntilTheyAreKnown() {
         publishWhole(table, "alice", "a", Scopes.USER, 1_000);
         Map<String, String> former = tags(table, "alice", "b");
@@ -188,7 +203,9 @@ class QuotaTableNamesTest {
         publishWhole(table, "alice", "b", Scopes.CLIENT, 300);
         assertEquals("b", tags(table, "alice", "b").get("client-id"));
 
+        Inboxes.drain(inbox);
         table.beat(10_000);
+        assertEquals(List.of("alice/a"), Inboxes.drain(inbox), "to be answered once more");
         publishWhole(table, "alice", "c", Scopes.CLIENT, 300);
         assertEquals(300.0, limit(table, PRODUCE, "alice", "d"), "not for longer than that takes");
         assertNull(table.limit(PRODUCE, former));

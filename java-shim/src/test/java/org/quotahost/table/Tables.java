@@ -65,6 +65,17 @@ public final class Tables {
         return publish(table, new Batch(List.of(lookup), List.of()), codes, rates, new String[] {"gold"}, new ClientIds(distinct));
     }
 
+    /** Publishes one answer for all types that tells nothing about others of its principal. */
+    public static int publishAlone(QuotaTable table, String principal, String clientId, int code, double rate) {
+        int[] codes = new int[Tags.TYPES];
+        double[] rates = new double[Tags.TYPES];
+        Arrays.fill(codes, code);
+        Arrays.fill(rates, rate);
+        var batch = new Batch(List.of(new Batch.Lookup(principal, clientId, System.nanoTime())), List.of());
+        return table.publish(batch, new int[1], codes, rates, new String[0], new int[Tags.TYPES], new String[] {"static"},
+                new int[] {Answers.ALONE}, new ClientIds[0]);
+    }
+
     public static KafkaPrincipal principal(String name) {
         return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, name);
     }
