@@ -135,6 +135,7 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, 
         wait_for_factor(node, first, limits)
 
 
+@pytest.mark.long
 def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_record(
     cluster: Cluster, pipeline: FakePipeline
 ) -> None:

@@ -134,7 +134,7 @@ def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas
     given = [one(number) for number in range(100)]
     sent = Sent()
     sent.publisher(volumes(spark, given, at), 0)
-    assert [each.reporting for each in sent.records] == [100]
+    assert [each.volume_count for each in sent.records] == [300]
     assert len(encode(sent.records[0])) < MAX_BYTES
     # And so do the ids of brokers that have fallen silent.
     late = Sent()
