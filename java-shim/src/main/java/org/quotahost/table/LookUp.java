@@ -35,10 +35,10 @@ final class LookUp {
             return plain != scopes.exempt || isUser(principal) ? plain : scopes.newcomers;
         }
         Whole whole = known.whole();
-        Tags shared = whole.tags()[type];
-        if (shared != null && !known.distinguishes(whole, principal, clientId)) {
+        // A client that needs tags of one type alone is posted by its first request of any type: most produce later.
+        if (whole.complete() && !known.distinguishes(whole, principal, clientId)) {
             known.see(type, now);
-            return shared;
+            return whole.tags()[type];
         }
         Client client = known.client(clientId);
         if (client == null) return unknown(type, known, whole, principal, clientId);

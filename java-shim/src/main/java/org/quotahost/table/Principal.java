@@ -53,9 +53,9 @@ final class Principal extends Known {
         return whole;
     }
 
-    /** Replaces the answer. The tags of types for which no client-id is looked at are found in the principal itself. */
+    /** Replaces the answer. If no client-id is looked at, the tags of all types are found in the principal itself. */
     void whole(Whole next) {
-        boolean plain = !anonymous && next.distinct().isEmpty();
+        boolean plain = !anonymous && next.distinct().isEmpty() && next.complete();
         tags(plain ? next.tags() : new Tags[Tags.TYPES]);
         whole = next;
     }

@@ -69,10 +69,13 @@ final class Publication {
         return new Whole(new Tags[Tags.TYPES], unknown, false, false, ClientIds.NONE, new String[Tags.TYPES]);
     }
 
-    /** The tags of a principal's unknown client-ids; an answer that is the same for all of them has their rate, too. */
+    /**
+     * The tags of a principal's unknown client-ids. They have the newcomers' rate, or the rate that each of them will
+     * have if that is known and larger: many that are new at once must not be muted for a rate that is meant for one.
+     */
     private Tags newcomers(Principal principal, int type, Answers.Answer answer) {
-        boolean alike = answer != null && answer.distinctIds() != null;
-        return rated(scopes.newcomersOf(principal.user), type, alike ? answer.rate(type) : scopes.newcomers.base(type));
+        double own = answer == null || answer.distinctIds() == null ? 0 : answer.rate(type); // NaN is unlimited
+        return rated(scopes.newcomersOf(principal.user), type, Math.max(own, scopes.newcomers.base(type)));
     }
 
     // ---- what holds for a principal ----------------------------------------------------------------------------

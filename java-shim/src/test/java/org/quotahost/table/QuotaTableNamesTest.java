@@ -72,6 +72,24 @@ class QuotaTableNamesTest {
     }
 
     @Test
+    void aClientWithProduceTagsOfItsOwnIsPostedByItsFirstRequestOfAnyType() {
+        int[] codes = {Scopes.CLIENT, Scopes.USER, Scopes.USER, Scopes.USER};
+        double[] rates = {1_000, UNLIMITED, UNLIMITED, UNLIMITED};
+        var batch = new Batch(List.of(new Batch.Lookup("alice", "a", System.nanoTime())), List.of());
+        publish(table, batch, codes, rates, new String[0], new ClientIds(new String[0]));
+
+        assertEquals("alice", table.tags(FETCH, Tables.principal("alice"), "new").get("user"));
+        assertEquals(List.of("alice/new"), Inboxes.drain(inbox), "it will be known before it produces");
+    }
+
+    @Test
+    void manyNewClientIdsOfAPrincipalAreNotMutedForASmallRateThatIsMeantForOne() {
+        publishWhole(table, "alice", "a", Scopes.CLIENT, 1);
+
+        assertEquals(100.0, limit(table, PRODUCE, "alice", "new"), "the newcomers' rate");
+    }
+
+    @Test
     void unknownClientIdsOfAPrincipalShareTheRateThatEachWillHave() {
         publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
 
