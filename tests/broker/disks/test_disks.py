@@ -230,6 +230,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     good = newest_records(node)["1"][1]
     refused["key"] = good
     refused["version"] = good.replace(b'"schemaVersion":1', b'"schemaVersion":99')
+    before = refused_records(node, "stranger")  # other tests write as brokers that don't exist, too
     producer = Producer(node.client_config(client_id="hostile") | {"queue.buffering.max.messages": 200_000})
     for number in range(20_000):
         for reason in ("json", "schema", "key"):
@@ -243,7 +244,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     for reason in refused:
         eventually(lambda r=reason: refused_records(node, r) > 0, what=f"refused for {reason}")
     assert refused_records(node, "json") == 20_000
-    eventually(lambda: refused_records(node, "stranger") == 20_000)
+    eventually(lambda: refused_records(node, "stranger") == before + 20_000)
     wait_for_state(cluster, OPEN)
     assert gauge(node, "Brokers", "Missing") == 0
     for each in cluster.brokers:
