@@ -76,8 +76,8 @@ def test_an_exempt_client_is_exempt_though_the_table_is_full(node: KafkaNode) ->
     assert table_row(node, "alice", "p")["user"] == "<newcomers>", "for whom there is no place"
 
 
-def test_rotating_client_ids_share_one_quota_also_where_each_would_have_one(node: KafkaNode) -> None:
-    alter_broker_config(node, {PREFIX + "static.scope": "client"})
+def test_rotating_client_ids_share_the_newcomers_quota_where_each_would_have_one_of_its_own(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "static.scope": "client", PREFIX + "newcomers.produce": "1M"})
     newcomers = f"<newcomers {ANYONE}>"
     try:
         # For some seconds they keep the user's quota, which all of them had.
@@ -85,5 +85,5 @@ def test_rotating_client_ids_share_one_quota_also_where_each_would_have_one(node
         assert table_row(node, ANYONE, "x")["limit"] == str(RATE)
         assert [q.bound for q in enforced_quotas(node, "PRODUCE", user=newcomers)] in ([RATE], [])
     finally:
-        alter_broker_config(node, {PREFIX + "static.scope": "user"})
+        alter_broker_config(node, {PREFIX + "static.scope": "user", PREFIX + "newcomers.produce": None})
     eventually(lambda: table_row(node, ANYONE, "x")["user"] == ANYONE)
