@@ -17,8 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
@@ -44,8 +43,7 @@ _CLIENTS: Final = (
     "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE>>"
 )
 _USAGE: Final = f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
-_NEWS: Final = """SELECT key, partition, value FROM {seen}
-WHERE NOT (try_element_at(from_json(:same, 'MAP<STRING, BIGINT>'), key) <=> hash)"""
+_NEWS: Final = "SELECT key, partition, value FROM {found} WHERE array_contains(from_json(:news, 'ARRAY<STRING>'), key)"
 _MS: Final = timedelta(milliseconds=1)
 
 
@@ -190,14 +188,19 @@ class SharesPublisher:
     def _write(self, found: DataFrame) -> None:
         now = self._monotonic()
         same = {broker: kept[0] for broker, kept in self._written.items() if now - kept[1] < self._refresh}
-        # The hashes come to this process beside the batch: a second pass over it would compute it twice.
-        hashes = Observation()
-        seen = found.observe(hashes, F.to_json(F.collect_list(F.struct("key", "hash"))).alias("hashes"))
-        # One text instead of a map of literals, which would make the plan larger with each broker.
-        news = seen.sparkSession.sql(_NEWS, args={"same": json.dumps(same)}, seen=seen)
-        kafka_sink(news.write, self._topic, self._client).save()
+        # Kept for two passes, which would compute it twice. An Observation would need one pass, but in a stream Spark
+        # may never complete it, and the query hangs.
+        found.persist()
+        try:
+            told = {each["key"]: each["hash"] for each in found.select("key", "hash").collect()}
+            news = sorted(broker for broker, hashed in told.items() if same.get(broker) != hashed)
+            if news:
+                # One text instead of a literal for each broker, which would make the plan larger with each.
+                rows = found.sparkSession.sql(_NEWS, args={"news": json.dumps(news)}, found=found)
+                kafka_sink(rows.write, self._topic, self._client).save()
+        finally:
+            found.unpersist()
         # Only now: what could not be written is written with the next batch.
-        told = {each["key"]: each["hash"] for each in json.loads(hashes.get["hashes"])}
         self._written = {
             broker: self._written[broker] if same.get(broker) == hashed else (hashed, now)
             for broker, hashed in told.items()
