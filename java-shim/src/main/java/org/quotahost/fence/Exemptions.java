@@ -17,8 +17,11 @@ import org.quotahost.util.BrokerConfigs;
  */
 public final class Exemptions {
     private static final KafkaPrincipal NOBODY = KafkaPrincipal.ANONYMOUS;
-    /** A longer client-id is neither hashed nor compared: it is only a claim, and Kafka's own are short. */
-    private static final int LONGEST = 256;
+    /**
+     * A longer client-id is neither hashed nor compared, here or by the quota table: it is only a claim, and Kafka's own
+     * are short.
+     */
+    public static final int LONGEST_CLIENT_ID = 256;
 
     private static volatile Clients clients = new Clients(Set.of(), Set.of(), List.of());
     /** The super users, as the broker's properties write them: type, colon, name. */
@@ -33,7 +36,8 @@ public final class Exemptions {
             if (!principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) return false;
             if (users.contains(principal.getName())) return true;
             if (clientId == null || !principal.getName().equals(NOBODY.getName())) return false;
-            return clientId.length() <= LONGEST && (anonymousClientIds.contains(clientId) || isInternal(clientId));
+            return clientId.length() <= LONGEST_CLIENT_ID
+                    && (anonymousClientIds.contains(clientId) || isInternal(clientId));
         }
 
         private boolean isInternal(String clientId) {

@@ -1,5 +1,7 @@
 package org.quotahost.table;
 
+import org.quotahost.fence.Exemptions;
+
 /**
  * How long the names are that the table keeps.
  *
@@ -8,7 +10,7 @@ package org.quotahost.table;
  * and nothing hashes it.
  */
 final class Names {
-    static final int LONGEST_CLIENT_ID = 256;
+    static final int LONGEST_CLIENT_ID = Exemptions.LONGEST_CLIENT_ID;
     static final int LONGEST_PRINCIPAL = 1_024;
 
     private Names() {}
