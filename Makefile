@@ -8,7 +8,7 @@ CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo test test-java test-python test-pipeline test-long lint format bench clean
+.PHONY: help build wheel demo test test-java test-python test-pipeline test-long lint format tables bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ lint: $(VENV)/.done ## Formatting, lint, strict types, import rules
 format: $(VENV)/.done ## Rewrite what the formatter would
 	@$(BIN)/ruff format -q .
 	@$(BIN)/ruff check -q --fix .
+
+tables: $(VENV)/.done ## Renew the tables of the documents that the code and the tests make
+	@$(BIN)/python -m tools.tables
 
 bench: build ## Figures, as ratios against a peer in the same run; minutes each
 	@$(BIN)/python -m bench

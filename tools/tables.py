@@ -15,6 +15,7 @@ from quotahost import metrics
 from quotahost.records import topics
 from quotahost.settings import broker
 from quotahost.settings.strimzi import names
+from tools import differences
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
@@ -24,6 +25,7 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/metrics.md": ("metrics", metrics.table),
     DOCS / "strimzi.md": ("strimzi", names.table),
     DOCS / "security.md": ("topics", topics.table),
+    DOCS / "reference/differences.md": ("differences", differences.tables),
 }
 
 
@@ -51,7 +53,7 @@ def main() -> int:
             continue
         stale += 1
         if "--check" in sys.argv[1:]:
-            print(f"{document} is out of date: run tools/tables.py", file=sys.stderr)
+            print(f"{document} is out of date: run make tables", file=sys.stderr)
         else:
             document.write_text(new, encoding="utf-8")
     return int(bool(stale) and "--check" in sys.argv[1:])

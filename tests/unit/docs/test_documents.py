@@ -35,7 +35,7 @@ def anchors(document: Path) -> set[str]:
 @pytest.mark.parametrize("document", TABLES, ids=name_of)
 def test_tables_are_those_of_the_code(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert renewed(document, text) == text, "run tools/tables.py"
+    assert renewed(document, text) == text, "run make tables"
 
 
 @pytest.mark.parametrize("document", TABLES, ids=name_of)
