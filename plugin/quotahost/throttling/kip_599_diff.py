@@ -10,7 +10,9 @@ The document leaves open:
 - which past window is filled first. Here it is the oldest, so that a small N is forgotten as soon as the token bucket
   would have grown it back;
 - whether "up to Q" counts what a window holds. Here it does: a second burst fills the room that is left;
-- what a full window means if W is not 1 s. Here it holds Q x W.
+- what a full window means if W is not 1 s. Here it holds Q x W;
+- where a window begins. Here at multiples of W, so that the first one passes up to W after a burst; all S are there,
+  empty, when a client's first request comes, and the present one is one of them.
 
 Its weakness: this form forgets a present window after S windows, however far it exceeded Q, where the token bucket
 keeps the debt. So in the long run it lets more than Q pass, by up to ``Q x S x W`` and one request for every S windows.

@@ -6,9 +6,12 @@ at Q itself, where the revision diff's form still admits (:mod:`quotahost.thrott
 
 The document leaves open:
 
-- what a second burst does. Here it is spread as the first one: each window gets N / S on top of what it holds;
+- what a second burst does. Here it is spread as the first one: each window gets N / S on top of what it holds, and
+  windows that differ are not levelled;
 - what is a burst. Here each mutation is spread, also a small one;
 - what follows as windows pass. Here the oldest leaves and an empty one begins, so N is forgotten in S equal parts;
+- where a window begins. Here at multiples of W, so that the first one passes up to W after a burst; all S are there,
+  empty, when a client's first request comes, and the present one is one of them;
 - ``Samples = B / R`` if that is no whole number (here rounded up, so that nobody has less than B), or if W is not 1 s
   (here ``B / (R x W)``).
 

@@ -2,9 +2,6 @@
 
 Private to ``quotahost.throttling``. The sum over S windows of W seconds makes the rate R, and a client waits
 ``(R - Q) / Q x S x W``. The forms differ in how a mutation is spread, and in whether R may be Q.
-
-Neither document says where a window begins. Here windows begin at multiples of W, so that the first one passes up to
-W after a burst. The present one is one of the S, and all S are there, empty, when a client's first request comes.
 """
 
 from __future__ import annotations

@@ -71,6 +71,16 @@ def test_version_15_says_12_s_and_admits_after_11_as_4_984_is_below_the_quota() 
     assert rate.admit(1, NOW + 11 * SECOND)
 
 
+@RATES
+def test_windows_begin_at_multiples_of_their_length_so_the_first_may_pass_soon_after_a_burst(make: Make) -> None:
+    early, late = make(5, 100, SECOND), make(5, 100, SECOND)
+    early.admit(BURST, NOW)
+    late.admit(BURST, NOW + 900)
+    admitted = next(s for s in range(100) if early.admit(1, NOW + s * SECOND))
+    assert not late.admit(1, NOW + admitted * SECOND - 1)
+    assert late.admit(1, NOW + admitted * SECOND)
+
+
 def test_version_15_refuses_at_the_quota_itself_for_a_wait_of_0_s_and_the_other_forms_admit() -> None:
     rate = Version15Rate(5, 100, SECOND)
     rate.admit(500, NOW)
