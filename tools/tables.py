@@ -15,7 +15,7 @@ from quotahost import metrics
 from quotahost.records import topics
 from quotahost.settings import broker
 from quotahost.settings.strimzi import names
-from tools import conformance
+from tools import conformance, differences
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
@@ -26,6 +26,7 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "strimzi.md": ("strimzi", names.table),
     DOCS / "security.md": ("topics", topics.table),
     DOCS / "conformance.md": ("conformance", conformance.table),
+    DOCS / "reference/differences.md": ("differences", differences.tables),
 }
 
 

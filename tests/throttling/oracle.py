@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
-from harness.java.jars import broker_jars
-from harness.java.jdk import class_path, program
+from tests.throttling.jvm import compiled
 
 SOURCE: Final = Path(__file__).with_name("ThrottlingOracle.java")
 
@@ -18,14 +17,12 @@ class Oracle:
 
     def __init__(self, directory: Path) -> None:
         """Compiles the oracle into the directory and starts it."""
-        classes = directory / "classes"
-        libraries = class_path([broker_jars()])
-        compile_it = [program("javac"), "--release", "17", "-nowarn", "-cp", libraries, "-d", str(classes)]
-        subprocess.run([*compile_it, str(SOURCE)], check=True, stdin=subprocess.DEVNULL, timeout=120)
-        path = f"{classes}:{libraries}"
-        run_it = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", path, "ThrottlingOracle"]
         self._process = subprocess.Popen(
-            run_it, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            compiled(SOURCE, directory),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
 
     def replay(self, lines: Iterable[str]) -> list[float]:

@@ -1,21 +1,19 @@
-"""The examples of KIP-13, KIP-599 and "Broker side quota (V1)", with the documents' own numbers."""
+"""The examples of KIP-13 and "Broker side quota (V1)", with the documents' own numbers."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
-from quotahost.throttling.burst_rate import BurstRate
-from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling.kip_13 import simple_delay_s
+from quotahost.throttling.quota_window import quota_window
+from quotahost.throttling.sampled_rate import SampledRate
 from tests.reference.ewma import EwmaMeter
 
 SECOND = 1000
 NOW = 1_700_000_000_000
 MB = 1_000_000
-BURST = 7 * 80  # KIP-599: 7 topics of 80 partitions
 
 
 def test_kip_13_delays_a_producer_of_60_mb_in_a_window_of_50_for_2_s() -> None:
@@ -23,44 +21,26 @@ def test_kip_13_delays_a_producer_of_60_mb_in_a_window_of_50_for_2_s() -> None:
     assert simple_delay_s(50 * MB, 50 * MB, 5 * MB) == 0
 
 
-def test_kip_599_the_token_bucket_goes_to_minus_60_and_throttles_for_12_s() -> None:
-    bucket = TokenBucket(5, 100, SECOND)
-    assert bucket.burst == 500
-    assert bucket.admit(BURST, NOW)
-    assert bucket.tokens(NOW) == -60
-    assert bucket.throttle_ms(NOW) == 12_000
-    assert not bucket.admit(1, NOW + 11_999)
-    assert bucket.admit(1, NOW + 12_000)
+@pytest.mark.parametrize(("into_the_second", "delay_ms"), [(0, 3000), (500, 2500), (999, 2001)])
+@pytest.mark.parametrize("samples", [10, 11])
+def test_kip_13s_producer_is_delayed_by_3_s_today_and_by_2_s_if_its_burst_ends_the_second(
+    samples: int, into_the_second: int, delay_ms: int
+) -> None:
+    """Kafka divides by the time that has passed, of which the present second is only a part, whatever N is."""
+    rate = SampledRate(samples, SECOND)
+    for second in range(60):
+        rate.record(5 * MB, NOW + second * SECOND)
+    now = NOW + 60 * SECOND + into_the_second
+    rate.record(15 * MB, now)
+    assert rate.throttle_ms(5 * MB, now) == delay_ms
 
 
-def test_kip_599_the_rate_form_makes_99_samples_of_5_and_one_of_65() -> None:
-    rate = BurstRate(5, 100, SECOND)
-    assert rate.admit(BURST, NOW)
-    assert rate.windows(NOW) == (5.0,) * 99 + (65.0,)
-    assert rate.measure(NOW) == pytest.approx(5.6)
-
-
-def test_kip_599_a_past_window_is_filled_up_to_the_quota_and_not_above() -> None:
-    rate = BurstRate(5, 100, SECOND)
-    rate.admit(3, NOW)
-    rate.admit(BURST - 3, NOW)
-    assert rate.windows(NOW) == (5.0,) * 99 + (65.0,)
-
-
-def test_kip_599_the_rate_form_throttles_for_12_s_and_discards_12_samples() -> None:
-    rate = BurstRate(5, 100, SECOND)
-    rate.admit(BURST, NOW)
-    assert rate.throttle_s(NOW) == pytest.approx(12)
-    assert not rate.admit(1, NOW + 11 * SECOND)
-    assert rate.measure(NOW + 12 * SECOND) == 5
-    assert rate.admit(1, NOW + 12 * SECOND)
-
-
-def test_kip_599_kafkas_own_rate_does_not_fall_before_its_one_sample_is_100_s_old() -> None:
-    rate = SampledRate(100, SECOND)
-    rate.record(BURST, NOW)
-    assert all(rate.measure(NOW + t * SECOND) > 5 for t in range(100))
-    assert rate.measure(NOW + 100 * SECOND) == 0
+def test_kip_13s_windows_are_10_and_kafkas_reach_back_12_s_by_default() -> None:
+    assert quota_window({}) == 12
+    rate = SampledRate(11, SECOND)
+    for ms in range(0, 30 * SECOND, 100):
+        rate.record(1, NOW + ms)
+    assert max(rate.window_size_ms(NOW + 29_900 + ms) for ms in range(SECOND)) in range(11_000, 12_001)
 
 
 def test_v1_a_meters_rate_is_the_mean_of_its_first_5_s_and_then_follows_by_the_minute() -> None:
@@ -91,13 +71,7 @@ def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_blocks_it_fo
     assert longest >= longest_s * SECOND
 
 
-@pytest.mark.parametrize("make", [SampledRate, lambda s, w: BurstRate(5, s, w)])
 @pytest.mark.parametrize(("samples", "window_ms"), [(0, 1000), (10, 0), (-1, 1000)])
-def test_a_window_without_samples_or_length_raises_an_error(make: Any, samples: int, window_ms: int) -> None:
+def test_a_window_without_samples_or_length_raises_an_error(samples: int, window_ms: int) -> None:
     with pytest.raises(ValueError, match="must be"):
-        make(samples, window_ms)
-
-
-def test_a_quota_of_0_raises_an_error_in_the_rate_form() -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        BurstRate(0, 10, 1000)
+        SampledRate(samples, window_ms)

@@ -1,24 +1,32 @@
-"""Both forms of KIP-599 in the long run: how many mutations pass, and when the next one is admitted."""
+"""The three forms of KIP-599 in the long run: how many mutations pass, and when the next one is admitted."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling.burst_rate import BurstRate
+from quotahost.throttling.kip_599_diff import RevisionDiffRate
+from quotahost.throttling.kip_599_v15 import Version15Rate
+from quotahost.throttling.spread_rate import SpreadRate
 from quotahost.throttling.token_bucket import TokenBucket
 
 NOW = 1_700_000_000_000
 MUTATIONS = st.lists(st.tuples(st.integers(1, 400) | st.sampled_from([1, 5000]), st.integers(0, 30_000)), max_size=80)
 QUOTAS = st.floats(0.1, 50) | st.integers(1, 20).map(float)
 SAMPLES = st.integers(1, 30)
+HOUR = 3_600_000
+Form = TokenBucket | SpreadRate
+FORMS: list[Callable[[float, int, int], Form]] = [TokenBucket, RevisionDiffRate, Version15Rate]
+RATES: list[Callable[[float, int, int], SpreadRate]] = [RevisionDiffRate, Version15Rate]
 
 
-def admitted(form: TokenBucket | BurstRate, mutations: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def admitted(form: Form, mutations: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Time in ms since the start, and N, of each mutation that is admitted."""
     times = itertools.accumulate(step for _, step in mutations)
     tried = zip((n for n, _ in mutations), times, strict=True)
@@ -38,10 +46,10 @@ def test_the_token_bucket_admits_no_more_than_q_by_time_its_burst_and_the_last_r
 
 @hypothesis_settings(deadline=None, max_examples=500)
 @given(MUTATIONS, QUOTAS, SAMPLES)
-def test_the_rate_form_admits_q_by_time_its_burst_and_for_every_s_windows_a_burst_and_a_request_more(
+def test_the_diffs_rate_admits_q_by_time_its_burst_and_for_every_s_windows_a_burst_and_a_request_more(
     mutations: list[tuple[int, int]], quota: float, samples: int
 ) -> None:
-    passed = admitted(BurstRate(quota, samples, 1000), mutations)
+    passed = admitted(RevisionDiffRate(quota, samples, 1000), mutations)
     largest, total = max((n for n, _ in mutations), default=0), 0
     for t, n in passed:
         total += n
@@ -50,14 +58,99 @@ def test_the_rate_form_admits_q_by_time_its_burst_and_for_every_s_windows_a_burs
         assert total <= quota * (windows + samples) + rounds * (quota * samples + largest) + 1e-6
 
 
-def test_the_rate_form_admits_twice_the_quota_where_the_token_bucket_keeps_to_it() -> None:
+@hypothesis_settings(deadline=None, max_examples=500)
+@given(MUTATIONS, QUOTAS, SAMPLES)
+def test_version_15s_rate_admits_nearly_twice_q_by_time_and_its_burst_and_for_every_s_windows_two_requests_more(
+    mutations: list[tuple[int, int]], quota: float, samples: int
+) -> None:
+    """Each N counts for (S + 1) / 2 windows on average, and no window counts more than Q x S and one request."""
+    largest, total = max((n for n, _ in mutations), default=0), 0
+    for t, n in admitted(Version15Rate(quota, samples, 1000), mutations):
+        total += n
+        windows = t // 1000 + samples
+        assert total <= 2 / (samples + 1) * windows * (quota * samples + largest) + 1e-6
+
+
+def test_at_1000_every_100_s_both_rates_admit_twice_the_quota_and_more_and_the_token_bucket_keeps_to_it() -> None:
     """Why Kafka keeps the debt: 1000 at once, every 100 s, are 10 a second for a quota of 5."""
-    hour = 3_600_000
-    tries = [(1000, 1000)] * (hour // 1000)
-    by_rate = sum(n for _, n in admitted(BurstRate(5, 100, 1000), tries))
-    by_tokens = sum(n for _, n in admitted(TokenBucket(5, 100, 1000), tries))
-    assert by_tokens <= 5 * 3600 + 500 + 1000
-    assert by_rate > 1.9 * 5 * 3600
+    tries = [(1000, 1000)] * (HOUR // 1000)
+    buckets, diffs, v15s = (sum(n for _, n in admitted(form(5, 100, 1000), tries)) for form in FORMS)
+    assert buckets <= 5 * 3600 + 500 + 1000
+    assert diffs > 1.9 * 5 * 3600
+    assert v15s > 3.8 * 5 * 3600
+
+
+def test_for_one_mutation_at_a_time_version_15_alone_admits_nearly_twice_the_quota() -> None:
+    tries = [(1, 50)] * (HOUR // 50)
+    buckets, diffs, v15s = (sum(n for _, n in admitted(form(5, 100, 1000), tries)) for form in FORMS)
+    assert max(buckets, diffs) <= 1.03 * 5 * 3600  # the burst is in it
+    assert v15s >= 2 * 100 / 101 * 5 * 3600 * 0.999
+    assert v15s <= 2 * 100 / 101 * 5 * 3600 * 1.03
+
+
+@hypothesis_settings(deadline=None, max_examples=50)
+@given(st.sampled_from(FORMS), st.integers(1, 20), SAMPLES)
+def test_whoever_keeps_asking_for_single_mutations_gets_the_quota_by_every_form(
+    form: Callable[[float, int, int], Form], quota: int, samples: int
+) -> None:
+    tries = [(1, 10)] * 3000
+    assert len(admitted(form(quota, samples, 1000), tries)) >= quota * 29
+
+
+@hypothesis_settings(deadline=None, max_examples=500)
+@given(st.lists(st.integers(1, 400), max_size=40), st.integers(1, 20), SAMPLES)
+def test_in_one_window_all_forms_admit_the_same_but_for_version_15_at_the_quota_itself(
+    mutations: list[int], quota: int, samples: int
+) -> None:
+    at_once = [(n, 0) for n in mutations]
+    bucket, diff, v15 = (admitted(form(quota, samples, 1000), at_once) for form in FORMS)
+    assert bucket == diff
+    taken = list(itertools.accumulate(n for _, n in bucket))
+    more = quota * samples in taken[:-1]
+    assert v15 == (bucket[:-1] if more else bucket)
+
+
+@hypothesis_settings(deadline=None)
+@given(st.integers(1, 20), SAMPLES, st.integers(0, 10_000))
+def test_after_one_burst_all_forms_state_the_same_wait(quota: int, samples: int, beyond: int) -> None:
+    bucket, rates = TokenBucket(quota, samples, 1000), [form(quota, samples, 1000) for form in RATES]
+    forms: list[Form] = [bucket, *rates]
+    for form in forms:
+        form.admit(quota * samples + beyond, NOW)
+    assert [rate.throttle_s(NOW) for rate in rates] == pytest.approx([beyond / quota] * 2)
+    assert bucket.throttle_ms(NOW) == pytest.approx(beyond / quota * 1000, abs=1)
+
+
+@hypothesis_settings(deadline=None)
+@given(st.integers(1, 20), SAMPLES, st.integers(1, 10_000))
+def test_after_one_burst_the_diff_admits_with_the_first_whole_window_after_the_bucket_or_when_it_forgets(
+    quota: int, samples: int, beyond: int
+) -> None:
+    bucket, diff = TokenBucket(quota, samples, 1000), RevisionDiffRate(quota, samples, 1000)
+    for form in (bucket, diff):
+        form.admit(quota * samples + beyond, NOW)
+    windows = min(samples, math.ceil(beyond / quota))
+    assert first_admitted(diff, samples) == windows
+    assert bucket.admit(1, NOW + math.ceil(beyond / quota) * 1000)
+
+
+@hypothesis_settings(deadline=None)
+@given(st.integers(1, 20), SAMPLES, st.integers(1, 10_000))
+def test_after_one_burst_version_15_admits_as_soon_as_less_than_the_quota_is_left_which_is_never_after_the_diff(
+    quota: int, samples: int, beyond: int
+) -> None:
+    burst = quota * samples + beyond
+    v15, diff = Version15Rate(quota, samples, 1000), RevisionDiffRate(quota, samples, 1000)
+    for form in (v15, diff):
+        form.admit(burst, NOW)
+    left = next(k for k in range(samples + 1) if burst * (samples - k) < quota * samples * samples)
+    assert first_admitted(v15, samples) == left
+    assert left <= first_admitted(diff, samples)
+
+
+def first_admitted(form: SpreadRate, samples: int) -> int:
+    """How many whole windows after NOW the form first admits a mutation; NOW begins a window."""
+    return next(k for k in range(samples + 1) if form.admit(1, NOW + k * 1000))
 
 
 @hypothesis_settings(deadline=None)
@@ -91,12 +184,26 @@ def test_for_any_quota_the_throttle_time_is_exact_to_a_millisecond(
 
 
 @hypothesis_settings(deadline=None)
-@given(MUTATIONS, QUOTAS, SAMPLES)
-def test_spreading_a_burst_keeps_its_sum(mutations: list[tuple[int, int]], quota: float, samples: int) -> None:
-    rate, t = BurstRate(quota, samples, 1000), NOW
+@given(st.sampled_from(RATES), MUTATIONS, QUOTAS, SAMPLES)
+def test_spreading_a_burst_keeps_its_sum(
+    form: Callable[[float, int, int], SpreadRate], mutations: list[tuple[int, int]], quota: float, samples: int
+) -> None:
+    rate, t = form(quota, samples, 1000), NOW
     for n, step in mutations:
         t += step
         before = sum(rate.windows(t))
         rate.record(n, t)
         assert math.isclose(sum(rate.windows(t)), before + n)
         assert all(held >= 0 for held in rate.windows(t))
+        assert rate.measure(t) == pytest.approx(sum(rate.windows(t)) / samples)
+
+
+@hypothesis_settings(deadline=None)
+@given(st.sampled_from(RATES), MUTATIONS, QUOTAS, SAMPLES)
+def test_after_all_windows_have_passed_a_rate_is_0(
+    form: Callable[[float, int, int], SpreadRate], mutations: list[tuple[int, int]], quota: float, samples: int
+) -> None:
+    rate = form(quota, samples, 1000)
+    admitted(rate, mutations)
+    end = NOW + sum(step for _, step in mutations)
+    assert rate.measure(end + samples * 1000) == 0

@@ -1,7 +1,7 @@
-"""``quotahost simulate``: the same requests under the four forms of a quota, side by side.
+"""``quotahost simulate``: the same requests under five forms of a quota, side by side.
 
 It shows an operator, before a quota is set, how long clients would be throttled. The forms are the models of
-``quotahost.throttling``, which the tests compare with Kafka itself.
+``quotahost.throttling``: two are Kafka's, which the tests compare with Kafka itself, and three are those of a KIP.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from quotahost.cli.console import console, parsed, table
-from quotahost.throttling.burst_rate import BurstRate
-from quotahost.throttling.sampled_rate import SampledRate, simple_delay_s
+from quotahost.throttling.kip_13 import simple_delay_s
+from quotahost.throttling.kip_599_diff import RevisionDiffRate
+from quotahost.throttling.kip_599_v15 import Version15Rate, samples_of_burst
+from quotahost.throttling.sampled_rate import SampledRate
 from quotahost.throttling.token_bucket import TokenBucket
 from quotahost.units.parse import parse_count, parse_duration, parse_quantity
 from quotahost.units.show import show_number
 
-FORMS: Final = ("KIP-13", "Kafka's sampled rate", "token bucket", "KIP-599 v15's rate")
+FORMS: Final = ("KIP-13", "Kafka's sampled rate", "Kafka's token bucket", "KIP-599 diff's rate", "KIP-599 v15's rate")
 _MOST: Final = 100_000  # requests of one pattern, or samples: more take minutes
 _SECONDS: Final = r"(\d+(?:\.\d+)?)"
 _REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
@@ -53,20 +55,28 @@ def simulate(
         list[str], typer.Argument(metavar="AMOUNT@SECONDS...", help="560@0, or many: 15K@0..3/0.5 (from, to, step).")
     ],
     rate: Annotated[str, typer.Option(help="The quota a second: 5, or 2M.")],
-    samples: Annotated[str, typer.Option(help="quota.window.num, or controller.quota.window.num.")] = "11",
+    samples: Annotated[
+        str | None, typer.Option(help="quota.window.num, or controller.quota.window.num; Kafka's default is 11.")
+    ] = None,
+    burst: Annotated[
+        str | None,
+        typer.Option(help="controller_mutations_burst of KIP-599's version 15: gives samples, burst / rate."),
+    ] = None,
     window: Annotated[str, typer.Option(help="quota.window.size.seconds, as a duration.")] = "1s",
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show how each request fares under each form; times are those of arrival, whatever was throttled before.
 
-    KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take every request and delay its client. The token bucket
-    (CONTROLLER_MUTATION) and version 15 of KIP-599 refuse a request while an earlier one is not made up for. Version
-    15 lets more than its rate through in the long run, and Kafka did not adopt it.
+    KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take every request and delay its client. Kafka's token bucket
+    (CONTROLLER_MUTATION) and the two rates of KIP-599 refuse a request while an earlier one is not made up for. The
+    revision diff's rate fills past windows up to the quota; version 15's spreads a request evenly over all of them.
+    Kafka has neither, and both can let more than their rate through in the long run.
     """
     window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
     each_pattern = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(each_pattern), key=lambda request: request.ms)
-    quota, number = parsed("--rate", rate, parse_quantity), parsed("--samples", samples, _parse_samples)
+    quota = parsed("--rate", rate, parse_quantity)
+    number = _samples(samples, burst, quota, window_ms)
     outcomes = run(arriving, quota, number, window_ms)
     rows = [
         [f"{request.ms / 1000:g} s", show_number(request.amount), *map(str, each)]
@@ -95,8 +105,15 @@ def parse_requests(text: str) -> list[Request]:
     return [Request(amount, ms) for ms in range(start, stop + 1, step)]
 
 
-def _parse_samples(text: str) -> int:
-    samples = parse_count(text)
+def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int) -> int:
+    if burst is None:
+        return parsed("--samples", samples or "11", lambda text: _bounded(parse_count(text)))
+    if samples is not None:
+        raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
+    return parsed("--burst", burst, lambda text: _bounded(samples_of_burst(rate, parse_quantity(text), window_ms)))
+
+
+def _bounded(samples: int) -> int:
     if samples > _MOST:
         raise ValueError(f"samples are too many; take {_MOST:,} at most")
     return samples
@@ -112,7 +129,8 @@ def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) 
         window_ms: the length of one sample.
     """
     kafka, bucket = SampledRate(samples, window_ms), TokenBucket(rate, samples, window_ms)
-    burst, span_ms = BurstRate(rate, samples, window_ms), samples * window_ms
+    spread = RevisionDiffRate(rate, samples, window_ms), Version15Rate(rate, samples, window_ms)
+    span_ms = samples * window_ms
     in_span, produced = deque[Request](), 0.0
     outcomes: list[tuple[Outcome, ...]] = []
     for request in requests:
@@ -128,7 +146,7 @@ def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) 
             # Without Kafka's cast to int, which wraps above 24.8 days: the wait is to be seen, however long.
             Outcome(kafka.throttle_ms(rate, now, cast=False) / 1000),
             Outcome(0.0) if bucket.admit(request.amount, now) else Outcome(bucket.throttle_ms(now) / 1000, True),
-            Outcome(0.0) if burst.admit(request.amount, now) else Outcome(burst.throttle_s(now), True),
+            *(Outcome(0.0) if r.admit(request.amount, now) else Outcome(r.throttle_s(now), True) for r in spread),
         ))  # fmt: skip
     return outcomes
 

@@ -1,4 +1,4 @@
-"""Kafka's ``Rate`` over a ``SampledStat``, and KIP-13's simple form.
+"""Kafka's ``Rate`` over a ``SampledStat``.
 
 Kafka measures and throttles PRODUCE, FETCH and REQUEST quotas by this, with ``quota.window.num`` samples (11)
 of ``quota.window.size.seconds`` (1 s). The model follows these lines of Kafka 4.3.1:
@@ -108,16 +108,3 @@ class SampledRate:
             # By the last record, as in Kafka: a sample that began before the monitored time may reach into it.
             if now_ms - sample.last_ms >= self._max * self._window_ms:
                 sample.reset(now_ms)
-
-
-def simple_delay_s(produced: float, bound: float, limit: float) -> float:
-    """KIP-13's own form, over N windows of one second: ``(produced - bound) / limit``, 0 within the bound.
-
-    The KIP's example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
-
-    Args:
-        produced: the sum over all N windows.
-        bound: the sum that they allow, N times the limit.
-        limit: per second, above 0.
-    """
-    return max(0.0, (produced - bound) / limit)

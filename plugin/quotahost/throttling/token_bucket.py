@@ -1,13 +1,18 @@
 """Kafka's ``TokenBucket``, the form in which KIP-599 was adopted: CONTROLLER_MUTATION quotas.
 
+It is one of the two forms that the revision diff of the KIP's page shows. Version 15 of the page rejects it "in order
+to remain consistent with the existing quota". The rates that these documents have instead are in
+:mod:`quotahost.throttling.kip_599_diff` and :mod:`quotahost.throttling.kip_599_v15`.
+
 The model follows these lines of Kafka 4.3.1, and ``tests/throttling`` compares it with those classes in a JVM:
 ``org.apache.kafka.common.metrics.stats.TokenBucket`` (``measure`` 76-81, ``record`` 86-92, ``refill`` 95-97),
 ``StrictControllerMutationQuota.record`` 55-65 and ``ControllerMutationQuotaManager.throttleTimeMs`` 181
 (both in ``org.apache.kafka.server.quota``).
 
 The tokens K grow by R a second up to B: ``K = min(K + (now - T) x R, B)``. A mutation of N partitions is admitted
-iff K >= 0, and takes N, so K may go negative; then the throttle time is ``-K / R``. R is the quota Q, and B is
-``Q x S x W`` for S samples of W seconds.
+iff K >= 0, and takes N, so K may go negative; then the throttle time is ``-K / R``. (The diff's definition says
+``-K * R``, which is no time; its example divides, and so does Kafka.) R is the quota Q, and B is ``Q x S x W`` for S
+samples of W seconds.
 """
 
 from __future__ import annotations

@@ -24,15 +24,34 @@ def rows(result: Result) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in result.stdout.strip().splitlines()]
 
 
-def test_kip_599s_burst_is_refused_for_12_s_by_the_bucket_and_v15_and_delayed_at_once_by_the_others() -> None:
-    result = simulated("--rate", 5, "--samples", 100, "560@0", "1@0", "1@12")
-    refused = "refused for 12.000 s"
+def test_kip_599s_burst_is_refused_for_12_s_by_each_of_its_forms_but_after_11_s_version_15_admits() -> None:
+    result = simulated("--rate", 5, "--samples", 100, "560@0", "1@0", "1@11", "1@12")
+    refused, soon = "refused for 12.000 s", "refused for 1.000 s"
     assert rows(result) == [
         ["at", "amount", *FORMS],
-        ["0 s", "560", "delayed by 12.000 s", "delayed by 13.000 s", "admitted", "admitted"],
-        ["0 s", "1", "delayed by 12.200 s", "delayed by 13.200 s", refused, refused],
-        ["12 s", "1", "delayed by 12.400 s", "delayed by 13.400 s", "admitted", "admitted"],
+        ["0 s", "560", "delayed by 12.000 s", "delayed by 13.000 s", "admitted", "admitted", "admitted"],
+        ["0 s", "1", "delayed by 12.200 s", "delayed by 13.200 s", refused, refused, refused],
+        ["11 s", "1", "delayed by 12.400 s", "delayed by 13.400 s", soon, soon, "admitted"],
+        ["12 s", "1", "delayed by 12.600 s", "delayed by 13.600 s", "admitted", "admitted", "admitted"],
     ]
+
+
+def test_the_document_shows_what_the_command_prints() -> None:
+    text = (Path(__file__).parents[3] / "docs/quotas.md").read_text(encoding="utf-8")
+    command, shown = re.findall(r"^\$ quotahost simulate (.*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[0]
+    printed = simulated(*command.split()).stdout
+    assert [line.rstrip() for line in printed.splitlines()] == shown.splitlines()
+
+
+def test_version_15s_burst_stands_for_the_samples() -> None:
+    requests = ["560@0", "1@0", "1@11", "1@12"]
+    by_samples = simulated("--rate", 5, "--samples", 100, *requests)
+    assert simulated("--rate", 5, "--burst", 500, *requests).stdout == by_samples.stdout
+    assert rows(simulated("--rate", 5, "--burst", 500, "500@0", "1@0"))[-1][-1] == "refused for 0.000 s"
+
+
+def test_the_forms_bear_the_names_of_their_documents() -> None:
+    assert FORMS[-2:] == ("KIP-599 diff's rate", "KIP-599 v15's rate")
 
 
 def test_kip_13s_example_is_delayed_by_2_s() -> None:
@@ -72,6 +91,9 @@ def test_requests_within_the_rate_are_never_throttled_and_every_wait_is_finite(
         (["--rate", 5, "--window", "1", "5@0"], "has no unit"),
         (["--rate", 5, "--samples", "0", "5@0"], "above 0"),
         (["--rate", 5, "--samples", "1M", "5@0"], "too many; take 100,000 at most"),
+        (["--rate", 5, "--burst", "1M", "5@0"], "too many; take 100,000 at most"),
+        (["--rate", 5, "--burst", "0", "5@0"], "above 0"),
+        (["--rate", 5, "--burst", "500", "--samples", "100", "5@0"], "leave one of them out"),
     ],
 )
 def test_a_wrong_argument_is_named_and_ends_with_2(arguments: list[object], message: str) -> None:

@@ -1,0 +1,95 @@
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.admin.CreatePartitionsOptions;
+import org.apache.kafka.clients.admin.CreateTopicsOptions;
+import org.apache.kafka.clients.admin.DeleteTopicsOptions;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
+import org.apache.kafka.common.metrics.QuotaViolationException;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.config.AbstractKafkaConfig;
+import org.apache.kafka.server.config.QuotaConfig;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
+import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
+import org.apache.kafka.server.quota.ClientQuotaManager;
+import org.apache.kafka.server.quota.QuotaType;
+import org.apache.kafka.server.quota.ThrottleCallback;
+import org.apache.kafka.server.quota.ThrottledChannel;
+import org.apache.kafka.storage.internals.log.LogConfig;
+
+/** Prints names and defaults of Kafka's own, a line for each: what it is, a tab, and the words that answer. */
+public final class KafkaToday {
+    private KafkaToday() { }
+
+    public static void main(String[] args) throws Exception {
+        say("broker-configs", AbstractKafkaConfig.CONFIG_DEF.names());
+        say("topic-configs", LogConfig.configNames());
+        say("admin-configs", AdminClientConfig.configNames());
+        for (String name : List.of("quota.window.num", "controller.quota.window.num", "quota.window.size.seconds",
+                "controller.quota.window.size.seconds")) {
+            say(name, QuotaConfig.CONFIG_DEF.defaultValues().get(name));
+        }
+        ConfigDef quotas = QuotaConfig.userAndClientQuotaConfigs();
+        say("quota-names", quotas.names());
+        say("mutation-rate-type", quotas.configKeys().get("controller_mutation_rate").type);
+        say("mutation-rate-default", quotas.defaultValues().get("controller_mutation_rate"));
+        say("entities", (Object[]) ConfigEntityType.values());
+        say("errors", (Object[]) Errors.values());
+        say("mutation-metrics-group", QuotaType.CONTROLLER_MUTATION);
+        say("exception", ThrottlingQuotaExceededException.class.getSimpleName(),
+            ThrottlingQuotaExceededException.class.getSuperclass().getSimpleName());
+        say("exception-methods", methods(ThrottlingQuotaExceededException.class));
+        say("violation-methods", methods(QuotaViolationException.class));
+        say("options-methods", methods(CreateTopicsOptions.class, CreatePartitionsOptions.class,
+            DeleteTopicsOptions.class));
+        say("retries-by-default", new CreateTopicsOptions().shouldRetryOnQuotaViolation());
+        for (ApiKeys api : List.of(ApiKeys.PRODUCE, ApiKeys.FETCH)) {
+            say("oldest-" + api.name, api.oldestVersion());
+        }
+        say("callback-methods", methods(ClientQuotaCallback.class));
+        say("limit-type", ClientQuotaCallback.class.getMethod("quotaLimit",
+            org.apache.kafka.server.quota.ClientQuotaType.class, java.util.Map.class).getReturnType().getSimpleName());
+        throttle();
+    }
+
+    /** What a manager is given when it throttles, and what happens to the channel, in that order. */
+    private static void throttle() {
+        Method method = Arrays.stream(ClientQuotaManager.class.getMethods())
+            .filter(m -> m.getName().equals("throttle")).findFirst().orElseThrow();
+        say("throttle-takes", Arrays.stream(method.getParameterTypes()).map(Class::getSimpleName).toArray());
+        List<String> heard = new java.util.ArrayList<>();
+        ThrottledChannel channel = new ThrottledChannel(Time.SYSTEM, 600_000, new ThrottleCallback() {
+            @Override
+            public void startThrottling() {
+                heard.add("muted");
+            }
+
+            @Override
+            public void endThrottling() {
+                heard.add("unmuted");
+            }
+        });
+        say("throttled-at-once", heard);
+        say("throttled-for-more-than-s", channel.getDelay(TimeUnit.SECONDS) > 500);
+        channel.notifyThrottlingDone();
+        say("throttled-in-all", heard);
+    }
+
+    private static Object[] methods(Class<?>... classes) {
+        return Stream.of(classes).flatMap(c -> Arrays.stream(c.getDeclaredMethods())).map(Method::getName).toArray();
+    }
+
+    private static void say(String what, Object... words) {
+        Collection<Object> all = words.length == 1 && words[0] instanceof Collection<?> many
+            ? List.copyOf(many) : Arrays.asList(words);
+        System.out.println(what + "\t" + String.join(" ", new TreeSet<>(all.stream().map(String::valueOf).toList())));
+    }
+}

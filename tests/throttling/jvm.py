@@ -1,0 +1,22 @@
+"""Compiles a small Java program against a broker's jars, so that Kafka's own classes can answer."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from harness.java.jars import broker_jars
+from harness.java.jdk import class_path, program
+
+
+def compiled(source: Path, directory: Path) -> list[str]:
+    """Compiles the source into the directory; returns the command that runs it.
+
+    Raises:
+        JavaError: there is no JDK.
+        ResolveFailed: Maven can't get the broker's jars.
+    """
+    classes, libraries = directory / "classes", class_path([broker_jars()])
+    compile_it = [program("javac"), "--release", "17", "-nowarn", "-cp", libraries, "-d", str(classes)]
+    subprocess.run([*compile_it, str(source)], check=True, stdin=subprocess.DEVNULL, timeout=120)
+    return [program("java"), "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{libraries}", source.stem]

@@ -1,0 +1,108 @@
+"""What Kafka's own classes name and default to today, where the five documents say something else."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from harness.java.jars import ResolveFailed
+from harness.java.jdk import JavaError
+from tests.throttling.jvm import compiled
+from tests.throttling.oracle import SOURCE
+
+Today = dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def today(tmp_path_factory: pytest.TempPathFactory) -> Today:
+    """By what it is: the words with which Kafka's classes answer."""
+    try:
+        command = compiled(SOURCE.with_name("KafkaToday.java"), tmp_path_factory.mktemp("today"))
+    except (JavaError, ResolveFailed) as reason:
+        pytest.skip(f"no Kafka classes: {reason}")
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    pairs = (line.split("\t") for line in printed.splitlines())
+    return {what: set(words.split()) for what, words in pairs}
+
+
+def test_kip_13s_10_windows_are_11_by_default(today: Today) -> None:
+    assert today["quota.window.num"] == {"11"}
+    assert today["quota.window.size.seconds"] == {"1"}
+
+
+def test_a_throttled_channel_is_muted_at_once_and_no_response_is_handed_to_whoever_mutes_it(today: Today) -> None:
+    """KIP-13 parks the response in a purgatory instead."""
+    assert today["throttle-takes"] == {"Session", "String", "ThrottleCallback", "int"}
+    assert today["throttled-at-once"] == {"muted"}
+    assert today["throttled-for-more-than-s"] == {"true"}
+    assert today["throttled-in-all"] == {"muted", "unmuted"}
+
+
+def test_kip_13s_static_quotas_are_no_configs_of_a_broker(today: Today) -> None:
+    assert "client.quota.callback.class" in today["broker-configs"]
+    assert not {name for name in today["broker-configs"] if name.startswith(("quota.producer", "quota.consumer"))}
+    assert {"producer_byte_rate", "consumer_byte_rate"} <= today["quota-names"]
+
+
+def test_a_quota_is_of_a_user_or_a_client_id_and_never_of_a_consumer_group(today: Today) -> None:
+    assert today["entities"] == {"USER", "CLIENT_ID", "DEFAULT_USER", "DEFAULT_CLIENT_ID"}
+
+
+def test_a_violation_of_a_quota_does_not_carry_its_delay(today: Today) -> None:
+    assert {"metric", "value", "bound"} <= today["violation-methods"]
+    assert not {name for name in today["violation-methods"] if "delay" in name.lower() or "throttle" in name.lower()}
+
+
+def test_every_produce_and_fetch_request_that_kafka_takes_has_a_throttle_time_in_its_response(today: Today) -> None:
+    """KIP-13 adds it in version 1; the older ones are gone."""
+    assert (today["oldest-Produce"], today["oldest-Fetch"]) == ({"3"}, {"4"})
+
+
+def test_the_protocol_of_the_brokers_is_no_config_any_more(today: Today) -> None:
+    assert "inter.broker.protocol.version" not in today["broker-configs"]
+    assert not {name for name in today["broker-configs"] if name.startswith("zookeeper")}
+
+
+def test_kip_599_has_one_quota_by_the_diffs_name_and_no_burst(today: Today) -> None:
+    assert {name for name in today["quota-names"] if "mutation" in name} == {"controller_mutation_rate"}
+    assert not {name for name in today["quota-names"] | today["broker-configs"] if "burst" in name}
+
+
+def test_kip_599s_rate_is_a_double_and_unlimited_by_a_number_of_31_bits(today: Today) -> None:
+    assert today["mutation-rate-type"] == {"DOUBLE"}
+    assert {float(word) for word in today["mutation-rate-default"]} == {2.0**31 - 1}
+
+
+def test_kip_599s_samples_are_11_of_1_s_by_default(today: Today) -> None:
+    assert today["controller.quota.window.num"] == {"11"}
+    assert today["controller.quota.window.size.seconds"] == {"1"}
+
+
+def test_kip_599s_error_and_exception_have_the_diffs_names(today: Today) -> None:
+    assert {name for name in today["errors"] if "QUOTA" in name} == {"THROTTLING_QUOTA_EXCEEDED"}
+    assert today["exception"] == {"ThrottlingQuotaExceededException", "RetriableException"}
+    assert today["exception-methods"] == {"throttleTimeMs"}
+
+
+def test_an_application_opts_out_of_retries_by_an_option_of_the_call_and_not_by_a_config(today: Today) -> None:
+    assert {"retryOnQuotaViolation", "shouldRetryOnQuotaViolation"} <= today["options-methods"]
+    assert not {name for name in today["options-methods"] if "QuotaViolated" in name}
+    assert today["retries-by-default"] == {"true"}
+    assert not {name for name in today["admin-configs"] if "quota" in name}
+
+
+def test_kip_599s_metrics_are_in_the_group_controller_mutation(today: Today) -> None:
+    assert today["mutation-metrics-group"] == {"ControllerMutation"}
+
+
+def test_a_quota_callback_answers_a_limit_and_no_delay(today: Today) -> None:
+    """Proposal 035 says of KIP-257 that its quotas are "defined in terms of how much of a delay to apply"."""
+    assert {"quotaLimit", "quotaMetricTags", "quotaResetRequired"} <= today["callback-methods"]
+    assert today["limit-type"] == {"Double"}
+    assert not {name for name in today["callback-methods"] if "delay" in name.lower() or "throttle" in name.lower()}
+
+
+def test_v1s_thresholds_are_configs_of_neither_a_broker_nor_a_topic(today: Today) -> None:
+    assert not {name for name in today["broker-configs"] | today["topic-configs"] if "bytes.in" in name}
+    assert "max.message.bytes" in today["topic-configs"]

@@ -1,0 +1,76 @@
+"""Every difference from a document, and every contradiction, is proven by tests that there are."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tools import differences
+from tools.differences import Contradiction, Difference
+from tools.figures import figures
+
+DIFFERENCES = differences.differences()
+CONTRADICTIONS = differences.contradictions()
+DOCUMENTS = differences.documents()
+
+
+@pytest.mark.parametrize("each", DIFFERENCES, ids=lambda each: f"{each.document}.{each.key}")
+def test_a_difference_says_all_that_a_reader_needs_and_names_tests_that_there_are(each: Difference) -> None:
+    assert each.document in DOCUMENTS
+    assert each.state == "differs"
+    assert all((each.requirement, each.today, each.why, each.tests))
+    assert [test for test in each.tests if not differences.is_there(test)] == []
+
+
+@pytest.mark.parametrize("each", CONTRADICTIONS, ids=lambda each: re.sub(r"\W+", "-", each.one)[:60])
+def test_a_contradiction_is_between_documents_and_names_tests_that_there_are(each: Contradiction) -> None:
+    assert len(each.between) == 2
+    assert set(each.between) <= DOCUMENTS.keys()
+    assert all((each.one, each.other, each.here))
+    assert [test for test in each.tests if not differences.is_there(test)] == []
+
+
+def test_each_document_has_both() -> None:
+    assert {each.document for each in DIFFERENCES} == DOCUMENTS.keys()
+    assert {name for each in CONTRADICTIONS for name in each.between} == DOCUMENTS.keys()
+
+
+@pytest.mark.parametrize("test", ["test_a", "#test_a", "Test.java#clientsSeeAnError"])
+def test_a_test_that_is_not_there_is_noticed(test: str) -> None:
+    here = "tests/unit/docs/test_differences.py::"
+    java = "java-shim/src/test/java/org/quotahost/fence/FenceTest.java#"
+    assert not differences.is_there(here + test)
+    assert not differences.is_there(java + test)
+    assert not differences.is_there(f"tests/no_such_file.py::{test}")
+    assert differences.is_there(here + "test_each_document_has_both")
+    assert differences.is_there(java + "clientsSeeAnErrorThatTheyTryAgain")
+
+
+def test_the_numbers_are_those_that_the_documents_state_or_that_the_tests_assert() -> None:
+    numbers = figures()
+    stated = {
+        "kip_13_delay_s": 2,
+        "kafka_delay_longest_s": 3,
+        "kafka_delay_shortest_s": 2.001,
+        "kafka_window_s": 12,
+        "samples": 100,
+        "bucket_debt": -60,
+        "bucket_wait_s": 12,
+        "bucket_admits_s": 12,
+        "default_burst": 55,
+        "default_wait_s": 101,
+        "v15_wait_s": 12,
+        "diff_admits_s": 12,
+        "v15_admits_s": 11,
+        "v15_rate": 4.984,
+        "v15_long_run": 1.98,
+        "misplaced": -94.4,
+    }
+    assert numbers == pytest.approx(stated, rel=1e-3)
+
+
+def test_every_number_is_used_and_none_is_left_as_a_name() -> None:
+    text = differences.SOURCE.read_text(encoding="utf-8")
+    assert set(re.findall(r"\{(\w+):", text)) == figures().keys()
+    assert not re.search(r"\{\w+:", differences.tables())
