@@ -1,4 +1,4 @@
-"""The numbers in tools/differences.toml, computed by the models, so that no document states one from memory."""
+"""The numbers in tests/requirements, computed by the models, so that no document states one from memory."""
 
 from __future__ import annotations
 

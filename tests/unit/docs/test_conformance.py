@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from tools import conformance
+from tools.conformance import state, table
+from tools.proofs import proofs
+from tools.requirements import Requirement, documents
 
-BY_REQUIREMENT = conformance.proofs()
-REQUIREMENTS = {key: each for _, entries in conformance.documents().values() for key, each in entries.items()}
+REQUIREMENTS = {key for document in documents().values() for key in document.requirements}
 
 
 def test_every_requirement_is_proven_by_a_test() -> None:
-    assert not REQUIREMENTS.keys() - BY_REQUIREMENT.keys()
+    assert not REQUIREMENTS - proofs().keys()
 
 
 def test_tests_prove_requirements_that_there_are() -> None:
-    assert not BY_REQUIREMENT.keys() - REQUIREMENTS.keys()
+    assert not proofs().keys() - REQUIREMENTS
 
 
 def test_without_a_test_nothing_is_done() -> None:
-    some = conformance.Requirement("a section", "It does something.")
-    assert conformance.state(some, []) == "not"
-    assert conformance.state(some, next(iter(BY_REQUIREMENT.values()))) == "done"
+    some = Requirement("a section", "It does something.")
+    other = Requirement("a section", "It does something.", quote="something", today="It does nothing.", why="So.")
+    test = next(iter(proofs().values()))
+    assert [state(some, []), state(other, [])] == ["not", "not"]
+    assert [state(some, test), state(other, test)] == ["done", "differs"]
 
 
 def test_a_test_that_make_test_leaves_out_is_shown_with_its_command() -> None:
-    commands = {proof.command for proofs in BY_REQUIREMENT.values() for proof in proofs}
-    assert "" in commands
-    assert commands <= {"", "make test-long", "make test-pipeline"}
+    assert {proof.command for tests in proofs().values() for proof in tests} <= {
+        "",
+        "make test-long",
+        "make test-pipeline",
+    }
+    assert "(`make test-long`)" in table()

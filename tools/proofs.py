@@ -1,0 +1,74 @@
+"""Finds the tests that prove the requirements of the documents.
+
+A test names them: in Python by ``@pytest.mark.proves("kip-13.delay")``, in Java by ``@Proves("kip-13.delay")``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+JAVA: Final = ROOT / "java-shim/src/test/java"
+_PROVES: Final = re.compile(r"@Proves\(([^)]*)\)(?:\s|@\w+(?:\([^)]*\))?)*(?:public\s+)?(?:void|boolean)\s+(\w+)")
+_COMMANDS: Final = {"driver": "make test-pipeline", "long": "make test-long"}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A test, and the command that runs it if it isn't ``make test``."""
+
+    path: Path
+    name: str
+    command: str = ""
+
+    def link(self, up: str) -> str:
+        """As a link in words, from a document that lies ``up`` below the root, such as ``../``."""
+        spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.name) if self.path.suffix == ".java" else self.name
+        words = spaced.removeprefix("test_").replace("_", " ").lower()
+        return f"[{words}]({up}{self.path.relative_to(ROOT)})" + (f" (`{self.command}`)" if self.command else "")
+
+
+@cache
+def proofs() -> dict[str, list[Proof]]:
+    """The tests by the id of the requirement that they prove; in the order of their paths."""
+    found: defaultdict[str, list[Proof]] = defaultdict(list)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for requirement, proof in _python(path):
+            found[requirement].append(proof)
+    for path in sorted(JAVA.rglob("*.java")):
+        for named, method in _PROVES.findall(path.read_text(encoding="utf-8")):
+            for requirement in re.findall(r'"([^"]+)"', named):
+                found[requirement].append(Proof(path, method))
+    return dict(found)
+
+
+def _python(path: Path) -> Iterator[tuple[str, Proof]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    everywhere = {name for node in tree.body if _is_pytestmark(node) for name, _ in _marks(node)}
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        marks = [mark for decorator in function.decorator_list for mark in _marks(decorator)]
+        kinds = everywhere | {name for name, _ in marks}
+        command = next((text for kind, text in _COMMANDS.items() if kind in kinds), "")
+        for name, texts in marks:
+            if name == "proves":
+                yield from ((requirement, Proof(path, function.name, command)) for requirement in texts)
+
+
+def _is_pytestmark(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(ast.unparse(target) == "pytestmark" for target in node.targets)
+
+
+def _marks(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
+    """The names of all ``pytest.mark.NAME`` in it, with the texts that each is called with."""
+    called = {id(call.func): call.args for call in ast.walk(node) if isinstance(call, ast.Call)}
+    for mark in ast.walk(node):
+        if isinstance(mark, ast.Attribute) and ast.unparse(mark.value) == "pytest.mark":
+            constants = [a.value for a in called.get(id(mark), []) if isinstance(a, ast.Constant)]
+            yield mark.attr, [value for value in constants if isinstance(value, str)]
