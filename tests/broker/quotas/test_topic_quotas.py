@@ -7,17 +7,20 @@ last 30 s again and again.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
+from zipfile import ZipFile
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import Helper, HelperError
+from harness.java.jars import broker_jars
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
 from harness.kafka.node import KafkaNode, StartFailed
@@ -174,6 +177,14 @@ def test_a_topic_that_only_looks_internal_is_turned_back_until_the_operator_spar
     assert attempt(alice, full) == "NOT_ENOUGH_REPLICAS"
     alter_broker_config(tight, {PREFIX + OWN: "another:1", PREFIX + SPARED: full})
     eventually(lambda: attempt(alice, full) is None)
+
+
+def test_all_topics_that_kafka_calls_its_own_are_spared() -> None:
+    (jar,) = broker_jars().glob("kafka-clients-*.jar")
+    with ZipFile(jar) as archive:
+        names = re.findall(rb"__[a-z_]+", archive.read("org/apache/kafka/common/internals/Topic.class"))
+    assert b"__consumer_offsets" in names
+    assert {name.decode() for name in names} == set(records.KAFKAS_OWN) - {records.TIERING}
 
 
 def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_go_on(
