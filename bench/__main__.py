@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, names, newclients, pipeline, report, shares, usage
+from bench import broker, callback, logs, names, newclients, pipeline, report, shares, topics, usage
 from bench.disks import latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -17,6 +17,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "flood": lambda args: broker.flood(args.clients),
     "logs": lambda args: logs.main(),
     "usage": lambda args: usage.main(),
+    "topics": lambda args: topics.main(),
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),
     "publishing": lambda args: publishing.main(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,15 @@ from pyspark.sql import SparkSession
 from harness.kafka.admin import delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
+from quotahost.model import QuotaType
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
+from quotahost.records import shares, usage
+from quotahost.records.clients import ClientKey
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.records.topics import SHARES, USAGE
+from quotahost.records.usage import Usage, Used
 from tests.pipeline.support.records import limit, volume
 from tests.pipeline.support.topics import (
     CLUSTER_VOLUMES,
@@ -29,6 +35,7 @@ from tests.pipeline.support.topics import (
     dead_letters,
     newest,
     published,
+    read_all,
 )
 
 pytestmark = pytest.mark.broker
@@ -60,6 +67,14 @@ class Running:
 
     def metric(self, name: str, **labels: str) -> float | None:
         return self.progress.registry.get_sample_value(f"quotahost_pipeline_{name}", labels)
+
+    def shares_of(self, cluster: str, used: Used) -> list[tuple[ClientKey, float]]:
+        """The shares that the newest record gives broker 1, which uses this much now."""
+        brokers = Snapshots(self.bootstrap)
+        brokers.write("1", usage.encode(Usage("1", datetime.now(UTC), (used,), cluster)), USAGE.name)
+        brokers.flush()
+        found = [shares.decode(each.key(), each.value() or b"") for each in read_all(self.bootstrap, SHARES.name)]
+        return [(each.key, round(each.share)) for each in found[-1].clients] if found else []
 
     def end(self) -> None:
         self._stop.set()
@@ -174,6 +189,15 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
 
     eventually(lambda: letters().count("cluster") == 20, PATIENCE)
     assert letters()[-2:] == ["schema", "key"]
+
+
+def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:
+    own = newest(running.bootstrap)
+    assert own is not None
+    for user in ("alice", "bob", "carol"):
+        used = Used(ClientKey(user, "app", QuotaType.PRODUCE), 1.0, None, 1e6)
+        # Again and again, as brokers do; 1 is the node itself.
+        eventually(lambda used=used: running.shares_of(own.cluster, used) == [(used.key, 1e6)], PATIENCE, poll=0.5)
 
 
 def test_dead_letters_leave_after_a_week(running: Running) -> None:

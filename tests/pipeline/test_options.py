@@ -33,6 +33,11 @@ def test_a_tick_as_long_as_validity_is_refused() -> None:
         options(bootstrap="a:1", checkpoint="/x", tick="60s", validity="60s")
 
 
+def test_an_expiry_shorter_than_validity_is_refused() -> None:
+    with pytest.raises(OptionsError, match=r"expiry .* must not be shorter than validity"):
+        options(bootstrap="a:1", checkpoint="/x", validity="60s", expiry="59s")
+
+
 def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
     given = {"bootstrap": "a:1", "checkpoint": "/x"}
     assert options(**given).clusters("own") == {"__quotahost_snapshots": "own"}

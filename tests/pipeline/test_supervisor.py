@@ -108,6 +108,7 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside_after_some_failures_and_t
         fail(world, 1)
     assert world.aside == ["volumes"]
     assert "begins anew from the topics, because it has failed 5 times in a row" in caplog.text
+    assert not world.supervisor.crowded("volumes"), "so the full disks of fenced brokers are read again"
     assert "/c/volumes.set-aside-1" in caplog.text
     assert world.query.isActive
 
@@ -196,9 +197,11 @@ def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> No
     world.query.report(1, 6, 6, rows=2 * 100 + SPARE_ROWS)
     world.look()
     assert world.aside == []
+    assert not world.supervisor.crowded("volumes")
     world.query.report(2, 7, 7, rows=2 * 100 + SPARE_ROWS + 1)
     world.look()
     assert world.aside == ["volumes"]
+    assert world.supervisor.crowded("volumes"), "so that it leaves them out now"
 
 
 def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> None:

@@ -130,15 +130,20 @@ def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) ->
     clusters: dict[str, dict[str, Known]] = defaultdict(dict)
     time = datetime.fromtimestamp(now / 1000, UTC)
     for (_, broker), known in brokers.items():
-        if known.newest.seen >= time - rules.expiry:
-            assert known.newest.snapshot is not None
-            clusters[known.newest.snapshot.cluster or rules.cluster][broker[:MAX_NAME]] = known
-    return [_cluster(name, found, rules, run, sequence, time) for name, found in clusters.items()]
+        assert known.newest.snapshot is not None
+        clusters[known.newest.snapshot.cluster or rules.cluster][broker[:MAX_NAME]] = known
+    return [
+        _cluster(name, found, rules, run, sequence, time)
+        for name, found in clusters.items()
+        if any(known.newest.seen >= time - rules.expiry for known in found.values())
+    ]
 
 
 def _cluster(
-    name: str, brokers: dict[str, Known], rules: Rules, run: int, sequence: int, time: datetime
+    name: str, every: dict[str, Known], rules: Rules, run: int, sequence: int, time: datetime
 ) -> ClusterRecord:
+    brokers = {broker: known for broker, known in every.items() if known.newest.seen >= time - rules.expiry}
+    expired = {broker: known for broker, known in every.items() if broker not in brokers}
     fresh = {broker: known for broker, known in brokers.items() if known.newest.seen >= time - rules.validity}
     running = set(rules.registered) if name == rules.cluster and rules.registered else None
     silent = {broker: known for broker, known in brokers.items() if broker not in fresh}
@@ -173,7 +178,7 @@ def _cluster(
         sum(volume.consumed for volume in volumes),
         min(factors, default=None),
         tuple(_fullest(kinds)),
-        tuple(_last([each for broker, known in silent.items() for each in _fillings(broker, known)])),
+        tuple([*_last(silent), *_last(expired)][:MAX_LISTED]),
         {kind: tuple(_worst(fillings, kind)) for kind in LimitType},
         len(kinds),
     )
@@ -250,8 +255,9 @@ def _fullest(kinds: list[Filling]) -> list[Filling]:
     return sorted([*first, *rest[: MAX_LISTED // 2]], key=share)
 
 
-def _last(fillings: list[Filling]) -> list[Filling]:
+def _last(brokers: dict[str, Known]) -> list[Filling]:
     """Of each kind the fullest, then of each kind the next; MAX_WORST of a kind at most."""
+    fillings = [each for broker, known in brokers.items() for each in _fillings(broker, known)]
     kinds: dict[object, list[Filling]] = defaultdict(list)
     for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
         kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
@@ -261,4 +267,4 @@ def _last(fillings: list[Filling]) -> list[Filling]:
         place, fullest, volume = of[0], of[1].volume, of[2].volume
         return place, _exact_factor(fullest), _free_share(volume), -volume.consumed, volume.broker, volume.name
 
-    return [each for _, _, each in sorted(placed, key=order)[:MAX_LISTED]]
+    return [each for _, _, each in sorted(placed, key=order)]

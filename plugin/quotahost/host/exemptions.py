@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from quotahost.model import Client, Cluster
+from quotahost.records.topics import TIERING
 from quotahost.settings.broker import Settings
 
 ANONYMOUS: Final = "ANONYMOUS"
@@ -35,8 +36,6 @@ INTERNAL_CLIENT_IDS: Final = "|".join(
 )
 #: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.
 LONGEST: Final = 256
-#: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
-TIERING_TOPIC: Final = "__remote_log_metadata"
 _INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
 #: A name in JAAS may be quoted. A value is quoted, with escaped quotes in it, or ends at a blank or the semicolon.
 _JAAS_USER: Final = re.compile(r'\busername"?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
@@ -116,7 +115,7 @@ def _spared_topics(settings: Settings, broker: Mapping[str, str], brokers: Colle
     Whoever may write to one of these topics can do worse than fill it: delete what is offloaded, or forge snapshots.
     So ACLs must protect them in any case.
     """
-    topics = [TIERING_TOPIC] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
+    topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
     if ANONYMOUS not in brokers and _connects_anonymously(settings):
         topics += [settings.snapshots_topic, settings.usage_topic]
     return topics

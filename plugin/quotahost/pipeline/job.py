@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from functools import partial
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -146,7 +147,8 @@ class Job:
         log.info("run %d of cluster %s begins", leadership.run, cluster)
 
     def _add_queries(self, queries: Queries, shares: SharesPublisher, history: str | None) -> None:
-        self._supervisor.add("volumes", lambda: queries.volumes(self._publisher))
+        crowded = partial(self._supervisor.crowded, "volumes")
+        self._supervisor.add("volumes", lambda: queries.volumes(self._publisher, crowded()))
         self._supervisor.add(DEAD_LETTERS, queries.dead_letters)
         self._supervisor.add("shares", lambda: queries.shares(shares))
         if history:

@@ -117,7 +117,9 @@ class Options(BaseModel):
     validity: Duration = Field(
         timedelta(minutes=1), description="How old a broker's newest snapshot may be; then the broker is stale."
     )
-    expiry: Duration = Field(timedelta(days=1), description="How long a stale broker is listed.")
+    expiry: Duration = Field(
+        timedelta(days=1), description="How long a stale broker is listed; its last volumes are told on."
+    )
     fill_window: Duration = Field(
         timedelta(minutes=1), description="How far a fill rate looks back at least; at most twice as far."
     )
@@ -130,6 +132,9 @@ class Options(BaseModel):
     def _in_order(self) -> Self:
         if self.validity <= self.tick:
             raise ValueError(f"validity ({self.validity}) must be longer than tick ({self.tick})")
+        # A broker would be forgotten while it reports.
+        if self.expiry < self.validity:
+            raise ValueError(f"expiry ({self.expiry}) must not be shorter than validity ({self.validity})")
         return self
 
     @property

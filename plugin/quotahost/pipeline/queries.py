@@ -86,13 +86,18 @@ class Queries:
         self._spark, self._options, self._client, self._clock = spark, options, client, clock
         self._clusters, self._usage_cluster = clusters, usage_cluster
 
-    def volumes(self, publish: Batch) -> StreamingQuery:
-        """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch."""
+    def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
+        """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch.
+
+        Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
+        that nobody knows, old snapshots don't enter it again.
+        """
         topics = (*self._options.snapshots_topics, self._options.tick_topic)
         # A tick only causes a batch; none of its fields is read.
         parsed = parse.parse(self._read(topics), self._clusters, self._options.validity)
         good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
-        good = good.where(self._not_expired("seen"))
+        if crowded:
+            good = good.where(self._not_expired("seen"))
         volumes = aggregate.state(good, self._options.fill_window)
         return self._start_complete("volumes", volumes, publish)
 
@@ -118,7 +123,7 @@ class Queries:
         return start_history(parse.resolved(parsed), directory)
 
     def _not_expired(self, time: str) -> str:
-        """Whether a record can still matter: old ones, as of brokers long gone, don't enter the state."""
+        """Whether a record is not of a broker long gone."""
         # By the clock's correction as it is when the query starts; a wrong clock is corrected before.
         expiry = self._options.expiry // timedelta(milliseconds=1) - self._clock.ahead
         return f"unix_millis({time}) >= unix_millis(current_timestamp()) - {expiry}"

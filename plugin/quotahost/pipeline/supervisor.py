@@ -56,6 +56,7 @@ class Supervisor:
         self._without: set[str] = set()  # queries that began anew and have had no batch since
         self._anew: set[str] = set()  # queries that began anew and haven't read all that there was
         self._rows: dict[str, int] = {}  # of the state, when such a query had
+        self._crowded: set[str] = set()  # queries that began anew because they remembered too many brokers
         self._answered_at = 0.0
         self._all_begun = False
 
@@ -67,6 +68,10 @@ class Supervisor:
         self._starts[name] = start
         if rebuilt_from_topics:
             self._rebuilt_from_topics.add(name)
+
+    def crowded(self, name: str) -> bool:
+        """Whether a query has begun anew because it remembered many more brokers than there are."""
+        return name in self._crowded
 
     def kafka_answers(self) -> None:
         """The cluster has just answered a question."""
@@ -138,6 +143,7 @@ class Supervisor:
             return ""
         known = self._progress.brokers_known
         if known is not None and rows > 2 * max(known, self._rows.get(name, 0)) + SPARE_ROWS:
+            self._crowded.add(name)
             return f"it remembers {rows:,} brokers, and knows {known:,} by now"
         return ""
 

@@ -7,28 +7,33 @@ last 30 s again and again.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
+from zipfile import ZipFile
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import Helper, HelperError
+from harness.java.jars import broker_jars
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
 from harness.kafka.node import KafkaNode, StartFailed
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
+from quotahost.records import topics as records
 from tests.broker.support.node import callback_node, gauge, topic_name
 from tests.broker.support.numbers import attempt, end_offset
 
 pytestmark = pytest.mark.broker
 
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
+SPARED: Final = "topics.spared"
 SETTINGS: Final = {"fence.authorizer": "none", TOTAL: "3M", OWN: "important:1500K"}
 SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
@@ -141,15 +146,15 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A topic above its threshold, on a broker above its total."""
-    name = topic_name(request)
+    """A topic above its threshold, on a broker above its total; a parameter begins its name."""
+    name = getattr(request, "param", "") + topic_name(request)
     create_topic(tight, name)
     fill_topic(tight.client_config("root", "filler"), name, 1_000_000)
     alter_broker_config(tight, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
     alice = tight.client_config("alice", "a")
     eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(tight))
     yield name
-    alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + "mode"), None))
+    alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "mode"), None))
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
 
 
@@ -161,6 +166,25 @@ def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(
     assert topics(tight, "Rejections") == before + 1
     assert attempt(tight.client_config("root", "a"), full) is None
     assert attempt(tight.client_config("alice", "a"), "quiet") is None
+
+
+@pytest.mark.parametrize("full", ["__"], indirect=True)
+def test_a_topic_that_only_looks_internal_is_turned_back_until_the_operator_spares_it(
+    tight: KafkaNode, full: str
+) -> None:
+    assert full.startswith("__")
+    alice = tight.client_config("alice", "a")
+    assert attempt(alice, full) == "NOT_ENOUGH_REPLICAS"
+    alter_broker_config(tight, {PREFIX + OWN: "another:1", PREFIX + SPARED: full})
+    eventually(lambda: attempt(alice, full) is None)
+
+
+def test_all_topics_that_kafka_calls_its_own_are_spared() -> None:
+    (jar,) = broker_jars().glob("kafka-clients-*.jar")
+    with ZipFile(jar) as archive:
+        names = re.findall(rb"__[a-z_]+", archive.read("org/apache/kafka/common/internals/Topic.class"))
+    assert b"__consumer_offsets" in names
+    assert {name.decode() for name in names} == set(records.KAFKAS_OWN) - {records.TIERING}
 
 
 def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_go_on(
@@ -223,7 +247,7 @@ def metered(node: KafkaNode) -> list[str]:
     """The topics that have a meter of bytes in and may be turned back."""
     beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=*")
     names = [bean.partition("topic=")[2] for bean in beans]
-    return [name for name in names if not name.startswith("__")]
+    return [name for name in names if name not in records.SPARED]
 
 
 def test_a_broker_whose_thresholds_sum_above_its_total_does_not_start(tmp_path: Path) -> None:

@@ -24,9 +24,11 @@ from tests.broker.disks.test_cluster_volumes import (
     wait_for_source,
 )
 from tests.broker.support.node import OPEN, PAUSE, cluster_with_fence, gauge, wait_for_state
+from tests.pipeline.support.topics import published
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]
 VALIDITY: Final = "8s"
+EXPIRY: Final = "20s"
 PATIENCE: Final = 240.0  # seconds: a cold Spark on a busy machine
 
 
@@ -62,7 +64,7 @@ def test_by_sparks_record_a_broker_that_is_down_stops_nobody_and_its_full_disk_c
     cluster: Cluster, tmp_path: Path
 ) -> None:
     first, third = cluster.brokers[0], cluster.brokers[2]
-    with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY):
+    with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY, expiry=EXPIRY):
         wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
         wait_for_state(cluster, OPEN)
         before = gauge(first, "Factor", "Transitions")
@@ -75,6 +77,15 @@ def test_by_sparks_record_a_broker_that_is_down_stops_nobody_and_its_full_disk_c
         third.stop()
         eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1, PATIENCE)
         wait_for_state(cluster, PAUSE, but=third)
+        eventually(lambda: records_without_broker_3(cluster) > 3, PATIENCE, "the pipeline no longer lists it")
+        assert gauge(first, "Brokers", "LastKnown") == 1
+        wait_for_state(cluster, PAUSE, but=third)
         assert gauge(first, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1
         unregister_broker(first, 3)
         wait_for_state(cluster, OPEN, but=third)
+
+
+def records_without_broker_3(cluster: Cluster) -> int:
+    """How many of the newest records tell its volumes, and no longer list it as stale."""
+    last = published(cluster.bootstrap)[-5:]
+    return sum(each.stale == 0 and any(one.volume.broker == "3" for one in each.silent) for each in last)

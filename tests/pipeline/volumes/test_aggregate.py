@@ -105,6 +105,18 @@ def test_a_silent_broker_is_stale_and_its_volumes_count_no_more(spark: SparkSess
     assert [filling.volume.consumed for filling in found.silent] == [99], "what it had last is told apart"
 
 
+def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkSession) -> None:
+    """Only readers know whether it is fenced, and then a disk that was full when it died stays full."""
+    forgotten = [record(n, f"0{n}", snapshot(f"0{n}", ago(601), [volume("a", 100, 99)]), ago(601)) for n in range(100)]
+    silent = record(100, "2", snapshot("2", ago(600), [volume("a", 100, 50)]), ago(600))
+    fresh = record(101, "1", snapshot("1", ago(10), [volume("a", 100, 40)]), ago(10))
+    found = in_spark(spark, [*forgotten, silent, fresh])["home"]
+    assert (found.stale, found.stale_brokers, found.missing_brokers) == (1, ("2",), ("9",))
+    assert (found.reporting, found.volume_count, found.kinds) == (1, 1, 1)
+    assert [filling.volume.consumed for filling in found.silent] == [50, *[99] * 16], "those that are listed come first"
+    assert in_spark(spark, [*forgotten]) == {}, "nobody is left who would read it"
+
+
 def test_invented_and_decommissioned_brokers_hide_none_that_should_report(spark: SparkSession) -> None:
     """The own cluster's brokers in service are 1, 2 and 9."""
     gone = [record(n, f"0{n}", snapshot(f"0{n}", ago(100), [volume("a", 100, 99)]), ago(100)) for n in range(100)]

@@ -47,6 +47,7 @@ LIVE = [
     "topics.total.bytes.in.per.sec.threshold",
     "topics.bytes.in.per.sec.threshold",
     "topics.reject.error",
+    "topics.spared",
     "fallback.action",
     "validity",
     "startup.grace",

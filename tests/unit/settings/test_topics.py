@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from quotahost.records.topics import TOPICS
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.display import describe
@@ -13,10 +14,11 @@ from quotahost.settings.display import describe
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
 OWN = "topics.bytes.in.per.sec.threshold"
 ERROR = "topics.reject.error"
+SPARED = "topics.spared"
 
 
 def read(**given: str) -> Settings:
-    names = {"total": TOTAL, "own": OWN, "error": ERROR}
+    names = {"total": TOTAL, "own": OWN, "error": ERROR, "spared": SPARED}
     return Settings.from_properties({PREFIX + names[key]: text for key, text in given.items()})
 
 
@@ -50,6 +52,19 @@ def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> N
         assert "together, above the" in refused(total=repr(total - 1), own=",".join(parts))
 
 
+def test_by_default_kafkas_and_quotahosts_own_topics_are_spared_by_their_whole_names() -> None:
+    spared = read().topics.spared
+    assert {"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"} < set(spared)
+    assert {topic.name for topic in TOPICS} < set(spared)
+    assert all("*" not in name for name in spared)
+    assert read(spared="a, b,a").topics.spared == ("a", "b")
+    assert read(spared="").topics.spared == ()
+
+
+def test_a_topic_that_only_looks_internal_may_have_a_threshold() -> None:
+    assert read(total="10M", own="__mine:1M").topics.thresholds == (("__mine", 1_000_000),)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -63,7 +78,9 @@ def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> N
         ({"total": "10M", "own": "a:1X"}, ["'a:1X'", "unknown unit 'X'"]),
         ({"total": "10M", "own": "a:0"}, ["above 0"]),
         ({"total": "10M", "own": "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
-        ({"total": "10M", "own": "__consumer_offsets:1M"}, ["internal topic __consumer_offsets", "remove"]),
+        ({"total": "10M", "own": "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove one"]),
+        ({"total": "10M", "own": "a:1M", "spared": "a"}, ["topic a has a threshold", SPARED]),
+        ({"spared": "a,b*"}, [SPARED, "'b*'", "is no topic's"]),
         ({"total": "-1"}, [TOTAL, "above 0"]),
         ({"error": "CORRUPT_MESSAGE"}, [ERROR, "NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED, POLICY"]),
         ({"error": "POLICY_VIOLATE"}, ["did you mean POLICY_VIOLATION?"]),

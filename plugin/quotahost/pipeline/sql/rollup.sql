@@ -2,26 +2,29 @@
 WITH timed AS (
   SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at FROM {state}),
 listed AS (  -- as columns: Spark doesn't compile what an aggregate computes from its input itself
-  SELECT clusterId AS cluster, broker, seen, first, offline, capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now,
+  SELECT clusterId AS cluster, broker, seen, offline,
+    -- A broker that is expired is neither counted nor named: only what it had last is told.
+    seen < timestamp_millis(at - :expiry) AS expired, first AND seen >= timestamp_millis(at - :expiry) AS first,
+    capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now,
     seen >= timestamp_millis(at - :validity) AS fresh,
     -- The negated consumption comes first: the smallest structs are the fullest volumes.
     if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS item,
-    -- What a silent broker had last: only its readers know whether it is fenced, so that this still counts.
+    -- What a silent broker had last, however long ago: only its readers know whether it is fenced, so that this still counts.
     if(volumeName IS NULL OR seen >= timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS last
-  FROM timed WHERE seen >= timestamp_millis(at - :expiry)),
+  FROM timed),
 kinds AS (  -- of volumes of one capacity with the same limits, the one that consumes more is nearer to any limit
-  SELECT cluster, now, capacity, softType, softLevel, hardType, hardLevel,
+  SELECT cluster, now, capacity, softType, softLevel, hardType, hardLevel, expired,
     count_if(first AND NOT fresh) AS stale,
     collect_list(broker) FILTER (WHERE first AND fresh) AS reporting, collect_list(broker) FILTER (WHERE first AND NOT fresh) AS staleBrokers,
     -- Of the own cluster alone, since only its registered brokers are known.
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
-    max(seen) AS newest, count(item) AS volumes,
+    max(seen) FILTER (WHERE NOT expired) AS newest, count(item) AS volumes,
     -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
     sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
     min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items,
     min_by(last, last, {worst}) FILTER (WHERE last IS NOT NULL) AS lasts
-  FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel),
+  FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel, expired),
 named AS (
   -- Decimals: 10,000 brokers may have more than 2**63 bytes.
   SELECT *, capacity * CAST(volumes AS DECIMAL(28, 0)) AS total, 2147483648 * CAST(usedHigh AS DECIMAL(28, 0)) + usedLow AS used,
@@ -53,7 +56,7 @@ clusters AS (
     -- the null of a kind without a fresh volume; get gives null for an empty list, where top[0] is an error.
     array_sort(collect_list(if(size(top) > 0, struct(factor, {kind_free_share} AS a, get(top, 0).k AS b, get(top, 0).broker, get(top, 0).volumeName,
       softLimit IS NOT NULL AND hardLimit IS NOT NULL AS judged, get(top, 0) AS v), NULL))) AS byFactor,
-    flatten(collect_list(top)) AS tops, flatten(collect_list(transform(silent, v -> struct(v.place, silentFactor, v)))) AS silent
+    flatten(collect_list(top)) AS tops, flatten(collect_list(transform(silent, v -> struct(expired, v.place, silentFactor, v)))) AS silent
   FROM rated GROUP BY cluster),
 -- Half of the list: the smallest factors. The other half: the least free share, and first kinds that lack a limit, which
 -- brokers judge by their own.
@@ -70,8 +73,8 @@ SELECT cluster, now, size(if(knows, array_intersect(reporting, running), reporti
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
   size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
   slice(array_sort(transform(fullest, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {listed}).v AS fullest,
-  slice(array_sort(transform(silent, s -> struct(s.place, s.silentFactor, {silent_free_share} AS a, s.v.k AS b, s.v.broker, s.v.volumeName, s.v))), 1, {listed}).v AS silent,
+  slice(array_sort(transform(silent, s -> struct(s.expired, s.place, s.silentFactor, {silent_free_share} AS a, s.v.k AS b, s.v.broker, s.v.volumeName, s.v))), 1, {listed}).v AS silent,
   slice(array_sort(transform(tops, v -> struct(v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS ConsumedBytes,
   slice(array_sort(transform(tops, v -> struct(v.capacity - v.consumed AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreeBytes,
   slice(array_sort(transform(tops, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreePercentage
-FROM cut
+FROM cut WHERE newest IS NOT NULL  -- a cluster whose brokers have all expired has no record

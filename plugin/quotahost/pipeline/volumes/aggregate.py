@@ -36,7 +36,7 @@ class Rules:
     Attributes:
         cluster: the cluster of snapshots that don't name theirs.
         validity: how old a broker's newest snapshot may be; then the broker is stale.
-        expiry: how long a stale broker is listed; then it is forgotten.
+        expiry: how long a stale broker is listed. What its volumes were is told on, after all others.
         registered: ids of the brokers that the cluster lists, those in service; those without a snapshot are missing.
             Empty while the cluster has not answered.
     """

@@ -11,9 +11,10 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
+from quotahost.records.topics import SPARED
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.rate_lists import parse_list
-from quotahost.settings.types import ONE_OF
+from quotahost.settings.types import ONE_OF, split
 from quotahost.units import BytesLimit
 from quotahost.units.show import Unit, show_number
 
@@ -34,10 +35,12 @@ def _topic(text: str, quoted: str) -> str:
     topic = text.strip()
     if not _TOPIC.fullmatch(topic):
         raise ValueError(f"has the entry {quoted}, whose name is no topic's; write letters, digits, ., _ and -")
-    # Java spares these topics whatever is configured (TopicThresholds): a threshold would have no effect.
-    if topic.startswith("__"):
-        raise ValueError(f"has the internal topic {topic}, which is never turned back; remove it")
     return topic
+
+
+def _spared(value: object) -> tuple[str, ...]:
+    # A dict, unlike a set, keeps the operator's order.
+    return tuple(dict.fromkeys(_topic(part, repr(part)) for part in split(value, ",")))
 
 
 def _show(thresholds: tuple[Threshold, ...]) -> str:
@@ -46,6 +49,9 @@ def _show(thresholds: tuple[Threshold, ...]) -> str:
 
 Thresholds = Annotated[
     tuple[Threshold, ...], BeforeValidator(_thresholds), Unit("TOPIC:bytes/s, comma-separated", _show)
+]
+Spared = Annotated[
+    tuple[str, ...], BeforeValidator(_spared), Unit("topics, comma-separated", lambda v: ", ".join(v) or "none")
 ]
 
 
@@ -61,6 +67,17 @@ class TopicSettings(Frozen):
     reject_error: RejectError = declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
     """The error by which a producer is turned back: NOT_ENOUGH_REPLICAS, and it tries again; POLICY_VIOLATION,
     and it drops the records; THROTTLING_QUOTA_EXCEEDED, and Kafka's own producer tries again, librdkafka drops."""
+
+    spared: Spared = declare("topics.spared", default=",".join(SPARED))
+    """Topics that are never turned back and have no share: by default Kafka's own and quotahost's. Names are whole.
+    Those of `snapshots.topic`, `cluster.volumes.topic`, `usage.topic` and `shares.topic` are spared in any case."""
+
+    @model_validator(mode="after")
+    def _takes_effect(self) -> Self:
+        without = next((topic for topic, _ in self.thresholds if topic in self.spared), None)
+        if without is not None:
+            raise ValueError(f"topic {without} has a threshold, but is never turned back (topics.spared); remove one")
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -69,7 +69,7 @@ class ClusterState:
         if registered is None:
             # Who is missing is not known yet; a volume that is known must not wait for that.
             return ClusterView(tuple(v for v in record.volumes if v.broker != self._own), complete=False)
-        silent = _silent(record)
+        silent = _silent(record, patience.strict)
         self._remember(silent.keys() & registered.keys())
         others = registered.keys() - {self._own}
         gaps = {broker: self._gap(broker, silent[broker], patience) for broker in silent if broker in others}
@@ -127,9 +127,14 @@ class ClusterState:
         return replace(view, volumes=(*view.volumes, *last))
 
 
-def _silent(record: ClusterRecord) -> dict[str, Newest]:
-    """The brokers without a fresh snapshot that the record names."""
-    of_volumes = (filling.volume.broker for filling in record.silent)
+def _silent(record: ClusterRecord, strict: bool) -> dict[str, Newest]:
+    """The brokers without a fresh snapshot that the record names.
+
+    Of a broker that has been silent for longer than the pipeline lists it, the record has the volumes alone. In the
+    strict form such a broker is ignored, as a broker that has just started can't know for how long it was silent.
+    """
+    whole = len(record.stale_brokers) >= record.stale
+    of_volumes = () if strict and whole else (filling.volume.broker for filling in record.silent)
     stale = dict.fromkeys((*record.stale_brokers, *of_volumes), Newest.STALE)
     return dict.fromkeys(record.missing_brokers, Newest.NONE) | stale
 

@@ -89,6 +89,17 @@ def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_unregistered(worl
     assert world.silent("2", disk("2", 99)) == ClusterView()
 
 
+def test_the_full_disk_of_a_fenced_broker_counts_though_the_pipeline_lists_the_broker_no_more(world: World) -> None:
+    world.register("1", "2", "3", fenced="2")
+    forgotten: dict[str, Any] = {"reporting": 2, "silent": (Filling(disk("2", 99)), Filling(disk("9", 99)))}
+    world.clock.now += 10 * EXPIRY
+    assert world.view(**forgotten) == ClusterView((disk("2", 99),), last_known=1)
+    world.strict = True
+    assert world.view(**forgotten) == ClusterView(), "it was silent for expiry"
+    cut = forgotten | {"stale": 100, "stale_brokers": ("8",)}
+    assert world.view(**cut).unknown == ("broker 2: its newest snapshot is stale",), "the list may have left it out"
+
+
 def test_a_broker_that_comes_back_has_grace_while_its_last_volumes_count(world: World) -> None:
     world.register("1", "2", "3", fenced="2")
     world.clock.now += 1000

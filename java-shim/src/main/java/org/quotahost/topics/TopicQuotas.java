@@ -51,7 +51,7 @@ public final class TopicQuotas {
      *
      * @param bytesPerSecond of all topics together; NaN for no topic quotas
      * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
-     * @param spared topics that are never turned back, besides internal ones
+     * @param spared topics that are never turned back, Kafka's own among them
      * @param error the name of the error with which requests are turned back (TopicQuotaError)
      */
     public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error) {

@@ -10,12 +10,12 @@ import java.util.Set;
  *
  * @param total bytes/s of all topics together
  * @param own bytes/s by topic; Python checks that their sum is at most the total (quotahost.settings.topics)
- * @param spared topics that are never turned back and so have no share; the same goes for topics that begin with "__"
+ * @param spared topics that are never turned back and so have no share, by their whole names
  */
 record TopicThresholds(double total, Map<String, Double> own, Set<String> spared) {
-    /** Whether requests to a topic are never turned back: consumers' offsets, transactions, the brokers' snapshots. */
+    /** Whether requests to a topic are never turned back. */
     boolean spares(String topic) {
-        return topic.startsWith("__") || spared.contains(topic);
+        return spared.contains(topic);
     }
 
     /** The bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */

@@ -55,7 +55,7 @@ class TopicQuotasTest {
         String[] names = own.keySet().toArray(new String[0]);
         double[] rates = new double[names.length];
         for (int i = 0; i < names.length; i++) rates[i] = own.get(names[i]);
-        quotas.configure(total, names, rates, new String[] {"snapshots"}, error);
+        quotas.configure(total, names, rates, new String[] {"__consumer_offsets", "snapshots"}, error);
     }
 
     /** Whether a produce request to these topics goes on. */
@@ -180,13 +180,13 @@ class TopicQuotasTest {
     }
 
     @Test
-    void internalTopicsAndTheSnapshotsAreNeverTurnedBack() {
+    void sparedTopicsAreNeverTurnedBackAndOneThatOnlyLooksInternalIs() {
         configure(TOTAL, Map.of());
-        exceed("__consumer_offsets", "snapshots", "greedy");
+        exceed("__consumer_offsets", "snapshots", "greedy", "__mine");
 
-        assertEquals(List.of("greedy"), quotas.over());
+        assertEquals(List.of("__mine", "greedy"), quotas.over());
         assertTrue(passes("__consumer_offsets") && passes("snapshots"));
-        assertFalse(passes("greedy"));
+        assertFalse(passes("greedy") || passes("__mine"));
     }
 
     @Test

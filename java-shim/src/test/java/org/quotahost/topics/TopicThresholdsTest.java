@@ -1,6 +1,7 @@
 package org.quotahost.topics;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -32,10 +33,17 @@ class TopicThresholdsTest {
 
     @Test
     void topicsThatAreNeverTurnedBackHaveNoShare() {
-        var thresholds = new TopicThresholds(100, Map.of(), Set.of("snapshots"));
+        var thresholds = new TopicThresholds(100, Map.of(), Set.of("__consumer_offsets", "snapshots"));
 
         assertEquals(50, thresholds.share(List.of("__consumer_offsets", "a", "snapshots", "b")));
-        assertTrue(thresholds.spares("__transaction_state") && thresholds.spares("snapshots") && !thresholds.spares("_a"));
+    }
+
+    @Test
+    void noBeginningOfANameSparesATopic() {
+        var thresholds = new TopicThresholds(100, Map.of(), Set.of("__consumer_offsets"));
+
+        assertEquals(50, thresholds.share(List.of("__consumer_offsets", "__mine", "__consumer_offsets_2")));
+        assertFalse(thresholds.spares("__mine"));
     }
 
     @Test
