@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, names, newclients, pipeline, report, shares, topics, usage
+from bench import broker, callback, logs, names, newclients, pipeline, report, sensors, shares, topics, usage
 from bench.disks import latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
+    "sensors": lambda args: sensors.main(),
     "newclients": lambda args: newclients.report(newclients.run()),
     "broker": lambda args: broker.pairs(args.pairs),
     "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),

@@ -21,7 +21,7 @@ from tests.broker.support.node import ANYONE, callback_node, gauge, table_row
 pytestmark = pytest.mark.broker
 
 RATE = 1e6
-USERS = {"root": "a", "alice": "b"}
+USERS = {"root": "a", "alice": "b", "bob": "c"}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     settings = {
         "static.produce": "1M",
         "static.scope": "user",
-        "clients.max": "1",
+        "clients.max": "2",
         "static.excluded.principal.name.list": "User:root",
     }
     directory = tmp_path_factory.mktemp("node")
@@ -69,11 +69,18 @@ def test_client_ids_of_32_kb_cost_the_broker_nothing_that_stays(node: KafkaNode)
 
 
 def test_an_exempt_client_is_exempt_though_the_table_is_full(node: KafkaNode) -> None:
-    with ProducerLoad(node.client_config("root", "p"), "t", rate=6e6) as load:
-        eventually(lambda: load.meter.bytes > 20e6, what="what no other client would get")
-    assert load.max_throttle() == 0
+    with ProducerLoad(node.client_config("alice", "p"), "t", rate=1e5):
+        eventually(lambda: gauge(node, "QuotaTable", "Clients") == 2)
+    alter_broker_config(node, {PREFIX + "newcomers.produce": "1M"})
+    try:
+        assert table_row(node, "bob", "p")["limit"] == str(RATE), "there is no place for him"
+        with ProducerLoad(node.client_config("root", "p"), "t", rate=6e6) as load:
+            eventually(lambda: load.meter.bytes > 20e6, what="what no other client would get")
+        assert load.max_throttle() == 0
+    finally:
+        alter_broker_config(node, {PREFIX + "newcomers.produce": None})
     assert [q.bound for q in enforced_quotas(node, "PRODUCE", user="<exempt>")] == [None]
-    assert table_row(node, "alice", "p")["user"] == "<newcomers>", "for whom there is no place"
+    assert gauge(node, "QuotaTable", "Clients") == 2
 
 
 def test_rotating_client_ids_share_the_newcomers_quota_where_each_would_have_one_of_its_own(node: KafkaNode) -> None:

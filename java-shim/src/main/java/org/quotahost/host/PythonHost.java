@@ -3,12 +3,7 @@ package org.quotahost.host;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import org.quotahost.cluster.ClusterAdmin;
@@ -19,9 +14,7 @@ import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.metrics.PluginGauges;
-import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
-import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
@@ -34,17 +27,14 @@ import org.slf4j.LoggerFactory;
  * The running Python host, one for all callbacks of this JVM.
  *
  * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
- * last one to release it closes it; the interpreter stays (Interpreter). The host's thread runs Python until the host
- * is closed, and starts it again if it ends.
+ * last one to release it closes it; the interpreter stays (Interpreter). Python runs on a thread of the host's
+ * (HostThread).
  *
  * <p>Java never calls Python. Python asks for work with take() and calls the public methods of this class ({@code
  * quotahost.host.bridge}), and those of the objects that it gets from here.
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
-    /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
-    private static final long STACK_BYTES = 16L << 20;
-    private static final long CLOSE_MS = 4_000;
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
@@ -56,19 +46,13 @@ public final class PythonHost {
     private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
-    private final LongAdder restarts = new LongAdder();
     private final PluginGauges pluginGauges = new PluginGauges(gauges);
     private ClusterAdmin admin;
     private final ClusterLook clusterLook = new ClusterLook(inbox, () -> admin().alive());
-    private final CompletableFuture<Void> ready = new CompletableFuture<>();
-    private final CountDownLatch closing = new CountDownLatch(1);
+    private final HostThread thread = new HostThread(inbox);
     /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
     private volatile HostConfig config;
     private volatile boolean reconfigured;
-    private final StartDeadline startDeadline = new StartDeadline(System::nanoTime);
-    /** Why this life of the Python host cannot use its configuration, null if it can. */
-    private volatile String refusal;
-    private Thread thread;
     /** How many callbacks use it; under the lock of this class. */
     private int references;
 
@@ -175,7 +159,7 @@ public final class PythonHost {
 
     /** Whether the Python host has to end. */
     public boolean closing() {
-        return closing.getCount() == 0;
+        return thread.closing();
     }
 
     /** The properties of quotahost that were confirmed last; names and values alternate. */
@@ -185,7 +169,7 @@ public final class PythonHost {
 
     /** Whether the broker's start is over: the Python host that asks is not the first of this JVM. */
     public boolean restarted() {
-        return ready.isDone();
+        return thread.started();
     }
 
     /** Some of the broker's own properties; names and values alternate. */
@@ -195,7 +179,7 @@ public final class PythonHost {
 
     /** Python has read the settings; the broker's start waits this much longer for the plugins (start.timeout). */
     public void starting(long timeoutMs) {
-        startDeadline.plugins(timeoutMs);
+        thread.starting(timeoutMs);
     }
 
     /**
@@ -204,13 +188,12 @@ public final class PythonHost {
      */
     public void ready(String[] reconfigurable) {
         reconfiguration.names(List.of(reconfigurable));
-        ready.complete(null);
+        thread.ready();
     }
 
     /** The configuration cannot be used: the broker's start ends, a later start of the host alone is tried again. */
     public void refuse(String problem) {
-        refusal = problem;
-        ready.completeExceptionally(new StartException(problem));
+        thread.refuse(problem);
     }
 
     /** @param max how many unknown clients may wait (inbox.max) */
@@ -293,14 +276,10 @@ public final class PythonHost {
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
-        startDeadline.start(); // only now: the probe above has a limit of its own
         pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, restarts::sum);
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         Fence.onInstall(table.factorInForce()::move);
-        thread = new Thread(null, () -> run(environment), "quotahost-host", STACK_BYTES);
-        thread.setDaemon(true);
-        thread.start();
-        awaitReady();
+        thread.start(environment);
         watch.start();
         topicWatch.start();
         clusterLook.start();
@@ -311,76 +290,13 @@ public final class PythonHost {
         return config.broker().getOrDefault("node.id", "-1");
     }
 
-    /** Waits until the plugins are built, up to a deadline that starting() may move. */
-    private void awaitReady() {
-        try {
-            while (true) {
-                long left = startDeadline.leftNanos();
-                try {
-                    ready.get(Math.max(1, Math.min(left, 100_000_000)), TimeUnit.NANOSECONDS);
-                    return;
-                } catch (TimeoutException e) {
-                    if (left <= 0) throw new StartException(startDeadline.problem());
-                }
-            }
-        } catch (ExecutionException e) {
-            if (e.getCause() instanceof StartException problem) throw problem;
-            throw new StartException("the Python host failed to start: " + e.getCause(), e.getCause());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new StartException("interrupted while the Python host started", e);
-        }
-    }
-
-    /** The host's thread: starts Python and keeps it running until the host is closed. */
-    private void run(PythonEnvironment environment) {
-        RestartPause restartPause = new RestartPause();
-        try {
-            Interpreter.start(environment);
-            while (!closing()) {
-                long begin = System.nanoTime();
-                String problem = serve();
-                if (!ready.isDone()) refuse(problem);
-                if (closing() || ready.isCompletedExceptionally()) return;
-                restarts.increment();
-                long pause = restartPause.after(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
-                LOG.error("The Python host ended; it starts again in {} ms. {}", pause, problem);
-                if (closing.await(pause, TimeUnit.MILLISECONDS)) return;
-                inbox.replay(); // the next Python knows nothing of the quotas and the cluster
-            }
-        } catch (StartException e) {
-            ready.completeExceptionally(e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        } catch (Throwable e) {
-            ready.completeExceptionally(e);
-            LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
-        }
-    }
-
-    /** Runs one life of the Python host, and answers why it ended. */
-    private String serve() {
-        refusal = null;
-        String problem = Interpreter.serve();
-        if (problem != null) return problem;
-        return refusal != null ? refusal : "the Python host ended at once";
-    }
-
     private void close() {
         NodeProperty.clear();
-        closing.countDown();
-        inbox.postEvent("closing", List.of());
+        thread.end();
         watch.close();
         topicWatch.close();
         clusterLook.close();
-        try {
-            if (thread != null) thread.join(CLOSE_MS);
-            if (thread != null && thread.isAlive()) {
-                LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+        thread.awaitEnd();
         synchronized (this) {
             if (admin != null) admin.close();
         }

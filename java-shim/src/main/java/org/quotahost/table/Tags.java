@@ -35,8 +35,11 @@ final class Tags extends AbstractMap<String, String> {
     private final Collection<String> values;
     private final int hash;
 
-    /** By quota type, null for unlimited. Replaced as a whole; boxed here once, so that request threads need not. */
-    private volatile Double[] limits = new Double[TYPES];
+    /** Null for unlimited. Boxed here once, so that request threads need not; fields, as in Known. */
+    private volatile Double produce;
+    private volatile Double fetch;
+    private volatile Double request;
+    private volatile Double mutation;
 
     /** Base rates by quota type, NaN for unlimited. This and all below is for the writer only. */
     private final double[] base = new double[TYPES];
@@ -62,7 +65,12 @@ final class Tags extends AbstractMap<String, String> {
     }
 
     Double limit(int type) {
-        return limits[type];
+        return switch (type) {
+            case 0 -> produce;
+            case 1 -> fetch;
+            case 2 -> request;
+            default -> mutation;
+        };
     }
 
     /** Sets the base rate of a type. Answers whether the limit has changed. */
@@ -85,11 +93,13 @@ final class Tags extends AbstractMap<String, String> {
     }
 
     private boolean put(int type, Double limit) {
-        Double[] now = limits;
-        if (Objects.equals(now[type], limit)) return false;
-        Double[] next = now.clone();
-        next[type] = limit;
-        limits = next;
+        if (Objects.equals(limit(type), limit)) return false;
+        switch (type) {
+            case 0 -> produce = limit;
+            case 1 -> fetch = limit;
+            case 2 -> request = limit;
+            default -> mutation = limit;
+        }
         return true;
     }
 

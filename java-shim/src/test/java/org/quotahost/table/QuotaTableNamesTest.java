@@ -138,6 +138,15 @@ class QuotaTableNamesTest {
         assertEquals(before, table.scopes());
     }
 
+    @Test
+    void namesOfOneHashHaveNoMoreTagsThanPlaces() {
+        int before = table.scopes();
+
+        for (String name : colliding(12)) publish(table, "mallory", name, Scopes.CLIENT, 1_000);
+
+        assertEquals(table.size() + 1, table.scopes() - before, "each client's and the newcomers' of mallory");
+    }
+
     /** So many names, 2 to this power, of one hash. */
     private static List<String> colliding(int bits) {
         return IntStream.range(0, 1 << bits).mapToObj(i -> {
