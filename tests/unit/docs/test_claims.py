@@ -1,0 +1,134 @@
+"""Commands, options, properties, metrics and files that the documents name are there, and targets do what they say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from pydantic import BaseModel
+from typer.main import get_command
+
+from quotahost.api import Role
+from quotahost.cli.main import app
+from quotahost.discovery.entry_points import load, settings_model
+from quotahost.metrics import CATALOGUE
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX, declared
+from quotahost.settings.strimzi.names import PROPERTIES
+from tests.unit.docs.test_documents import DOCUMENTS, ROOT, name_of
+
+MAKEFILE: Final = (ROOT / "Makefile").read_text(encoding="utf-8")
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+COMMANDS: Final[dict[str, Any]] = get_command(app).commands  # type: ignore[attr-defined]
+OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in COMMANDS.items()}
+#: Options of other programs that the documents name: kafka-configs.sh, kafka-topics.sh and the benchmarks.
+OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only"}
+DECLARED: Final = {each.name for each in declared(Settings)}
+KNOWN: Final = DECLARED | {each.name for each in PROPERTIES}
+#: They begin with the same word as one of quotahost's properties: clients' and brokers' own.
+KAFKAS: Final = {"max.in.flight", "max.in.flight.requests.per.connection"}
+METRICS: Final = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE}
+FOLDERS: Final = "bench|conf|demo|docs|examples|harness|java-shim|plugin|tests|tools"
+
+
+def spans(document: Path) -> list[str]:
+    """What stands in code type in the text, and each line of its blocks of shell commands."""
+    text = document.read_text(encoding="utf-8")
+    shell = re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    lines = [line.partition("#")[0].strip().removeprefix("$ ") for block in shell for line in block.splitlines()]
+    return lines + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def section(name: str) -> type[BaseModel] | None:
+    """The model of the own properties of the built-in plugin of this name."""
+    for role in Role:
+        if name in PROJECT["project"]["entry-points"][role.group]:
+            return settings_model(load(role, name))
+    return None
+
+
+def exists(name: str) -> bool:
+    """Whether there is a property, or a family of such properties, of this name."""
+    if name in KNOWN or f"{name}.*" in KNOWN or any(f"{each}.".startswith(name.rstrip("*")) for each in KNOWN):
+        return True
+    family = next((each for each in ("kafka.", "static.kafka.admin.") if name.startswith(each)), None)
+    if family or not name.startswith("plugin."):
+        return family is not None
+    model = section(name.split(".")[1])
+    # Below the second dot is the model's own affair: it says so itself if it doesn't know the name.
+    return model is not None and name.split(".")[2].replace("-", "_") in {*model.model_fields, "quota"}
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "Makefile", ROOT / ".ci/run"], ids=name_of)
+def test_targets_of_make_that_they_name_are_there(document: Path) -> None:
+    named = set(
+        re.findall(r"\bmake ((?:test|demo|bench|build|lint|format|clean|wheel|help)[\w-]*)", "\n".join(spans(document)))
+    )
+    assert named <= set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+
+
+def test_make_test_leaves_out_what_the_documents_say_and_other_targets_run_that() -> None:
+    left_out = set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"]))
+    assert left_out == {"driver", "long"}
+    assert re.search(r"^test-pipeline:.*\n\t.* -m driver tests/pipeline$", MAKEFILE, re.MULTILINE)
+    assert re.search(r"^test-long:.*\n\t.* -m long tests$", MAKEFILE, re.MULTILINE)
+    assert re.search(r"^test: .*lint test-java test-python ## .*test-pipeline.*test-long", MAKEFILE, re.MULTILINE)
+    for document in ("README.md", "CONTRIBUTING.md"):
+        assert {"make test", "make test-pipeline", "make test-long"} <= set(spans(ROOT / document)), (
+            f"{document} tells what make test leaves out"
+        )
+
+
+def test_every_test_that_make_test_leaves_out_is_run_by_a_target() -> None:
+    drivers = [path for path in ROOT.glob("tests/**/*.py") if "mark.driver" in path.read_text(encoding="utf-8")]
+    assert drivers
+    assert all(path.is_relative_to(ROOT / "tests/pipeline") for path in drivers if path.name != Path(__file__).name)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_commands_and_options_that_they_name_are_there(document: Path) -> None:
+    for span in spans(document):
+        words = span.split() or [""]
+        if Path(words[0]).name == "quotahost" and len(words) > 1:
+            assert words[1] in OPTIONS, span
+            known = OPTIONS[words[1]]
+        else:
+            known = set().union(*OPTIONS.values(), OTHER_OPTIONS) if words[0].startswith("--") else set()
+        wrong = [word for word in words if re.fullmatch(r"--[a-z-]+", word) and known and word not in known]
+        assert wrong == [], f"{name_of(document)}: {span}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_properties_that_they_name_are_there(document: Path) -> None:
+    first_words = {name.partition(".")[0] for name in KNOWN if "." in name}
+    for span in spans(document):
+        name = span.partition("=")[0].removeprefix(PREFIX)
+        dotted = re.fullmatch(r"[a-z]+(\.[a-zA-Z0-9-]+)+(\.\*)?|[a-z]+\.\*", name)
+        if not dotted or name.partition(".")[0] not in first_words or name in KAFKAS or "NAME" in name:
+            continue
+        if Path(name).suffix not in {".py", ".sql", ".java", ".sh", ".json", ".properties"}:
+            assert exists(name), f"{name_of(document)} names {name}"
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *sorted((ROOT / "conf").glob("*.yml"))], ids=name_of)
+def test_metrics_that_they_name_are_there(document: Path) -> None:
+    named = set(re.findall(r"\bquotahost_[a-z0-9_]+(?!\w|_)", document.read_text(encoding="utf-8")))
+    assert {each for each in named if not each.startswith("quotahost_pipeline")} <= METRICS
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_files_that_they_name_are_there(document: Path) -> None:
+    named = [span.rstrip("/") for span in spans(document) if re.fullmatch(rf"(?:{FOLDERS})/[\w./-]*", span)]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_alerts_that_speak_of_a_stop_tell_both_of_its_forms() -> None:
+    rules = yaml.safe_load((ROOT / "conf/alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    told = {rule["alert"]: rule["annotations"]["description"] for rule in rules}
+    for alert in ("QuotahostPause", "QuotahostFallback"):
+        assert re.search(r"Where the fence is installed.*turned? .*back", told[alert])
+        assert re.search(r"Without the fence.*floor\.bytes", told[alert])
