@@ -16,6 +16,7 @@ from quotahost.api import Role
 from quotahost.cli.main import app
 from quotahost.discovery.entry_points import load, settings_model
 from quotahost.metrics import CATALOGUE
+from quotahost.pipeline.monitoring import Progress
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, declared
 from quotahost.settings.strimzi.names import PROPERTIES
@@ -118,6 +119,16 @@ def test_properties_that_they_name_are_there(document: Path) -> None:
 def test_metrics_that_they_name_are_there(document: Path) -> None:
     named = set(re.findall(r"\bquotahost_[a-z0-9_]+(?!\w|_)", document.read_text(encoding="utf-8")))
     assert {each for each in named if not each.startswith("quotahost_pipeline")} <= METRICS
+
+
+def test_metrics_of_the_pipeline_that_its_page_names_are_there() -> None:
+    text = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
+    sentence = re.search(r"all beginning with `quotahost_pipeline_`:(.*?)\.\n", text, re.DOTALL)
+    assert sentence
+    described = {f"{each.name}{'_total' * (each.type == 'counter')}" for each in Progress().registry.collect()}
+    # What stands in brackets are values of the label query, and labels.
+    named = re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", sentence.group(1), flags=re.DOTALL))
+    assert {f"quotahost_pipeline_{each}" for each in named} == described
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
