@@ -10,9 +10,10 @@ it and names the number of the sentence that the plugin breaks:
 
  1. Loading. A package offers its plugin as an entry point of the group of its role (``quotahost.suppliers``,
     ``quotahost.factor_sources``, ``quotahost.policies`` or ``quotahost.tasks``). The host imports the entry point only
-    if the broker's properties name it: once, when the broker starts or when a live change names it, on the host thread. If a plugin that the
-    properties name can't be imported or built, the broker doesn't start, or refuses the change, with one error that says
-    why. Code that was imported stays as it is until the broker is restarted. A plugin that they don't name is never imported, so it can break nothing.
+    if the broker's properties name it: once, when the broker starts or when a live change names it, on the host thread.
+    If a plugin that the properties name can't be imported, built or started, the broker doesn't start, or refuses the
+    change, with one error that says why. Code that was imported stays until the broker is restarted. A plugin that
+    they don't name is never imported, so it can break nothing.
  2. Building. The host calls the entry point with one argument, a :class:`Context`, and the result is the plugin. So an
     entry point is a class whose ``__init__`` takes the context, or a function that returns the plugin. It must not do
     I/O that may block. If the entry point has an attribute ``Section``, a pydantic model, the host validates the

@@ -1,7 +1,8 @@
-"""The alert rules by Prometheus' own checker, promtool; where there is none the tests say why they could not run."""
+"""The alert rules: by Prometheus' own checker (a test says if there is none), and what they tell of a stop."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -53,3 +54,11 @@ def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_pr
     file = tmp_path / "case.yml"
     file.write_text(yaml.safe_dump(case))
     promtool("test", "rules", file)
+
+
+def test_the_alerts_that_speak_of_a_stop_tell_both_of_its_forms() -> None:
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    told = {rule["alert"]: rule["annotations"]["description"] for rule in rules}
+    for alert in ("QuotahostPause", "QuotahostFallback"):
+        assert re.search(r"Where the fence is installed.*turned? .*back", told[alert])
+        assert re.search(r"Without the fence.*floor\.bytes", told[alert])

@@ -1,4 +1,4 @@
-"""Commands, options, properties, metrics and files that the documents name are there, and targets do what they say."""
+"""Commands, options, properties, metrics, plugins and files that the documents name are there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 from pydantic import BaseModel
 from typer.main import get_command
 
@@ -22,7 +21,6 @@ from quotahost.settings.declaration import PREFIX, declared
 from quotahost.settings.strimzi.names import PROPERTIES
 from tests.unit.docs.test_documents import DOCUMENTS, ROOT, name_of
 
-MAKEFILE: Final = (ROOT / "Makefile").read_text(encoding="utf-8")
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 COMMANDS: Final[dict[str, Any]] = get_command(app).commands  # type: ignore[attr-defined]
 OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in COMMANDS.items()}
@@ -62,32 +60,6 @@ def exists(name: str) -> bool:
     model = section(name.split(".")[1])
     # Below the second dot is the model's own affair: it says so itself if it doesn't know the name.
     return model is not None and name.split(".")[2].replace("-", "_") in {*model.model_fields, "quota"}
-
-
-@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "Makefile", ROOT / ".ci/run"], ids=name_of)
-def test_targets_of_make_that_they_name_are_there(document: Path) -> None:
-    named = set(
-        re.findall(r"\bmake ((?:test|demo|bench|build|lint|format|clean|wheel|help)[\w-]*)", "\n".join(spans(document)))
-    )
-    assert named <= set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
-
-
-def test_make_test_leaves_out_what_the_documents_say_and_other_targets_run_that() -> None:
-    left_out = set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"]))
-    assert left_out == {"driver", "long"}
-    assert re.search(r"^test-pipeline:.*\n\t.* -m driver tests/pipeline$", MAKEFILE, re.MULTILINE)
-    assert re.search(r"^test-long:.*\n\t.* -m long tests$", MAKEFILE, re.MULTILINE)
-    assert re.search(r"^test: .*lint test-java test-python ## .*test-pipeline.*test-long", MAKEFILE, re.MULTILINE)
-    for document in ("README.md", "CONTRIBUTING.md"):
-        assert {"make test", "make test-pipeline", "make test-long"} <= set(spans(ROOT / document)), (
-            f"{document} tells what make test leaves out"
-        )
-
-
-def test_every_test_that_make_test_leaves_out_is_run_by_a_target() -> None:
-    drivers = [path for path in ROOT.glob("tests/**/*.py") if "mark.driver" in path.read_text(encoding="utf-8")]
-    assert drivers
-    assert all(path.is_relative_to(ROOT / "tests/pipeline") for path in drivers if path.name != Path(__file__).name)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
@@ -131,15 +103,27 @@ def test_metrics_of_the_pipeline_that_its_page_names_are_there() -> None:
     assert {f"quotahost_pipeline_{each}" for each in named} == described
 
 
+@pytest.mark.parametrize("role", list(Role), ids=lambda role: role.group)
+def test_the_table_of_roles_lists_the_plugins_that_are_built_in(role: Role) -> None:
+    text = (ROOT / "docs/plugins.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| {role} \| `{role.group}` \|.*\|(.*)\|$", text, re.MULTILINE)
+    assert set(re.findall(r"`([a-z-]+)`", row)) == set(PROJECT["project"]["entry-points"][role.group])
+
+
+def test_the_map_names_every_package_and_no_other() -> None:
+    """Of Python in docs/architecture.md, "Layers"; of Java in the sentence below it."""
+    text = (
+        (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## Layers")[2].partition("## Walk 1")[0]
+    )
+    table = "\n".join(re.findall(r"^\| \d \| (.*?) \|", text, re.MULTILINE))
+    python = {path.stem for path in (ROOT / "plugin/quotahost").iterdir() if path.suffix in ("", ".py")}
+    assert set(re.findall(r"`(\w+)`", table)) == {name for name in python if not name.startswith("_")}
+    java = ROOT / "java-shim/src/main/java/org/quotahost"
+    sentence = text.rpartition("Java, in ")[2].partition(": ")[2]
+    assert set(re.findall(r"`(\w+)`", sentence)) == {path.name for path in java.iterdir() if path.is_dir()}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_files_that_they_name_are_there(document: Path) -> None:
     named = [span.rstrip("/") for span in spans(document) if re.fullmatch(rf"(?:{FOLDERS})/[\w./-]*", span)]
     assert [path for path in named if not (ROOT / path).exists()] == []
-
-
-def test_the_alerts_that_speak_of_a_stop_tell_both_of_its_forms() -> None:
-    rules = yaml.safe_load((ROOT / "conf/alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
-    told = {rule["alert"]: rule["annotations"]["description"] for rule in rules}
-    for alert in ("QuotahostPause", "QuotahostFallback"):
-        assert re.search(r"Where the fence is installed.*turned? .*back", told[alert])
-        assert re.search(r"Without the fence.*floor\.bytes", told[alert])

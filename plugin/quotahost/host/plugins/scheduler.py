@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -18,6 +19,7 @@ from quotahost.host.guard import Failed, Guard
 
 log = logging.getLogger("quotahost.tasks")
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
+_UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
 
 
 class _Period:
@@ -25,12 +27,14 @@ class _Period:
 
     def __init__(self, name: str, task: DataSourceTask, guard: Guard) -> None:
         self._name, self._task, self._guard = name, task, guard
-        self._last = check_period(task.period)  # as it was built with
+        self._last = _UNKNOWN
+        self.seconds()  # as it was built with, before the first run may change it
 
     def seconds(self) -> float:
         """The period now, or the last one that could be used."""
         now = self._guard.call(self._name, "period", "its last period stays", lambda: check_period(self._task.period))
-        self._last = self._last if isinstance(now, Failed) else now
+        if not isinstance(now, Failed):
+            self._last = now
         return self._last.total_seconds()
 
 
