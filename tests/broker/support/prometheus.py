@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,21 @@ class Server(LoggedProcess):
         self.wait_for_log("Server is ready")
 
 
-def package() -> Path:
-    """The files of Debian's package; the test that asks is skipped with the reason where there are none."""
+@cache
+def _found() -> Path | str:
+    """The files, or why there are none; asked once, as a machine without a network takes minutes to say no."""
     try:
         return debian_package("prometheus")
     except PackageMissing as reason:
-        pytest.skip(f"could not run: no Prometheus on this machine: {reason}")
+        return str(reason)
+
+
+def package() -> Path:
+    """The files of Debian's package; the test that asks is skipped with the reason where there are none."""
+    found = _found()
+    if isinstance(found, str):
+        pytest.skip(f"could not run: no Prometheus on this machine: {found}")
+    return found
 
 
 @contextmanager
