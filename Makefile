@@ -42,7 +42,7 @@ wheel: $(JAR) $(CONNECTOR)
 demo: build ## A real broker with Python quotas, live changes, a full disk; two minutes. SPARK=1: then Spark's part
 	@SPARK=$(SPARK) $(BIN)/python -m demo
 
-test: build lint test-java test-python ## Everything: lint, Java tests, Python tests, real brokers
+test: build lint test-java test-python ## Lint, Java tests, Python tests on real brokers; not those of test-pipeline and test-long
 
 test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
@@ -51,10 +51,10 @@ test-java: $(VENV)/.done
 test-python: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pytest -q tests examples
 
-test-pipeline: $(JAR) $(CONNECTOR) ## Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
+test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline
 
-test-long: $(JAR) ## Scenes of many brokers, restarts and waits that `make test` leaves out; minutes
+test-long: $(JAR) ## Tests that `make test` leaves out: long scenes, mostly of several brokers; minutes
 	@$(BIN)/python -m pytest -q -m long tests
 
 lint: $(VENV)/.done ## Formatting, lint, strict types, import rules

@@ -145,7 +145,7 @@ def _report(results: list[Result], all_clients: list[Client], end: float, record
     disk_picture.draw(recording, DISK)
     console.print(summary(results))
     missed = [result for result in results if not result.met]
-    console.print("A disk never fills:")
+    console.print("Producers are stopped before a disk is full:")
     lines = disk_picture.findings(recording)
     for line, passed in lines:
         console.print(f"  [{'green' if passed else 'red'}]{line}")

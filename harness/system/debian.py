@@ -26,11 +26,23 @@ def debian_package(name: str) -> Path:
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetching-") as scratch:
-            _run(["apt-get", "download", name], Path(scratch))
+            _download(name, Path(scratch))
             package = next(Path(scratch).glob("*.deb"))
             _run(["dpkg", "-x", package.name, "files"], Path(scratch))
             put_in_place(Path(scratch, "files"), target)
     return target
+
+
+def _download(name: str, directory: Path) -> None:
+    try:
+        _run(["apt-get", "download", name], directory)
+    except PackageMissing:
+        # A fresh machine has no lists of packages, or old ones. These are renewed here and not in the system.
+        lists = directory / "lists"
+        (lists / "partial").mkdir(parents=True)
+        own = ["-o", f"Dir::State::Lists={lists}"]
+        _run(["apt-get", *own, "update"], directory)
+        _run(["apt-get", *own, "download", name], directory)
 
 
 def _run(command: list[str], directory: Path) -> None:

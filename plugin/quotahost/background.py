@@ -79,7 +79,8 @@ class Periodic:
             self._work()
             # clear() may have undone the wake of a close() that came right before it.
             if not self._stop.is_set():
-                self._wake.wait(self._period())
+                # Python refuses to wait for longer, and a period of timedelta.max means "once".
+                self._wake.wait(min(self._period(), threading.TIMEOUT_MAX))
 
 
 class LineLimit:

@@ -10,9 +10,10 @@ it and names the number of the sentence that the plugin breaks:
 
  1. Loading. A package offers its plugin as an entry point of the group of its role (``quotahost.suppliers``,
     ``quotahost.factor_sources``, ``quotahost.policies`` or ``quotahost.tasks``). The host imports the entry point only
-    if the broker's properties name it: once, when the broker starts, on the host thread. If a plugin that the
-    properties name can't be imported, built or started, the broker doesn't start and logs one error that says why. A
-    plugin that they don't name is never imported, so it can break nothing.
+    if the broker's properties name it: once, when the broker starts or when a live change names it, on the host thread.
+    If a plugin that the properties name can't be imported, built or started, the broker doesn't start, or refuses the
+    change, with one error that says why. Code that was imported stays until the broker is restarted. A plugin that
+    they don't name is never imported, so it can break nothing.
  2. Building. The host calls the entry point with one argument, a :class:`Context`, and the result is the plugin. So an
     entry point is a class whose ``__init__`` takes the context, or a function that returns the plugin. It must not do
     I/O that may block. If the entry point has an attribute ``Section``, a pydantic model, the host validates the
@@ -31,9 +32,9 @@ it and names the number of the sentence that the plugin breaks:
     fails, the host runs it again after its period. ``SystemExit`` and ``KeyboardInterrupt`` are treated like any other
     exception.
  6. Wrong answers. The host treats an answer of the wrong type, a rate that is not finite and above 0, and a factor
-    outside 0..1 as an exception of the plugin that gave it.
+    outside 0..1 as an exception of the plugin that gave it. If a task's ``period`` becomes wrong, the last one stays.
  7. Closing. If the plugin has a method ``close()``, the host calls it once, on the host thread (for a task: on the
-    task's thread), and calls nothing after it. The broker's shutdown grants all plugins 5 s together. A plugin ends
+    task's thread), and calls nothing after it. The broker's shutdown grants all plugins 4 s together. A plugin ends
     the threads that it started.
  8. Live changes. When ``plugin.NAME.*`` changes while the broker runs, the host validates the new properties, replaces
     ``context.section``, and then calls ``reconfigure(section)`` on the host thread. If the plugin has no such method,

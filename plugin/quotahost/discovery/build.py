@@ -22,7 +22,7 @@ from quotahost.settings.plugin_section import read_section
 from quotahost.settings.reader import configured_names
 from quotahost.settings.secrets import is_secret, secret_values
 
-__all__ = ["PluginError", "configured", "construct", "load", "models", "plugin_settings"]
+__all__ = ["PluginError", "check_period", "configured", "construct", "load", "models", "plugin_settings"]
 
 
 def configured(settings: Settings) -> list[tuple[Role, str]]:
@@ -92,9 +92,19 @@ def _check(role: Role, plugin: Any) -> None:
     if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
         what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
         raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
-    period = getattr(plugin, "period", None)
-    if role is Role.TASK and (not isinstance(period, timedelta) or period <= timedelta()):
-        raise TypeError(f"its period is {period!r}; make it a datetime.timedelta above 0")
+    if role is Role.TASK:
+        check_period(getattr(plugin, "period", None))
+
+
+def check_period(period: Any) -> timedelta:
+    """The period of a task, if it is one.
+
+    Raises:
+        TypeError: it is no timedelta above 0.
+    """
+    if not isinstance(period, timedelta) or period <= timedelta():
+        raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
+    return period
 
 
 def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:

@@ -8,7 +8,7 @@ Everything else of the host sees Java through the protocol ``shim.Shim``.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -50,9 +50,8 @@ class JavaShim:
         for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
             jpype.JClass(f"java.lang.{name}")
         # Only the host calls these, with arguments that Java takes as they are, so they need no method here.
-        self.refuse, self.verdict, self.log = self._host.refuse, self._host.verdict, self._host.log
+        self.log = self._host.log
         self.plugin, self.plugin_failed = self._host.plugin, self._host.pluginFailed
-        self.set_factor = self._table.factor
 
     def properties(self) -> dict[str, str]:
         return _pairs(self._host.properties())
@@ -65,6 +64,12 @@ class JavaShim:
 
     def ready(self, live: Sequence[str]) -> None:
         self._host.ready(self._strings(list(live)))
+
+    def refuse(self, problem: str) -> None:
+        self._host.refuse(_unicode(problem))
+
+    def verdict(self, ticket: str, problem: str | None) -> None:
+        self._host.verdict(ticket, problem and _unicode(problem))
 
     def restarted(self) -> bool:
         return bool(self._host.restarted())
@@ -107,7 +112,7 @@ class JavaShim:
         return _batch(self._host.take(int(timeout * _MILLIS)))
 
     def known(self, principal: str | None, client_id: str | None) -> Batch:
-        return _batch(self._table.clients(principal, client_id))
+        return _batch(self._table.clients(principal and _unicode(principal), client_id and _unicode(client_id)))
 
     def unresolved(self) -> Batch:
         return _batch(self._table.unresolved())
@@ -120,9 +125,9 @@ class JavaShim:
             self._ints(answers.rows),
             self._ints(answers.codes),
             self._doubles(answers.rates),
-            self._strings(list(answers.groups)),
+            self._strings(_all_unicode(answers.groups)),
             self._ints(answers.sources),
-            self._strings(list(answers.suppliers)),
+            self._strings(_all_unicode(answers.suppliers)),
             self._ints(answers.distinct),
             self._id_sets([self._java_ids(ids) for ids in answers.distinct_ids]),
         )
@@ -133,7 +138,7 @@ class JavaShim:
         if len(self._known_ids) > _KNOWN_IDS:
             self._known_ids.clear()
         if (known := self._known_ids.get(ids)) is None:
-            known = self._known_ids[ids] = self._ids(self._strings(list(ids)))
+            known = self._known_ids[ids] = self._ids(self._strings(_all_unicode(ids)))
         return known
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
@@ -169,13 +174,16 @@ class JavaShim:
     # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self._gauges.set(type, name, attribute, value)
+        self._gauges.set(type, _unicode(name), attribute, value)
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self._gauges.add(type, name, attribute, by)
+        self._gauges.add(type, _unicode(name), attribute, by)
 
     def forget(self, type: str, name: str) -> None:
-        self._gauges.remove(type, name)
+        self._gauges.remove(type, _unicode(name))
+
+    def set_factor(self, value: float, cause: str) -> None:
+        self._table.factor(value, _unicode(cause))
 
     def factor(self) -> Factor:
         last = self._in_force.hostFactor()
@@ -197,6 +205,18 @@ def serve() -> None:
     # The log ends last, so that what the host's end logs still arrives.
     with Logs(shim):
         Host(shim).run()
+
+
+def _unicode(text: str) -> str:
+    """The text as Java can take it: half a surrogate pair, as in names of files that are not UTF-8, is escaped.
+
+    JPype raises an exception for one, and what a plugin writes in a cause or a group must not end the host.
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _all_unicode(texts: Iterable[str]) -> list[str]:
+    return [_unicode(text) for text in texts]
 
 
 def _pairs(flat: Any) -> dict[str, str]:

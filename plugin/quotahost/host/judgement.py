@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from quotahost.api import QuotaFactorSource, QuotaPolicy
-from quotahost.host.guard import Failed, Guard
+from quotahost.host.guard import Guard
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.settings.broker import Settings
-from quotahost.text import printable
+from quotahost.text import escaped, printable
 
 OPEN: Final = Factor(1.0)
 _CONSEQUENCE: Final = "its last factor holds for validity"
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
+_LONGEST: Final = 1000  # characters of such a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +65,19 @@ class Judge:
             starting: whether nothing has been known yet, so that a failure is waited for as long as at a start.
         """
         name, plugin = source
-        answer = self._guard.call(name, "read()", _CONSEQUENCE, plugin.read)
+        answer = self._guard.call(name, "read()", _CONSEQUENCE, lambda: _checked(plugin.read()))
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if starting else validity
         if isinstance(answer, Factor):
-            return Judgement(answer)
+            return Judgement(Factor(answer.value, _line(answer.cause)))
         if isinstance(answer, ClusterVolumes):
             factor, failed = self._factor(answer, policy)
             if answer.unknown:
                 # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
                 more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
-                return Judgement(factor, "; ".join(answer.unknown[:_MOST_UNKNOWN]) + more)
+                return Judgement(factor, "; ".join(map(_line, answer.unknown[:_MOST_UNKNOWN])) + more)
             # What a source that has just started waits for is no failure: startup.grace applies to it, not validity.
-            return Judgement(factor, failed or answer.waiting, patience if failed else grace)
-        # None is an allowed answer, and a failure has been reported by the guard.
-        if answer is not None and not isinstance(answer, Failed):
-            wrong = TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {answer!r}")
-            self._guard.report(name, "read()", _CONSEQUENCE, wrong)
+            return Judgement(factor, failed or _line(answer.waiting), patience if failed else grace)
         return Judgement(OPEN, f"factor source {name} doesn't know", patience)
 
     def _factor(self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None) -> tuple[Factor, str]:
@@ -90,7 +87,7 @@ class Judge:
         name, plugin = policy
         # A source returns the same object while nothing has changed, so `is` is enough: to ask the policy about 20,000
         # volumes took 44 ms, and this runs every factor.interval.
-        if self._last and answer is self._last[0] and not getattr(plugin, "depends_on_time", False):
+        if self._last and answer is self._last[0] and not self._depends_on_time(name, plugin):
             return self._last[1], ""
         factor, failure = smallest_factor(plugin, answer.volumes)
         if failure is None:
@@ -102,6 +99,28 @@ class Judge:
         self._last = None
         return factor, f"the policy {name} fails"
 
+    def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
+        # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
+        consequence = "it is asked about every volume each time"
+        return (
+            self._guard.call(
+                name, "depends_on_time", consequence, lambda: bool(getattr(policy, "depends_on_time", False))
+            )
+            is not False
+        )
+
+
+def _checked(answer: Any) -> ClusterVolumes | Factor | None:
+    """The factor source's answer, if it is one (contract, sentence 6)."""
+    if answer is None or isinstance(answer, (ClusterVolumes, Factor)):
+        return answer
+    raise TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {answer!r:.200}")
+
+
+def _line(text: str) -> str:
+    """A plugin's text as part of a cause, which is one line of a log and an MBean's name."""
+    return escaped(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
+
 
 def smallest_factor(policy: QuotaPolicy, volumes: Iterable[Volume]) -> tuple[Factor, BaseException | None]:
     """The smallest factor of the volumes that the policy can judge, and its first failure.
@@ -110,11 +129,7 @@ def smallest_factor(policy: QuotaPolicy, volumes: Iterable[Volume]) -> tuple[Fac
     """
     smallest: tuple[float, Volume] | None = None
     failure: BaseException | None = None
-    try:
-        every = list(volumes)
-    except BaseException as error:  # a source's volumes may be anything
-        return OPEN, error
-    for volume in every:
+    for volume in volumes:
         try:
             # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
             value = Factor(policy.quota_factor(volume)).value

@@ -85,9 +85,9 @@ class Rows:
     def _checked(self, quota: Quota) -> tuple[int, float]:
         # A wrong type must fail here, as the supplier's failure (contract, sentence 6), and not later as the host's.
         if not isinstance(quota, Quota):
-            raise TypeError(f"a supplier must answer a Quota or None, not {quota!r}")
+            raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
         if not isinstance(quota.scope, Scope):
-            raise TypeError(f"a quota's scope must be a Scope, not {quota.scope!r}")
+            raise TypeError(f"a quota's scope must be a Scope, not {quota.scope!r:.200}")
         code = int(quota.scope.kind.value)
         if quota.scope.kind is ScopeKind.GROUP:
             code = self._group(quota.scope.name)

@@ -68,14 +68,14 @@ class Scope:
         name: the group's name; "" for the other kinds.
 
     Raises:
-        ValueError: a group without a name, or a name for another kind.
+        ValueError: a group without a name, a name for another kind, or one that is no string.
     """
 
     kind: ScopeKind
     name: str = ""
 
     def __post_init__(self) -> None:
-        if (self.kind is ScopeKind.GROUP) != bool(self.name):
+        if not isinstance(self.name, str) or (self.kind is ScopeKind.GROUP) != bool(self.name):
             raise ValueError(f"a group scope, and only that, needs a non-empty name, not {self.name!r}")
 
     CLIENT: ClassVar[Scope]

@@ -71,7 +71,7 @@ class Factor:
         cause: why, in words for an operator; logs and metrics show it.
 
     Raises:
-        ValueError: value is not a number in [0, 1].
+        ValueError: value is not a number in [0, 1], or cause is not a string.
     """
 
     value: float
@@ -82,6 +82,8 @@ class Factor:
         # NaN fails the comparison: no factor can make a limit that Kafka doesn't enforce.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise ValueError(f"factor {value!r} must be a number from 0.0 to 1.0")
+        if not isinstance(self.cause, str):
+            raise ValueError(f"the cause of a factor must be a string, not {self.cause!r}")
 
     @property
     def state(self) -> State:
@@ -100,8 +102,20 @@ class ClusterVolumes:
         unknown: one sentence for each broker or volume whose state is unknown; empty if everything is known.
         waiting: what a source that has just started still waits for, "" if nothing. Until ``startup.grace`` is over
             this is no failure.
+
+    Raises:
+        ValueError: volumes are not all Volumes, unknown is no tuple of strings, or waiting no string.
     """
 
     volumes: tuple[Volume, ...]
     unknown: tuple[str, ...] = ()
     waiting: str = ""
+
+    def __post_init__(self) -> None:
+        # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
+        for what, kind, found in (("volumes", Volume, self.volumes), ("unknown", str, self.unknown)):
+            # By the set of types: a source may make such an object of 20,000 volumes.
+            if not isinstance(found, tuple) or not all(issubclass(each, kind) for each in {*map(type, found)}):
+                raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {found!r:.200}")
+        if not isinstance(self.waiting, str):
+            raise ValueError(f"waiting of ClusterVolumes must be a string, not {self.waiting!r}")

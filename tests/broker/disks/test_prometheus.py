@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,25 +9,17 @@ from typing import Final
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from harness.system.debian import PackageMissing, debian_package
 from harness.system.ports import free_port
-from harness.system.process import LoggedProcess
 from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.prometheus.source import Prometheus
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
+from tests.broker.support.prometheus import Server, job, prometheus
 
 TB: Final = 10**12
 LABELS: Final = ("instance", "mountpoint")
-CONFIG: Final = """\
-global: {{scrape_interval: 500ms, scrape_timeout: 500ms}}
-scrape_configs:
-  - job_name: node
-    honor_labels: true  # the exporter stands for those of three brokers
-    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
-"""
 
 
 class Exporter:
@@ -55,27 +46,6 @@ class Exporter:
         self._thread.join()
 
 
-class Server(LoggedProcess):
-    """A Prometheus with an empty database."""
-
-    def __init__(self, files: Path, directory: Path, scraped: int) -> None:
-        super().__init__(directory / "prometheus.log")
-        config = directory / "prometheus.yml"
-        config.write_text(CONFIG.format(port=scraped))
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._command = [
-            str(files / "usr/bin/prometheus"),
-            f"--config.file={config}",
-            f"--storage.tsdb.path={directory / 'data'}",
-            f"--web.listen-address=127.0.0.1:{self.port}",
-        ]
-
-    def start(self) -> None:
-        self.launch_command(self._command, dict(os.environ))
-        self.wait_for_log("Server is ready")
-
-
 @pytest.fixture
 def exporter() -> Iterator[Exporter]:
     made = Exporter()
@@ -87,14 +57,9 @@ def exporter() -> Iterator[Exporter]:
 
 @pytest.fixture
 def server(tmp_path: Path, exporter: Exporter) -> Iterator[Server]:
-    try:
-        files = debian_package("prometheus")
-    except PackageMissing as reason:
-        pytest.skip(f"no Prometheus: {reason}")
-    made = Server(files, tmp_path, exporter.port)
-    made.start()
-    yield made
-    made.kill()
+    # honor_labels: the exporter stands for those of three brokers.
+    with prometheus(tmp_path, {"scrape_configs": [job(exporter.port, honor_labels=True)]}) as server:
+        yield server
 
 
 @pytest.fixture

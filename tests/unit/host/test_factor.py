@@ -232,6 +232,56 @@ def test_a_factor_outside_0_to_1_is_the_policys_failure(answer: Any, monkeypatch
     assert world.shim.failed == ["mine"]
 
 
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text either")
+
+
+class MoodyPolicy(Policy):
+    """Can't say whether it depends on time."""
+
+    @property
+    def depends_on_time(self) -> bool:
+        raise RuntimeError("who knows")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Unprintable,
+        lambda: ClusterVolumes(None),  # type: ignore[arg-type]
+        lambda: ClusterVolumes(("/data",)),  # type: ignore[arg-type]
+        lambda: ClusterVolumes((HALF,), unknown=(1, 2)),  # type: ignore[arg-type]
+        lambda: ClusterVolumes((HALF,), unknown="broker 2"),  # type: ignore[arg-type]
+        lambda: ClusterVolumes((HALF,), waiting=5),  # type: ignore[arg-type]
+        lambda: Factor(0.1, cause=None),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_that_is_wrong_inside_is_the_sources_failure_and_not_the_hosts(answer: Any) -> None:
+    world = World()
+    assert world.step(cluster(HALF)) == world.step(answer, 3) == 0.5
+    assert world.shim.failed == ["mine"] * 3
+    assert world.step(cluster(EMPTY)) == 1.0
+
+
+def test_a_policy_that_can_not_say_whether_it_depends_on_time_is_asked_each_time() -> None:
+    world = World()
+    world.policy = MoodyPolicy()
+    assert world.step(cluster(HALF), 3) == 0.5
+    assert (world.policy.asked, world.shim.failed) == (3, ["mine"] * 2)
+
+
+def test_a_sources_text_stays_one_line_of_bounded_length_in_the_cause() -> None:
+    world = World()
+    world.step(Factor(0.5, "a\nERROR forged \udcff"))
+    assert world.cause == r"a\nERROR forged \udcff"
+    world.step(Factor(0.4, "long" * 1000))
+    assert len(world.cause) < 1100
+    world.step(cluster(HALF, unknown=("broken\nline", "long" * 1000)))
+    assert r"broken\nline" in world.cause
+    assert len(world.cause) < 1100
+
+
 def test_the_policy_is_asked_again_only_when_the_volumes_changed_or_it_depends_on_time() -> None:
     world, volumes = World(), cluster(EMPTY, HALF)
     world.step(volumes, 5)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from datetime import timedelta
+from typing import Any, cast
 from urllib.request import urlopen
 
+import pytest
+
+from quotahost.api import DataSourceTask
 from quotahost.host.exporter import Exporter
 from quotahost.host.guard import Guard
 from quotahost.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs
@@ -21,6 +25,10 @@ class Shim(FakeShim):
 
     def detach(self) -> None:
         self.lines.append(f"detached {threading.current_thread().name}")
+
+
+def fails() -> None:
+    raise RuntimeError("no period")
 
 
 class Task:
@@ -50,6 +58,40 @@ def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_
     assert shim.lines == ["detached quotahost-task-first"]
     scheduler.close()
     assert second.closed_by == "quotahost-task-second"
+
+
+@pytest.mark.parametrize("period", [None, timedelta(0), 5, fails])
+def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is_counted(period: Any) -> None:
+    shim = Shim()
+
+    class Changing:
+        runs = 0
+
+        @property
+        def period(self) -> Any:
+            if not self.runs:
+                return timedelta(milliseconds=1)
+            return period() if callable(period) else period
+
+        def run(self) -> None:
+            self.runs += 1
+
+    task = Changing()
+    scheduler = Scheduler(Guard(shim), shim.detach)
+    scheduler.set([("changing", cast("DataSourceTask", task))])
+    eventually(lambda: task.runs > 2 and "changing" in shim.failed)
+    scheduler.close()
+
+
+def test_a_task_may_have_the_longest_period_there_is_and_still_ends_at_once() -> None:
+    task = Task()
+    scheduler = Scheduler(Guard(Shim()), lambda: None)
+    task.period = timedelta.max
+    scheduler.set([("once", task)])
+    eventually(lambda: task.runs == 1)
+    assert "quotahost-task-once" in {thread.name for thread in threading.enumerate()}
+    scheduler.close()
+    assert task.closed_by == "quotahost-task-once"
 
 
 def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:

@@ -292,8 +292,8 @@ def test_a_plugin_that_ends_its_thread_in_close_passes() -> None:
     [
         (lambda self: 0.5, "a factor source answers", 6),
         (lambda self: Factor(1.5), "raised ValueError", 5),
-        (lambda self: ClusterVolumes(("data",)), "that are none", 6),  # type: ignore[arg-type]
-        (lambda self: ClusterVolumes((), (1,)), "that are none", 6),  # type: ignore[arg-type]
+        (lambda self: ClusterVolumes(("data",)), "raised ValueError", 5),  # type: ignore[arg-type]
+        (lambda self: ClusterVolumes((), (1,)), "raised ValueError", 5),  # type: ignore[arg-type]
         (raising(ConnectionError("refused")), "raised ConnectionError", 5),
     ],
 )

@@ -8,15 +8,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from quotahost.api import DataSourceTask
 from quotahost.background import Periodic, start_daemon
-from quotahost.host.guard import Guard
+from quotahost.discovery.build import check_period
+from quotahost.host.guard import Failed, Guard
 
 log = logging.getLogger("quotahost.tasks")
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
+_UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
+
+
+class _Period:
+    """The period of one task, which the task may change while it runs, and may get wrong."""
+
+    def __init__(self, name: str, task: DataSourceTask, guard: Guard) -> None:
+        self._name, self._task, self._guard = name, task, guard
+        self._last = _UNKNOWN
+        self.seconds()  # as it was built with, before the first run may change it
+
+    def seconds(self) -> float:
+        """The period now, or the last one that could be used."""
+        now = self._guard.call(self._name, "period", "its last period stays", lambda: check_period(self._task.period))
+        if not isinstance(now, Failed):
+            self._last = now
+        return self._last.total_seconds()
 
 
 class Scheduler:
@@ -50,7 +69,7 @@ class Scheduler:
             self._detach()
 
         start = partial(start_daemon, at_end=end)
-        return Periodic(f"task-{name}", run, lambda: task.period.total_seconds(), start)
+        return Periodic(f"task-{name}", run, _Period(name, task, self._guard).seconds, start)
 
     def _end(self, keys: list[int]) -> None:
         for key in keys:

@@ -30,7 +30,7 @@ _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
 _LOOK: Final = 5.0  # seconds between looks for partitions that were added
-_CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 5 s
+_CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 4 s
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
 _ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
 # After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.

@@ -1,0 +1,136 @@
+"""A broker whose disk fills stops by what a real Prometheus has scraped from it, and the alerts fire."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.request import urlopen
+
+import pytest
+
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, ROOT
+from harness.system.filesystem import own_file_system
+from harness.system.ports import free_port
+from harness.system.waiting import eventually
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
+from tests.broker.support.numbers import end_offset
+from tests.broker.support.prometheus import Server, job, prometheus
+
+pytestmark = pytest.mark.broker
+
+ALERTS: Final = ROOT / "conf/alerts.yml"
+MEGA: Final = 1_000_000
+SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
+
+
+def settings(server: Server, metrics_port: int) -> dict[str, str]:
+    own = {
+        "url": server.url,
+        "capacity": "quotahost_volume_capacity_bytes",
+        "consumed": "quotahost_volume_consumed_bytes",
+        "volume-label": "volume",
+        "expected": f"127.0.0.1:{metrics_port}",
+        "interval": "200ms",
+    }
+    return {
+        "metrics.port": str(metrics_port),
+        "tasks": "publish-volumes",  # shows the broker's own volumes
+        "volumes.period": "200ms",
+        "snapshots.period": "1s",
+        "factor.source": "prometheus",
+        "factor.interval": "200ms",
+        "validity": "5s",
+        "static.storage.soft": str(SOFT),
+        "static.storage.hard": str(HARD),
+        "fence.authorizer": "none",
+    } | {f"plugin.prometheus.{name}": text for name, text in own.items()}
+
+
+@pytest.fixture(scope="module")
+def metrics_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[Server]:
+    """Scrapes a port where no broker listens yet, and has the alert rules."""
+    config = {"scrape_configs": [job(metrics_port)], "rule_files": [str(ALERTS)]}
+    with prometheus(tmp_path_factory.mktemp("prometheus"), config) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    directory = tmp_path_factory.mktemp("node")
+    with own_file_system(directory, "1g") as mounted:
+        if not mounted:
+            pytest.skip("could not run: this user may not mount a small file system")
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def node(server: Server, disk: Path, metrics_port: int) -> Iterator[KafkaNode]:
+    with callback_node(disk, settings(server, metrics_port), properties=FENCE) as node:
+        create_topic(node, "t")
+        yield node
+
+
+def alerts(server: Server) -> dict[str, dict[str, str]]:
+    """The annotations of the alerts that fire, or will fire if what is wrong lasts, by name."""
+    with urlopen(f"{server.url}/api/v1/alerts", timeout=10) as answer:
+        found = json.load(answer)["data"]["alerts"]
+    return {each["labels"]["alertname"]: each["annotations"] for each in found}
+
+
+def fill(node: KafkaNode, used: int) -> None:
+    """Makes the broker's disk have about this many bytes used, or as few as it can."""
+    with (node.directory / "ballast").open("ab") as ballast:
+        missing = used - shutil.disk_usage(node.directory).used
+        if missing < 0:
+            ballast.truncate(0)
+        for _ in range(missing // MEGA):
+            ballast.write(bytes(MEGA))
+
+
+def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_lets_it_go_on(
+    node: KafkaNode, server: Server
+) -> None:
+    eventually(lambda: gauge(node, "Factor", "Unknown") == 0 and state(node) == OPEN, what="Prometheus has scraped it")
+    with ProducerLoad(node.client_config(client_id="going"), "t", rate=100_000) as load:
+        eventually(lambda: load.meter.bytes > 100_000)
+        fill(node, (SOFT + HARD) // 2)
+        eventually(lambda: state(node) == THROTTLE)
+        assert gauge(node, "QuotaTable", "Factor") == pytest.approx(0.5, abs=0.1)
+        fill(node, FULL)
+        eventually(lambda: gauge(node, "Fence", "Closed") == 1)
+        end = end_offset(node, "t")
+        before = gauge(node, "Fence", "Rejections")
+        eventually(lambda: gauge(node, "Fence", "Rejections") > before)
+        assert end_offset(node, "t") == end
+        eventually(lambda: {"QuotahostPause"} <= set(alerts(server)))
+        assert "127.0.0.1" in alerts(server)["QuotahostPause"]["summary"]
+        fill(node, 0)
+        eventually(lambda: state(node) == OPEN)
+        eventually(lambda: end_offset(node, "t") > end)
+        assert load.drain() == 0
+    assert load.errors == []
+    eventually(lambda: "QuotahostPause" not in alerts(server))
+
+
+def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_back(
+    node: KafkaNode, server: Server
+) -> None:
+    eventually(lambda: state(node) == OPEN)
+    server.kill()
+    eventually(lambda: state(node) == PAUSE, what="fallback.action")
+    assert gauge(node, "Factor", "LackOfData") == 1
+    assert "prometheus 127.0.0.1 has not answered for" in node.log_text()
+    server.start()
+    eventually(lambda: state(node) == OPEN)
+    assert gauge(node, "Host", "Restarts") == 0

@@ -1,0 +1,224 @@
+"""A user's own factor source, policy and task work and fail in every way; the broker serves, and all of it recovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
+from tests.fakes.packages import distribute
+
+pytestmark = pytest.mark.broker
+
+VALIDITY = "4s"  # shorter than the time for which the plugins hold the interpreter's lock
+QUOTA, LEFT = 20_000_000.0, 0.75  # bytes/s, and the factor that is in force while everything works
+ERRORS = {"raise": "RuntimeError", "exit": "SystemExit", "interrupt": "KeyboardInterrupt", "nonsense": ""}
+METHODS = {"source": "read()", "policy": "quota_factor()", "task": "run()"}
+ASKED = ("source", "policy")  # those that the host's own thread asks
+LATE = """
+    from quotahost.model import Quota
+
+    class Late:
+        def __init__(self, context):
+            pass
+
+        def quota(self, client, quota_type):
+            return Quota(7_000_000) if client.client_id.startswith("late-") else None
+    """
+
+
+class World:
+    """A broker with the three plugins, and the folder by which they are told how to behave."""
+
+    def __init__(self, node: KafkaNode, folder: Path) -> None:
+        self.node, self.folder = node, folder
+
+    def tell(self, plugin: str, mood: str) -> None:
+        told = self.folder / "told"
+        told.write_text(mood)
+        told.rename(self.folder / plugin)
+
+    def heal(self) -> None:
+        for plugin in METHODS:
+            (self.folder / plugin).unlink(missing_ok=True)
+
+    def fill(self, thousandths: int) -> None:
+        (self.folder / "consumed").write_text(str(thousandths))
+
+    def errors(self, plugin: str) -> float:
+        return gauge(self.node, f"Plugin,name={'outsider-task' if plugin == 'task' else 'outsider'}", "Errors")
+
+    def runs(self, task: str) -> float:
+        return gauge(self.node, task, "Runs")
+
+    def factor(self) -> float:
+        return gauge(self.node, "QuotaTable", "Factor")
+
+    def fallbacks(self) -> float:
+        return gauge(self.node, "Lease", "FallbackApplied")
+
+    def check_serves(self, client_id: str, limit: float | None = None) -> None:
+        """Checks that a client produces and consumes, faster than a muted one could; and its limit, if one is given."""
+        config = self.node.client_config(client_id=client_id)
+        with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+            eventually(lambda: producer.meter.bytes > 2_000_000, timeout=30, what="produced")
+            eventually(lambda: consumer.meter.bytes > 2_000_000, timeout=30, what="consumed")
+        assert producer.errors == consumer.errors == []
+        if limit is not None:
+            eventually(lambda: float(table_row(self.node, ANYONE, client_id)["limit"]) == limit, what=f"limit {limit}")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    folder = tmp_path_factory.mktemp("roles")
+    settings = {
+        "supplier": "static",
+        "static.produce": str(QUOTA),
+        "factor.source": "outsider",
+        "policy": "outsider",
+        "tasks": "outsider-task,neighbour",
+        "factor.interval": "100ms",
+        "validity": VALIDITY,
+        "fallback.action": "OPEN",
+        "max.mute": "30d",  # the factor falls in one step
+        "fence.authorizer": "none",
+    }
+    (folder / "consumed").write_text("250")
+    env = {"PYTHONPATH": f"{PLUGINS}:{folder}", "ROLES": str(folder)}
+    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env, properties=FENCE) as node:
+        create_topic(node, "t")
+        fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
+        yield node
+
+
+@pytest.fixture
+def world(node: KafkaNode) -> Iterator[World]:
+    made = World(node, Path(node.env["ROLES"]))
+    eventually(lambda: made.factor() == LEFT, what="everything works")
+    yield made
+    made.fill(250)
+    made.heal()
+
+
+def test_they_work_as_they_are_written(world: World) -> None:
+    world.check_serves("known", QUOTA * LEFT)
+    world.fill(500)
+    world.check_serves("known", QUOTA * 0.5)
+    world.fill(1000)
+    eventually(lambda: gauge(world.node, "Fence", "Closed") == 1)
+    world.fill(250)
+    eventually(lambda: gauge(world.node, "Fence", "Closed") == 0)
+    world.check_serves("known", QUOTA * LEFT)
+    before = world.runs("Outsider"), world.runs("Neighbour")
+    eventually(lambda: world.runs("Outsider") > before[0] and world.runs("Neighbour") > before[1])
+    assert world.errors("source") == world.errors("task") == 0
+    world.node.wait_for_log("thread leaves of plugin neighbour ended")
+
+
+def test_a_rule_that_is_installed_while_the_broker_runs_applies_without_a_restart(world: World) -> None:
+    distribute(world.folder, "late", {"quotahost.suppliers": {"late": "late:Late"}}, {"late": LATE})
+    alter_broker_config(world.node, {PREFIX + "supplier": "late,static"})
+    world.check_serves("late-client", 7_000_000 * LEFT)
+    world.check_serves("known", QUOTA * LEFT)
+    alter_broker_config(world.node, {PREFIX + "supplier": None})
+    world.check_serves("late-client", QUOTA * LEFT)
+
+
+def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: World) -> None:
+    world.fill(0)
+    eventually(lambda: world.factor() == 1.0)
+    world.tell("source", "odd")
+    eventually(lambda: world.factor() == 0.5)
+    world.node.wait_for_log(r"factor 0\.50 \(/data/\\udcff\\nis half full\)")
+    assert "half full" in str(Jmx(world.node).query("quotahost:type=Cause,*"))
+    assert gauge(world.node, "Host", "Restarts") == 0
+
+
+@pytest.mark.parametrize("plugin", METHODS)
+def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(world: World, plugin: str) -> None:
+    start = world.node.log.end()
+    for mood, error in ERRORS.items():
+        world.tell(plugin, mood)
+        before = world.errors(plugin)
+        eventually(lambda b=before: world.errors(plugin) > b + 3, what=f"{plugin} {mood}")
+        if error:
+            assert world.node.log_text(start).count(f"\n{error}") == 1, "once, however often it fails"
+    if plugin in ASKED:
+        eventually(lambda: world.factor() == 1.0, what="fallback.action=OPEN after validity")
+        assert gauge(world.node, "Factor", "Unknown") == 1
+        world.node.wait_for_log(f"plugin outsider failed in {METHODS[plugin]}".replace("()", r"\(\)"), start=start)
+        assert "its last factor holds for validity" in world.node.log_text(start)
+    else:
+        assert world.factor() == LEFT
+        assert "it runs again after its period" in world.node.log_text(start)
+    world.check_serves("known", QUOTA if plugin in ASKED else QUOTA * LEFT)
+    world.check_serves(f"new-while-{plugin}-fails")
+    runs = world.runs("Outsider")
+    world.heal()
+    eventually(lambda: world.factor() == LEFT and world.runs("Outsider") > runs + 1)
+    eventually(lambda: gauge(world.node, "Factor", "Unknown") == 0)
+    world.node.wait_for_log("works again in", start=start)
+    assert has_own_quota(world.node, ANYONE, f"new-while-{plugin}-fails")
+
+
+@pytest.mark.parametrize("plugin", ASKED)
+def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_tasks(world: World, plugin: str) -> None:
+    applied = world.fallbacks()
+    world.tell(plugin, "hang")
+    eventually(lambda: gauge(world.node, "Lease", "Expired") == 1)
+    world.check_serves("known", QUOTA)
+    world.check_serves(f"new-while-{plugin}-hangs")
+    assert table_row(world.node, ANYONE, f"new-while-{plugin}-hangs")["state"] == "newcomer"
+    runs = world.runs("Outsider")
+    eventually(lambda: world.runs("Outsider") > runs + 1, what="a task's thread is its own")
+    world.heal()
+    eventually(lambda: gauge(world.node, "Lease", "Expired") == 0)
+    eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-hangs"))
+    assert world.fallbacks() == applied + 1
+    world.check_serves("known", QUOTA * LEFT)
+
+
+def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World) -> None:
+    applied = world.fallbacks()
+    world.tell("task", "hang")
+    before = world.runs("Neighbour")
+    eventually(lambda: world.runs("Neighbour") > before + 5)
+    stuck = world.runs("Outsider")
+    world.fill(500)
+    world.check_serves("new-beside-a-task-that-hangs", QUOTA * 0.5)
+    assert world.runs("Outsider") == stuck
+    assert (world.fallbacks(), gauge(world.node, "Lease", "Expired")) == (applied, 0)
+    world.heal()
+    eventually(lambda: world.runs("Outsider") > stuck)
+
+
+@pytest.mark.parametrize("plugin", METHODS)
+def test_one_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(
+    world: World, plugin: str
+) -> None:
+    applied = world.fallbacks()
+    world.tell(plugin, "gil")
+    eventually(lambda: world.fallbacks() == applied + 1, what="Java notices without Python")
+    world.check_serves("known")
+    world.check_serves(f"new-while-{plugin}-holds-the-lock")
+    eventually(lambda: gauge(world.node, "Lease", "Expired") == 0)
+    eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-holds-the-lock"))
+    eventually(lambda: world.factor() == LEFT)
+
+
+def test_a_broker_in_which_all_of_them_hang_stops_cleanly(world: World) -> None:
+    assert gauge(world.node, "Host", "Restarts") == 0, "no failure ended the host"
+    for plugin in METHODS:
+        world.tell(plugin, "hang")
+    eventually(lambda: gauge(world.node, "Lease", "Expired") == 1)
+    assert world.node.stop() == 143
+    assert (world.node.data_dirs[0] / ".kafka_cleanshutdown").exists()

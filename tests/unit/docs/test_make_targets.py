@@ -1,0 +1,40 @@
+"""The targets of make that the documents name are there, and `make test` is what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.unit.docs.test_claims import PROJECT, spans
+from tests.unit.docs.test_documents import DOCUMENTS, ROOT, name_of
+
+MAKEFILE: Final = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "Makefile", ROOT / ".ci/run"], ids=name_of)
+def test_targets_of_make_that_they_name_are_there(document: Path) -> None:
+    named = set(
+        re.findall(r"\bmake ((?:test|demo|bench|build|lint|format|clean|wheel|help)[\w-]*)", "\n".join(spans(document)))
+    )
+    assert named <= set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+
+
+def test_make_test_leaves_out_what_the_documents_say_and_other_targets_run_that() -> None:
+    left_out = set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"]))
+    assert left_out == {"driver", "long"}
+    assert re.search(r"^test-pipeline:.*\n\t.* -m driver tests/pipeline$", MAKEFILE, re.MULTILINE)
+    assert re.search(r"^test-long:.*\n\t.* -m long tests$", MAKEFILE, re.MULTILINE)
+    assert re.search(r"^test: .*lint test-java test-python ## .*test-pipeline.*test-long", MAKEFILE, re.MULTILINE)
+    for document in ("README.md", "CONTRIBUTING.md"):
+        assert {"make test", "make test-pipeline", "make test-long"} <= set(spans(ROOT / document)), (
+            f"{document} tells what make test leaves out"
+        )
+
+
+def test_every_test_that_make_test_leaves_out_is_run_by_a_target() -> None:
+    drivers = [path for path in ROOT.glob("tests/**/*.py") if "mark.driver" in path.read_text(encoding="utf-8")]
+    assert drivers
+    assert all(path.is_relative_to(ROOT / "tests/pipeline") for path in drivers if path.name != Path(__file__).name)
