@@ -33,12 +33,9 @@ HELD_FOR: Final = 12 * KAFKA_WINDOW  # seconds
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", ["limits", "forecast"])
-def test_a_volume_is_held_between_its_limits_for_minutes_and_producers_get_what_the_factor_says(
-    tmp_path: Path, policy: str
-) -> None:
+def test_a_volume_is_held_between_its_limits_for_minutes_and_producers_get_what_the_factor_says(tmp_path: Path) -> None:
     keeps = {"retention.ms": str(KEPT_FOR * 1000), "segment.ms": "1000", "segment.bytes": str(1 << 20)}
-    node = callback_node(tmp_path, SETTINGS | {"policy": policy}, properties=FENCE | QUICK_DELETION)
+    node = callback_node(tmp_path, SETTINGS, properties=FENCE | QUICK_DELETION)
     with small_volume(node.data_dirs[0], 2 * HARD), node:
         create_topic(node, "t", config=keeps)
         with (
@@ -51,7 +48,7 @@ def test_a_volume_is_held_between_its_limits_for_minutes_and_producers_get_what_
             achieved = load.meter.smooth_rate(settled, settled + HELD_FOR)
         held = watch.since(settled)
         assert {sample.state for sample in held} == {"THROTTLE"}, "it is never open, and never stops"
-        assert achieved == pytest.approx(mean([sample.factor for sample in held]) * QUOTA, rel=0.1)
+        assert achieved == pytest.approx(mean([sample.factor for sample in held]) * QUOTA, rel=0.15)
         assert watch.most_used(0) < HARD
         assert load.errors == []
         assert never_ran_out_of_space(node)
