@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench import broker, callback, logs, names, newclients, pipeline, report, sensors, shares, topics, usage
-from bench.disks import latency, picture, publishing, recovery, rolling, stop, throttle
+from bench.disks import held, latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
@@ -24,6 +24,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "publishing": lambda args: publishing.main(),
     "picture": lambda args: picture.main(),
     "throttle": lambda args: throttle.main(),
+    "held": lambda args: held.main(),
     "recovery": lambda args: recovery.main(args.runs),
     "rolling": lambda args: rolling.main(args.runs),
     "pipeline": lambda args: pipeline.main(),

@@ -77,7 +77,7 @@ def run(with_quotahost: bool) -> Rolled:
             failed = sum(load.drain() + len(load.errors) for load in loads)
         meters = [load.meter for load in loads]
         return Rolled(
-            ended - began, _nothing(meters, began, ended), max(_longest(m, began, ended) for m in meters), failed
+            ended - began, _nothing(meters, began, ended), max(longest_silence(m, began, ended) for m in meters), failed
         )
 
 
@@ -86,7 +86,8 @@ def _nothing(meters: list[Meter], began: float, ended: float) -> int:
     return sum(any(meter.rate(at, at + 1) == 0 for meter in meters) for at in seconds)
 
 
-def _longest(meter: Meter, began: float, ended: float) -> float:
+def longest_silence(meter: Meter, began: float, ended: float) -> float:
+    """The longest time in seconds, between two moments, in which the meter counted nothing; to a tenth."""
     steps = [began + n * STEP for n in range(int((ended - began) / STEP))]
     silences = groupby(meter.rate(at, at + STEP) == 0 for at in steps)
     return max((len(list(group)) * STEP for silent, group in silences if silent), default=0.0)

@@ -1,9 +1,7 @@
-"""Measures how exactly and evenly a factor is enforced, and how a policy keeps a real volume between its limits."""
+"""Measures how exactly and evenly a factor is enforced."""
 
 from __future__ import annotations
 
-import itertools
-import math
 import statistics
 import tempfile
 import time
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.callback import strimzi_jars
-from bench.disks.brokers import QUICK_DELETION, check_alive, free_bytes
+from bench.disks.brokers import QUICK_DELETION, check_alive
 from bench.markdown import machine_line, table
 from harness.clients.load import KAFKA_WINDOW
 from harness.clients.meter import Meter
@@ -26,9 +24,7 @@ from harness.system.waiting import eventually
 BASE: Final = 20_000_000  # bytes/s
 FACTORS: Final = (0.75, 0.5, 0.25, 0.1)
 WINDOWS: Final = 5
-LENGTH: Final = 40.0  # seconds for which the topic keeps its data
 SEGMENT: Final = 16_777_216  # bytes
-WATCHED: Final = 240.0  # seconds
 STRIMZI_PROPERTIES: Final = {
     "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
     "static.produce": str(BASE // 2),
@@ -98,50 +94,11 @@ def _row(what: str, wanted: float, achieved: Rates) -> list[str]:
     return [what, f"{wanted / 1e6:.2f}", *str(achieved).split(" | "), f"{achieved.mean / wanted:.3f}"]
 
 
-def _eager(node: KafkaNode, **config: str) -> ProducerLoad:
-    shape = {"segment.bytes": str(SEGMENT), "retention.bytes": str(8 * SEGMENT)}
-    create_topic(node, "t", config=config or shape)
+def _eager(node: KafkaNode) -> ProducerLoad:
+    create_topic(node, "t", config={"segment.bytes": str(SEGMENT), "retention.bytes": str(8 * SEGMENT)})
     return ProducerLoad(node.client_config(client_id="eager"), "t")
 
 
-def between(policy: str) -> tuple[Rates, float, float, float]:
-    """Runs an eager producer whose data the topic keeps for LENGTH seconds, on a volume between its limits.
-
-    At factor f the topic keeps f x BASE x LENGTH bytes, and for these the ramp gives the factor 1 - f. Both are equal
-    at a half, where the factor should settle.
-
-    Returns:
-        For the second half of the time: the rates, the least and the greatest factor, and the sum of its changes.
-    """
-    room = int(BASE * LENGTH)
-    with tempfile.TemporaryDirectory() as folder:
-        hard = free_bytes(Path(folder)) - room
-        limits = {"hard": hard, "soft": hard + room}
-        given = {f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items()}
-        given |= {"factor.source": "local", "policy": policy, "static.produce": str(BASE)}
-        keeps = {"retention.ms": str(int(LENGTH * 1000)), "segment.bytes": str(SEGMENT), "segment.ms": "2000"}
-        with _node(folder, given) as node, _eager(node, **keeps) as load:
-            end = time.monotonic() + WATCHED
-            seen = []
-            while time.monotonic() < end:
-                time.sleep(1)
-                bound = next((quota.bound for quota in enforced_quotas(node, "PRODUCE")), None)
-                seen.append((BASE if bound is None else bound) / BASE)
-            half = seen[len(seen) // 2 :]
-            steps = [abs(b - a) for a, b in itertools.pairwise(half)]
-            return rates(load.meter, end - WATCHED / 2, end), min(half), max(half), math.fsum(steps)
-
-
-def volumes() -> str:
-    """A table: a real volume that retention keeps between its limits, under either policy."""
-    heads = ["policy", "got, MB/s", "deviation between windows", "factor, least to most", "its way up and down"]
-    rows = []
-    for policy in ("limits", "forecast"):
-        achieved, least, most, path_length = between(policy)
-        rows.append([policy, *str(achieved).split(" | "), f"{least:.2f} to {most:.2f}", f"{path_length:.1f}"])
-    return table(heads, rows)
-
-
 def main() -> str:
-    """Both tables, and the line about the machine."""
-    return "\n\n".join((factors(), volumes(), machine_line()))
+    """The table, and the line about the machine."""
+    return factors() + "\n\n" + machine_line()

@@ -6,7 +6,7 @@ and command line tools, because librdkafka lacks client quotas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -46,10 +46,11 @@ def create_topic(
     eventually(has_leaders, what=f"leaders of {topic}")
 
 
-def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int]) -> None:
-    """Creates topics of one partition whose only replica is on the given broker; ``brokers`` is by topic."""
+def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int | Sequence[int]]) -> None:
+    """Creates topics of one partition on the given brokers; ``brokers`` is by topic: one, or the leader and others."""
     admin = AdminClient(node.client_config(client_id="harness"))
-    new = [NewTopic(topic, 1, replica_assignment=[[broker]]) for topic, broker in brokers.items()]
+    placed = {topic: [at] if isinstance(at, int) else list(at) for topic, at in brokers.items()}
+    new = [NewTopic(topic, 1, replica_assignment=[replicas]) for topic, replicas in placed.items()]
     for created in admin.create_topics(new).values():
         created.result(30)
 

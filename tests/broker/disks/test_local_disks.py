@@ -1,4 +1,4 @@
-"""One broker and its own disk: the disk really fills, and producers are slowed, stopped and let go."""
+"""One broker and its own disk, with limits around what is used; test_volumes_that_fill.py fills one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.helper import HelperError
-from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.filesystem import own_file_system
@@ -32,7 +32,6 @@ from tests.broker.support.node import (
     table_row,
     topic_name,
 )
-from tests.broker.support.numbers import end_offset
 
 pytestmark = pytest.mark.broker
 
@@ -84,32 +83,6 @@ def set_limits_around_usage(node: KafkaNode) -> DiskLimits:
 
 def factor(node: KafkaNode) -> float:
     return gauge(node, "QuotaTable", "Factor")
-
-
-def test_a_disk_that_fills_slows_producers_then_stops_them_and_frees_them_when_space_is_back(
-    node: KafkaNode, topic: str
-) -> None:
-    create_topic(node, "filler")
-    now = volume(node).consumed
-    limits(node, now + 150 * MEGA, now + 650 * MEGA)  # wide: others may write to a disk that is shared
-    with ProducerLoad(node.client_config(client_id="going"), topic, rate=200_000) as going:
-        with ProducerLoad(node.client_config(client_id="filler"), "filler", rate=60e6) as filler:
-            eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
-            eventually(lambda: table_row(node, ANYONE, "filler")["limit"] != "null")
-            end_before = float(table_row(node, ANYONE, "filler")["limit"])
-            assert end_before < 240e6, "the limit is the client's rate so far, times the factor"
-            limits(node, now + 140 * MEGA, now + 150 * MEGA)
-            eventually(lambda: state(node) == PAUSE, what="hard limit crossed")
-            ends = end_offset(node, "filler"), end_offset(node, topic)
-            rejected = gauge(node, "Fence", "Rejections")
-            eventually(lambda: gauge(node, "Fence", "Rejections") > rejected)
-            assert (end_offset(node, "filler"), end_offset(node, topic)) == ends
-        assert filler.errors == []
-        delete_topics(node, "filler")
-        eventually(lambda: state(node) == OPEN, what="space is back")
-        eventually(lambda: end_offset(node, topic) > ends[1])
-        assert going.drain() == 0
-    assert going.errors == []
 
 
 def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: KafkaNode, topic: str) -> None:

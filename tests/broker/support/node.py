@@ -95,7 +95,7 @@ def state(node: KafkaNode) -> float:
     return gauge(node, "QuotaTable", "State")
 
 
-def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
+def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None, timeout: float = 40) -> None:
     """Waits until every broker, except ``but``, is in the wanted state: OPEN, THROTTLE or PAUSE."""
     nodes = [node for node in cluster.brokers if node is not but]
-    eventually(lambda: all(state(node) == wanted for node in nodes), 40, f"state {wanted} on all")
+    eventually(lambda: all(state(node) == wanted for node in nodes), timeout, f"state {wanted} on all")

@@ -1,0 +1,122 @@
+"""One broker with two volumes, each a file system of its own, that producers really fill (proposal 035's scenes)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Final
+
+import pytest
+
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import create_topic, delete_topics
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE
+from harness.system.waiting import eventually
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
+from tests.broker.support.numbers import end_offset
+from tests.broker.support.volumes import (
+    MEGA,
+    QUICK_DELETION,
+    SMALL_BURSTS,
+    WINDOW,
+    VolumeWatch,
+    directory_of,
+    mean,
+    never_ran_out_of_space,
+    small_volume,
+    topic_on_each,
+    used,
+)
+
+pytestmark = pytest.mark.broker
+
+VOLUME: Final = 96 * MEGA  # bytes of each
+SOFT, HARD = 24 * MEGA, 56 * MEGA  # bytes used
+QUOTA: Final = 6 * MEGA  # bytes/s of each client
+KEPT: Final = 40 * MEGA  # bytes to which retention holds a topic: half of the way
+SETTINGS: Final = {
+    "factor.source": "local",
+    "fence.authorizer": "none",
+    "validity": "10s",
+    "static.produce": str(QUOTA),
+    "floor.bytes": "150000",  # near the hard limit the default, 35 kB/s, would take longer
+    "static.storage.soft": str(SOFT),
+    "static.storage.hard": str(HARD),
+}
+SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    """A broker with two log directories, each of which is a volume."""
+    properties = SMALL_BURSTS | FENCE | QUICK_DELETION
+    directory = tmp_path_factory.mktemp("node")
+    with ExitStack() as stack:
+        node = callback_node(directory, SETTINGS, properties=properties, log_dirs=2)
+        for volume in node.data_dirs:
+            stack.enter_context(small_volume(volume, VOLUME))
+        yield stack.enter_context(node)
+
+
+def ramp(consumed: int) -> float:
+    """The factor that the proposal gives to a volume with so many bytes used."""
+    return min(1.0, max(0.0, (HARD - consumed) / (HARD - SOFT)))
+
+
+def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_share_of_their_quota(
+    node: KafkaNode,
+) -> None:
+    create_topic(node, "held", config=SEGMENTS | {"retention.bytes": str(KEPT)})
+    place = node.data_dirs.index(directory_of("held", node.data_dirs))
+    config = node.client_config(client_id="eager")
+    with ProducerLoad(config, "held") as load, VolumeWatch(node, node.data_dirs) as watch:
+        eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
+        eventually(lambda: used(node.data_dirs[place]) > KEPT, what="retention holds the volume")
+        held_since, span = time.monotonic(), 4 * WINDOW
+
+        def gets_its_share() -> bool:
+            end = time.monotonic()
+            assert end > held_since + span, "four windows have not passed yet"
+            factor = mean([sample.factor for sample in watch.since(end - span)])
+            assert load.meter.smooth_rate(end - span, end) == pytest.approx(factor * QUOTA, rel=0.1)
+            return True
+
+        eventually(gets_its_share, 90, poll=0.2)
+    held = watch.since(held_since)
+    assert {sample.state for sample in held} == {"THROTTLE"}
+    expected = mean([ramp(sample.used[place]) for sample in held])
+    assert mean([sample.factor for sample in held]) == pytest.approx(expected, abs=0.05)
+    assert watch.most_used(place) < HARD
+    assert load.max_throttle(held_since) > 0
+    assert load.errors == []
+    delete_topics(node, "held")
+    eventually(lambda: state(node) == OPEN, what="space is back")
+
+
+def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write_to_an_empty_one(
+    node: KafkaNode,
+) -> None:
+    to_full, to_empty = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
+    with (
+        VolumeWatch(node, node.data_dirs) as watch,
+        ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=500_000) as careful,
+    ):
+        with ProducerLoad(node.client_config(client_id="filler"), to_full) as filler:
+            eventually(lambda: state(node) == PAUSE, 120, what="hard limit reached")
+            ends = end_offset(node, to_full), end_offset(node, to_empty)
+            rejected = gauge(node, "Fence", "Rejections")
+            eventually(lambda: gauge(node, "Fence", "Rejections") > rejected + 10)
+            assert (end_offset(node, to_full), end_offset(node, to_empty)) == ends
+        assert HARD <= watch.most_used(0) < HARD + MEGA, "it stops at its limit"
+        assert watch.most_used(1) < SOFT, "the other volume gives no reason to slow anybody"
+        assert "THROTTLE" in {sample.state for sample in watch.samples}, "producers are slowed first"
+        assert careful.max_throttle() > 0, "all are, also who writes to the empty volume"
+        assert never_ran_out_of_space(node)
+        delete_topics(node, to_full)
+        eventually(lambda: state(node) == OPEN, what="space is back")
+        eventually(lambda: end_offset(node, to_empty) > ends[1], what="producers are let go")
+        assert careful.drain() == 0
+    assert careful.errors == filler.errors == []
+    assert end_offset(node, to_empty) >= careful.meter.messages, "what was acknowledged is there"
