@@ -295,7 +295,7 @@ public final class PythonHost {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         startDeadline.start(); // only now: the probe above has a limit of its own
         pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, restarts::sum);
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, restarts::sum, config.mutationSeconds());
         Fence.onInstall(table.factorInForce()::move);
         thread = new Thread(null, () -> run(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
