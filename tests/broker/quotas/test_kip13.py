@@ -29,7 +29,7 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
-from tests.broker.host.test_explain import explain, field
+from tests.broker.support.explain import explain, field
 from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
