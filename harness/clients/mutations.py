@@ -30,8 +30,10 @@ def mutate(
     topics: Mapping[str, int],
     *,
     validate_only: bool = False,
+    retry: bool = False,
+    timeout: float = 50,
 ) -> dict[str, TopicError | None]:
-    """Sends one request for all topics, in the order of their names, and doesn't retry if the quota is exceeded.
+    """Sends one request for all topics, in the order of their names.
 
     Args:
         node: the broker that gets the request.
@@ -39,11 +41,14 @@ def mutate(
         kind: sends CreateTopics, CreatePartitions or DeleteTopics, in the newest version.
         topics: the number of partitions that each topic shall have, by name; "delete" ignores the number.
         validate_only: the broker checks the request but changes nothing.
+        retry: whether the client itself sends a topic again that exceeds the quota, as it does by default.
+        timeout: seconds for which it may try (``default.api.timeout.ms``).
 
     Returns:
         By topic its error, or None if the broker did what was asked.
     """
-    errors = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), validate_only)
+    options = (validate_only, retry, int(timeout * 1000))
+    errors = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), *options)
     return {
         name: each and TopicError(each["error"], each["message"], each["throttle"]) for name, each in errors.items()
     }

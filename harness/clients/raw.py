@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from harness.kafka.node import KafkaNode
-from harness.kafka.settings import INTERNAL
+from harness.kafka.settings import CLIENTS, INTERNAL
 
 PRODUCE: Final = (0, 3)  # the key and version of Produce
 _FETCH, _API_VERSIONS, _CREATE_TOPICS = (1, 4), (18, 0), (19, 4)
+_SASL_HANDSHAKE, _SASL_AUTHENTICATE = (17, 1), (36, 0)
 _ACKS, _TIMEOUT_MS, _WAIT_MS = -1, 10_000, 0
 
 
@@ -53,16 +54,29 @@ class RoundTrip:
 
 
 class RawClient:
-    """One connection as ANONYMOUS.
+    """One connection, as ANONYMOUS or as one of the node's users.
 
     A broker that throttles the client mutes its connection, so the next response comes later. Every method raises
     ConnectionError if the broker closes the connection, and TimeoutError if no response comes in time.
     """
 
-    def __init__(self, node: KafkaNode, client_id: str | None, listener: str = INTERNAL) -> None:
-        """Connects to a listener of the node; with ``client_id`` None, requests carry no client-id."""
+    def __init__(
+        self, node: KafkaNode, client_id: str | None, listener: str = INTERNAL, user: str | None = None
+    ) -> None:
+        """Connects to a listener of the node, with a user to that for clients with a user.
+
+        With ``client_id`` None, requests carry no client-id.
+        """
         self.rename(client_id)
-        self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[listener]))
+        self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[CLIENTS if user else listener]))
+        if user:
+            self._log_in(user, node.users[user])
+
+    def _log_in(self, user: str, password: str) -> None:
+        """SASL/PLAIN, by SaslHandshake v1 and SaslAuthenticate v0."""
+        self.ask(_SASL_HANDSHAKE, _string("PLAIN"))
+        token = f"\0{user}\0{password}".encode()
+        self.ask(_SASL_AUTHENTICATE, struct.pack(">i", len(token)) + token)
 
     def rename(self, client_id: str | None) -> None:
         """The further requests carry this client-id: over one connection a client can be many."""

@@ -16,36 +16,41 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
 
-/** Creates, adds and deletes partitions with a client that gets an error when its quota is exceeded (KIP-599). */
+/** Creates, adds and deletes partitions with a client that knows the error of an exceeded quota (KIP-599). */
 final class Mutations {
 
     private Mutations() { }
 
     /**
-     * args: bootstrap, client-id, "create", "grow" or "delete", {topic: partitions}, validate only.
+     * args: bootstrap, client-id, "create", "grow" or "delete", {topic: partitions}, validate only, retry if the quota
+     * is exceeded, ms for all tries.
      * Returns by topic null, or the error: its class, its message, and the throttle time in ms if a quota is exceeded.
      */
     static Object run(JsonNode args) throws Exception {
         Map<String, Integer> topics = new TreeMap<>();
         args.get(3).fields().forEachRemaining(each -> topics.put(each.getKey(), each.getValue().intValue()));
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", args.get(0).textValue(),
-                "client.id", args.get(1).textValue(), "default.api.timeout.ms", "50000", "request.timeout.ms", "45000"))) {
+                "client.id", args.get(1).textValue(), "default.api.timeout.ms", args.get(6).intValue(),
+                "request.timeout.ms", Math.min(45_000, args.get(6).intValue())))) {
             Map<String, Object> outcomes = new HashMap<>();
-            for (var each : request(admin, args.get(2).textValue(), topics, args.get(4).booleanValue()).entrySet()) {
+            boolean validate = args.get(4).booleanValue();
+            boolean retry = args.get(5).booleanValue();
+            for (var each : request(admin, args.get(2).textValue(), topics, validate, retry).entrySet()) {
                 outcomes.put(each.getKey(), outcome(each.getValue()));
             }
             return outcomes;
         }
     }
 
-    private static Map<String, KafkaFuture<Void>> request(Admin admin, String kind, Map<String, Integer> topics, boolean validate) {
+    private static Map<String, KafkaFuture<Void>> request(Admin admin, String kind, Map<String, Integer> topics, boolean validate,
+            boolean retry) {
         return switch (kind) {
             case "create" -> admin.createTopics(created(topics),
-                new CreateTopicsOptions().retryOnQuotaViolation(false).validateOnly(validate)).values();
+                new CreateTopicsOptions().retryOnQuotaViolation(retry).validateOnly(validate)).values();
             case "grow" -> admin.createPartitions(grown(topics),
-                new CreatePartitionsOptions().retryOnQuotaViolation(false).validateOnly(validate)).values();
+                new CreatePartitionsOptions().retryOnQuotaViolation(retry).validateOnly(validate)).values();
             case "delete" -> admin.deleteTopics(topics.keySet(),
-                new DeleteTopicsOptions().retryOnQuotaViolation(false)).topicNameValues();
+                new DeleteTopicsOptions().retryOnQuotaViolation(retry)).topicNameValues();
             default -> throw new IllegalArgumentException(kind);
         };
     }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +15,8 @@ from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
+from tests.broker.support.explain import explain, explain_client, field
+from tests.broker.support.explain import last_line as last_line_of
 from tests.broker.support.node import ANYONE, callback_node, has_own_quota
 
 pytestmark = pytest.mark.broker
@@ -42,28 +42,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-def explain(*arguments: object) -> tuple[int, str]:
-    """Exit code and output of the command, as from a pipe in the C locale."""
-    command = [sys.executable, "-m", "quotahost.cli", "explain", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, timeout=180, env={**os.environ, "LC_ALL": "C"})
-    return done.returncode, (done.stdout + done.stderr).decode()
-
-
-def explain_client(node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE") -> tuple[int, str]:
-    return explain("--pid", node.pid, "--user", user, "--client-id", client_id, "--type", quota_type)
-
-
 def last_line(node: KafkaNode, user: str, client_id: str) -> str:
-    return explain_client(node, user, client_id)[1].strip().splitlines()[-1]
+    return last_line_of(explain_client(node, user, client_id)[1])
 
 
 def load(node: KafkaNode, user: str, client_id: str) -> ProducerLoad:
     return ProducerLoad(node.client_config(user, client_id), "t")
-
-
-def field(text: str, label: str) -> str:
-    found = re.search(rf"^  {label}\s+(.*)$", text, re.MULTILINE)
-    return found[1] if found else ""
 
 
 def test_the_supplier_of_the_quota_that_limits_a_client_is_named(node: KafkaNode) -> None:

@@ -29,7 +29,7 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
-from tests.broker.host.test_explain import explain, field
+from tests.broker.support.explain import explain, field
 from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -156,6 +156,26 @@ def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, c
     assert ledger.throttle_times[0] == 0
     assert max(ledger.throttle_times) > 0
     ledger.check_beans(node, "Fetch" + bean_name(client_id))
+
+
+def test_a_throttled_response_comes_at_once_and_its_connection_is_muted_for_the_time_that_it_states(
+    node: KafkaNode,
+) -> None:
+    make_known(node, "greedy")
+    with RawClient(node, "greedy") as client:
+        first = client.produce("t", record_batch(90_000))
+        throttled = throttle_ms(first.response, first=False)
+        second = client.produce("t", record_batch(10))
+    # Kafka mutes before it responds, so the mute began within the first round trip.
+    assert first.duration_ms < throttled <= second.received_ms - first.sent_ms
+
+
+def test_a_client_over_its_quota_slows_no_other(node: KafkaNode) -> None:
+    make_known(node, "modest")
+    make_known(node, "greedy")
+    with RawClient(node, "modest") as modest, RawClient(node, "greedy") as greedy:
+        assert throttle_ms(greedy.produce("t", record_batch(90_000)).response, first=False) > 0
+        assert throttle_ms(modest.produce("t", record_batch(1_000)).response, first=False) == 0
 
 
 def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> None:

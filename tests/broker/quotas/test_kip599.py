@@ -7,6 +7,7 @@ earliest and the latest moment at which the controller can have read its clock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
@@ -24,6 +25,7 @@ from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
 from quotahost.throttling.token_bucket import TokenBucket
+from tests.broker.support.explain import explain_client, field, last_line
 from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -155,6 +157,17 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
     assert shown["throttle-time"] > 0
 
 
+def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(cluster: Cluster) -> None:
+    make_known(cluster, "ledger")
+    code, text = explain_client(cluster.brokers[0], ANYONE, "ledger", "CONTROLLER_MUTATION")
+    assert code == 0, text
+    if cluster.controllers:
+        assert field(text, "tokens").endswith("on its machine, run quotahost explain --broker-id 1001")
+        assert last_line(text) == "Whether CONTROLLER_MUTATION is limited, node 1001 knows, the active controller."
+    else:
+        assert " of 50 left: " in field(text, "tokens")
+
+
 def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(cluster: Cluster) -> None:
     # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
     make_known(cluster, "strict")
@@ -177,10 +190,33 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     shown = bean(controller(cluster), "kafka.server:type=ControllerMutation,client-id=strict")
     assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)
     assert shown["tokens"] < 0
+    assert is_explained_as_limited(cluster, early, late)
     # The windows of Kafka's metrics (metrics.num.samples, metrics.sample.window.ms), not those of the quota.
     shown_rate = SampledRate(2, 30_000)
     shown_rate.record(sum(KIP_599.values()), begin)
     assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
 
+    eventually(lambda: early.tokens(now_ms()) >= 5 * Q - 60, poll=0.2)  # 5 s after
+    is_explained_as_limited(cluster, early, late)
+
     eventually(lambda: ask(cluster, "strict", "create", {"eighth": 1}) == {"eighth": None}, poll=0.5)
     assert now_ms() >= begin + 12_000
+    early.record(1, now_ms())
+    late.record(1, now_ms())
+    eventually(lambda: late.tokens(now_ms()) >= 0, poll=0.2)  # 13 s after
+    assert not is_explained_as_limited(cluster, early, late)
+
+
+def is_explained_as_limited(cluster: Cluster, early: TokenBucket, late: TokenBucket) -> bool:
+    """Whether ``quotahost explain`` says so on the controller; it shows the tokens that the models have meanwhile."""
+    least = late.tokens(now_ms())
+    _, text = explain_client(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")
+    most = early.tokens(now_ms())
+    tokens, burst = map(float, re.findall(r"-?[\d.]+", field(text, "tokens"))[:2])
+    assert least - 0.01 <= tokens <= most + 0.01
+    assert burst == 500
+    limited = last_line(text).startswith(
+        "CONTROLLER_MUTATION is limited by the client-id's quota of controller-mutation"
+    )
+    assert limited == (tokens < 0), text
+    return limited

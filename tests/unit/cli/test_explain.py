@@ -27,7 +27,7 @@ from quotahost.model import Client, QuotaType, State
 from tests.unit.cli.commands import write_jar
 from tools.tables import DOCS
 
-PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
+PRODUCE, FETCH, REQUEST, MUTATIONS = QuotaType
 
 
 def quota(**changes: Any) -> QuotaState:
@@ -35,7 +35,7 @@ def quota(**changes: Any) -> QuotaState:
     facts: dict[str, Any] = {
         "type": PRODUCE, "user": "alice", "client_id": "", "base": 5e6, "limit": 5e6, "place": "known",
         "supplier": "client-quotas", "exempt": False, "stand_in": None, "stand_in_from": "newcomers",
-        "floored": False, "failed": False, "rate": 1e6, "delay": None,
+        "floored": False, "failed": False, "rate": 1e6, "delay": None, "tokens": None,
     }  # fmt: skip
     return QuotaState(**(facts | changes))
 
@@ -47,6 +47,7 @@ def answer(*quotas: QuotaState, **changes: Any) -> Answer:
         "factor": 1.0, "limit_factor": 1.0, "cause": "", "factor_types": ("PRODUCE",),
         "fence_installed": False, "fence_closed": False, "fence_passes": False, "clients": 1, "clients_max": 3,
         "topics_threshold": 0.0, "topics_rate": 0.0, "topics_over": (), "source": "",
+        "controller": "1", "mutation_seconds": 100.0,
         "quotas": quotas or (quota(),),
     }  # fmt: skip
     return Answer(**(facts | changes))
@@ -66,10 +67,10 @@ LINES = (
     "state\tcause\tbroker 2, volume \\u00fc\\\\\nstate\tfallback\tfalse\nstate\tfactor-types\tFETCH,PRODUCE\n"
     "state\tfence-installed\ttrue\nstate\tfence-closed\tfalse\nstate\tfence-passes\tfalse\n"
     "state\ttopics-threshold\t3000.0\nstate\ttopics-rate\t3100.5\nstate\ttopics-over\ta,b.c\n"
-    "state\tsource\tsnapshots\n"
+    "state\tsource\tsnapshots\nstate\tcontroller\t7\nstate\tmutation-seconds\t11\n"
     "state\tclients\t3\nstate\tclients-max\t3\n"
-    "quota\tPRODUCE\talice\ta\\tb\tNaN\t3000.0\tknown\t\tfalse\t6000.0\tfalse\tmeasured\tfalse\t2950.0\tNaN\n"
-    "quota\tFETCH\t<newcomers>\t\t100.0\tnull\tnewcomer\tmine\tfalse\tNaN\tfalse\t\ttrue\tNaN\tNaN\n"
+    "quota\tPRODUCE\talice\ta\\tb\tNaN\t3000.0\tknown\t\tfalse\t6000.0\tfalse\tmeasured\tfalse\t2950.0\tNaN\tNaN\n"
+    "quota\tFETCH\t<newcomers>\t\t100.0\tnull\tnewcomer\tmine\tfalse\tNaN\tfalse\t\ttrue\tNaN\tNaN\t-0.5\n"
 )
 
 
@@ -82,12 +83,14 @@ def test_javas_lines_become_values() -> None:
     assert (found.fence_installed, found.fence_closed, found.clients, found.clients_max) == (True, False, 3, 3)
     assert (found.topics_threshold, found.topics_rate, found.topics_over) == (3000, 3100.5, ("a", "b.c"))
     assert found.source == "snapshots"
+    assert (found.controller, found.is_active_controller, found.mutation_seconds) == ("7", False, 11)
     produce, fetch = found.quotas
     assert produce == quota(
         client_id="a\tb", base=None, limit=3000.0, supplier="", stand_in=6000.0, stand_in_from="measured",
         rate=2950.0,
     )  # fmt: skip
     assert (fetch.is_newcomer, fetch.supplier, fetch.limit, fetch.failed) == (True, "mine", None, True)
+    assert fetch.tokens == -0.5
 
 
 @pytest.mark.parametrize(
@@ -161,6 +164,10 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          "PRODUCE is limited by the fence (disk full)"),
         ({"rate": 4.9e6}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
          "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"rate": 4.9e6, "type": REQUEST, "delay": 20.0}, {},
+         "REQUEST is limited by the user's quota of client-quotas"),
+        ({"rate": 0.1, "type": REQUEST, "limit": 50.0, "delay": 4000.0}, {},  # by mutations
+         "Nothing limits this client now; REQUEST would first be limited by the user's quota of client-quotas"),
         ({"rate": 1e6}, {}, IDLE),
         ({"rate": None}, {}, IDLE),
         ({"base": None, "limit": None, "supplier": ""}, {},
@@ -181,6 +188,83 @@ def test_all_types_that_are_limited_are_named() -> None:
     assert limited_by(answer(*both), both) == (
         "PRODUCE is limited by the user's quota of client-quotas; "
         "FETCH is limited by the whole broker's quota of static"
+    )
+
+
+# ---- partition mutations ----
+
+
+def mutations(**changes: Any) -> QuotaState:
+    """Alice may make 5 mutations/s, and Kafka shows a mean that is above them."""
+    return quota(**({"type": MUTATIONS, "base": 5.0, "limit": 5.0, "rate": 18.7, "delay": 9e3} | changes))
+
+
+ADMITTED = (
+    "Nothing limits this client now; CONTROLLER_MUTATION would first be limited by the user's quota of client-quotas"
+)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "fact", "sentence"),
+    [
+        (-60.0, "-60 of 500 left: Kafka refuses mutations for another 12 s",
+         "CONTROLLER_MUTATION is limited by the user's quota of client-quotas (for another 12 s)"),
+        (-45.01, "-45.01 of 500 left: Kafka refuses mutations for another 9.1 s",
+         "CONTROLLER_MUTATION is limited by the user's quota of client-quotas (for another 9.1 s)"),
+        (0.0, "0 of 500 left: Kafka admits mutations", ADMITTED),
+        (235.0, "235 of 500 left: Kafka admits mutations", ADMITTED),
+        (None, "500 of 500 left: Kafka admits mutations", ADMITTED),
+    ],
+)  # fmt: skip
+def test_the_tokens_on_the_controller_decide_whether_mutations_are_limited(
+    tokens: float | None, fact: str, sentence: str
+) -> None:
+    found = answer(mutations(tokens=tokens))
+    facts = dict(quota_facts(found, found.quotas[0]))
+    assert facts["tokens"] == fact
+    assert facts["measured"] == "18.7 mutations/s, a mean of 30 to 60 s by which Kafka throttles nobody"
+    assert limited_by(found, found.quotas) == sentence
+
+
+def test_a_limit_of_nothing_refuses_mutations_until_it_is_raised() -> None:
+    found = answer(mutations(base=0.0, limit=0.0, tokens=-1.0))
+    assert limited_by(found, found.quotas).endswith("(until the limit is raised)")
+
+
+@pytest.mark.parametrize(
+    ("controller", "who", "how"),
+    [
+        ("1001", "node 1001 knows, the active controller", "on its machine, run quotahost explain --broker-id 1001"),
+        ("", "the active controller knows, and this node doesn't know which node that is",
+         "ask again when the cluster has elected one"),
+    ],
+)  # fmt: skip
+def test_a_node_that_is_not_the_active_controller_names_it_and_shows_no_tokens(
+    controller: str, who: str, how: str
+) -> None:
+    one = mutations(tokens=500.0)  # auto-creation of topics makes a bucket on each broker that is never charged
+    found = answer(one, controller=controller)
+    assert dict(quota_facts(found, one)).get("tokens") == f"{who}: {how}"
+    assert "measured" not in dict(quota_facts(found, one))
+    assert limited_by(found, [one]) == f"Whether CONTROLLER_MUTATION is limited, {who}"
+    assert limited_by(found, [quota(), one]) == f"{IDLE}; whether CONTROLLER_MUTATION is limited, {who}"
+    delayed = quota(delay=20.0, supplier="static")
+    assert limited_by(found, [delayed, one]) == (
+        f"PRODUCE is limited by the user's quota of static; whether CONTROLLER_MUTATION is limited, {who}"
+    )
+
+
+def test_without_a_limit_for_mutations_the_controller_is_not_mentioned() -> None:
+    one = mutations(base=None, limit=None, supplier="", user="<unlimited>")
+    found = answer(one, controller="1001")
+    assert limited_by(found, [one]) == "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"
+    assert "tokens" not in dict(quota_facts(found, one))
+
+
+def test_the_delay_of_requests_is_said_to_contain_that_of_mutations() -> None:
+    facts = dict(quota_facts(answer(), quota(type=REQUEST, rate=0.1, delay=4000.0)))
+    assert facts["measured"] == (
+        "0.1 %, delayed by 4,000 ms of late (partition mutations that were forwarded are delayed here, too)"
     )
 
 
@@ -277,6 +361,13 @@ def test_the_documents_show_what_is_printed(capsys: pytest.CaptureFixture[str]) 
         f"```console\n$ quotahost explain --client alice/app --type produce\n{printed}\n```"
         in (DOCS / "operate.md").read_text()
     )
+
+
+def test_the_documents_show_what_is_printed_of_partition_mutations(capsys: pytest.CaptureFixture[str]) -> None:
+    one = mutations(user="", client_id="terraform", supplier="controller-mutation", tokens=-45.0)
+    assert show(answer(one), MUTATIONS) == 0
+    *_, limit, tokens, measured, empty, last = capsys.readouterr().out.strip("\n").splitlines()
+    assert "\n".join((limit, tokens, measured, empty, last)) in (DOCS / "operate.md").read_text()
 
 
 # ---- the command ----

@@ -96,7 +96,7 @@ def test_another_value_is_refused_with_the_nearest() -> None:
 def test_explain_names_the_supplier_whose_rate_holds_and_what_the_others_would_have_given() -> None:
     source = resolved([Quota(5e6), Quota(2e6), Quota(None)])[2]
     row = ["PRODUCE", "alice", "app", "2000000.0", "2000000.0", "known", source, "false", "NaN", "false", "", "false",
-           "NaN", "NaN"]  # fmt: skip
+           "NaN", "NaN", "NaN"]  # fmt: skip
     quota = parse_quota(row)
     assert quota.supplier == "s1"
     facts = dict(quota_facts(answer(quota), quota))

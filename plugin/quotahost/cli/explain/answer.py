@@ -49,6 +49,8 @@ class QuotaState(BaseModel):
         failed: a supplier has failed for this client lately.
         rate: what Kafka measures for all who share the quota; None if it measures nothing.
         delay: by how many milliseconds Kafka has delayed them lately; None if it hasn't.
+        tokens: how many partition mutations are left in this node's bucket, below 0 if some are owed; None if there
+            is no bucket, or for another type. Only the active controller charges its bucket.
         others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
 
@@ -68,6 +70,7 @@ class QuotaState(BaseModel):
     failed: bool
     rate: Rate
     delay: Rate
+    tokens: Rate
     others: tuple[tuple[str, Rate], ...] = ()
 
     @property
@@ -90,6 +93,8 @@ class Answer(BaseModel):
         topics_rate: bytes/s that it does take in.
         topics_over: the topics over their thresholds, from which producers are turned back.
         source: the factor source that answers, where one stands in for another; "" where none does.
+        controller: the node id of the active controller; "" if this node knows of none.
+        mutation_seconds: for how many seconds a bucket of partition mutations saves up its rate.
         clients: how many clients have a place in the table, of ``clients_max``.
         quotas: one for each quota type.
     """
@@ -112,6 +117,8 @@ class Answer(BaseModel):
     topics_rate: float
     topics_over: Names
     source: str
+    controller: str
+    mutation_seconds: float
     clients: int
     clients_max: int
     quotas: tuple[QuotaState, ...]
@@ -120,6 +127,11 @@ class Answer(BaseModel):
     def is_shadow(self) -> bool:
         """Whether quotahost only shows what it would enforce."""
         return self.mode == "shadow"
+
+    @property
+    def is_active_controller(self) -> bool:
+        """Whether partition mutations are counted on this node."""
+        return self.controller == self.node != ""
 
 
 def escaped(text: str) -> str:

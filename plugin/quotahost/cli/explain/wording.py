@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from quotahost.cli.explain.answer import Answer, QuotaState
+from quotahost.cli.explain.mutations import bucket_facts, how_long, is_exhausted, known_elsewhere
 from quotahost.host.exemptions import Reason
 from quotahost.model import QuotaType
 from quotahost.text import printable
@@ -123,7 +124,10 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
         kind = "measured when the factor fell" if measured else "the newcomers' rate"
         text = f"{_rate(quota, quota.stand_in)} ({kind}), as a factor needs a rate to act on"
         facts.append(("instead", text))
-    return [*facts, ("limit", _limit(answer, quota)), ("measured", _measured(quota))]
+    facts.append(("limit", _limit(answer, quota)))
+    if quota.type is QuotaType.CONTROLLER_MUTATION and quota.user not in _TOGETHER:
+        return [*facts, *bucket_facts(answer, quota)]
+    return [*facts, ("measured", _measured(quota))]
 
 
 def _from(quota: QuotaState) -> str:
@@ -186,6 +190,8 @@ def _measured(quota: QuotaState) -> str:
     if quota.rate is None:
         return "nothing yet"
     delay = f"delayed by {quota.delay:,.0f} ms of late" if quota.delay else "not delayed"
+    if quota.delay and quota.type is QuotaType.REQUEST:
+        delay += " (partition mutations that were forwarded are delayed here, too)"
     if quota.user in _TOGETHER:
         return "only together with all other clients without a limit"
     return f"{_rate(quota, round(quota.rate, 2 if quota.type is QuotaType.REQUEST else 0))}, {delay}"
@@ -198,7 +204,11 @@ def _rate(quota: QuotaState, rate: float | None) -> str:
 def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
     """One sentence: what limits the client now, of the quota types given, or why nothing does."""
     limited = [f"{quota.type} is limited by {by}" for quota in quotas if (by := _limits_now(answer, quota))]
-    return "; ".join(limited) or f"Nothing limits this client{_why_nothing(answer, quotas[0])}"
+    elsewhere = known_elsewhere(answer, quotas)
+    if not limited and not (elsewhere and len(quotas) == 1):
+        limited = [f"Nothing limits this client{_why_nothing(answer, quotas[0])}"]
+    sentence = "; ".join([*limited, elsewhere] if elsewhere else limited)
+    return sentence[0].upper() + sentence[1:]
 
 
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
@@ -208,8 +218,12 @@ def _limits_now(answer: Answer, quota: QuotaState) -> str:
         return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
     if quota.limit is None:
         return ""
+    if quota.type is QuotaType.CONTROLLER_MUTATION:
+        return _source_of_limit(answer, quota) + how_long(quota) if is_exhausted(answer, quota) else ""
     is_near = quota.rate is not None and quota.rate >= _NEAR * quota.limit
-    return _source_of_limit(answer, quota) if quota.delay or is_near else ""
+    # Kafka counts the delay of a forwarded mutation as one of requests, which says nothing of the request quota.
+    is_delayed = quota.delay and quota.type is not QuotaType.REQUEST
+    return _source_of_limit(answer, quota) if is_delayed or is_near else ""
 
 
 def _why_nothing(answer: Answer, quota: QuotaState) -> str:

@@ -21,7 +21,8 @@ public record HostConfig(Map<String, String> properties, Map<String, String> bro
     private static final String CLASS = BrokerConfigs.PREFIX + "class";
     private static final List<String> OF_THE_BROKER = List.of(
             "node.id", "broker.id", "process.roles", "log.dirs", "log.dir",
-            "quota.window.num", "quota.window.size.seconds", "remote.log.storage.system.enable");
+            "quota.window.num", "quota.window.size.seconds", "controller.quota.window.num",
+            "controller.quota.window.size.seconds", "remote.log.storage.system.enable");
 
     public static HostConfig of(Map<String, ?> configs) {
         Map<String, String> properties = new TreeMap<>();
@@ -38,6 +39,12 @@ public record HostConfig(Map<String, String> properties, Map<String, String> bro
     /** The interpreter to start (python.executable). */
     String executable() {
         return properties.getOrDefault(BrokerConfigs.PREFIX + "python.executable", "python3");
+    }
+
+    /** For how many seconds a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s. */
+    long mutationSeconds() {
+        return Long.parseLong(broker.getOrDefault("controller.quota.window.num", "11"))
+                * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
     }
 
     /**

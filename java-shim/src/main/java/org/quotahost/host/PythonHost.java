@@ -277,7 +277,7 @@ public final class PythonHost {
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts, config.mutationSeconds());
         Fence.onInstall(table.factorInForce()::move);
         thread.start(environment);
         watch.start();

@@ -2,6 +2,7 @@ package org.quotahost.host;
 
 import java.util.function.DoubleSupplier;
 import java.util.stream.Stream;
+import org.quotahost.cluster.ActiveController;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
@@ -20,7 +21,7 @@ final class StandardGauges {
     private StandardGauges() {}
 
     static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics,
-            DoubleSupplier restarts) {
+            DoubleSupplier restarts, long mutationSeconds) {
         QuotaTable.Counters counters = table.counters();
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
@@ -48,7 +49,8 @@ final class StandardGauges {
         gauges.add("Watch", "", "Errors", PeriodicThread::failures);
         gauges.operation("QuotaTable", "explain", args -> Stream.concat(
                 Stream.of(TableState.lines(table, lease, topics, args[0], args[1])),
-                Stream.of(source(gauges))).toArray(String[]::new));
+                Stream.of(source(gauges), Escape.fields("controller", ActiveController.nodeId()),
+                        Escape.fields("mutation-seconds", mutationSeconds))).toArray(String[]::new));
         add(gauges, topics);
     }
 

@@ -10,7 +10,7 @@ import org.quotahost.util.Escape;
  * (NaN for unlimited); the limit (null for unlimited); "known" or "newcomer"; the supplier; whether the client is
  * exempt; the stand-in (NaN if none is in use); whether the limit is the floor; whether the stand-in is "measured" or
  * the "newcomers'" rate; whether a supplier has failed for this client; and what Kafka measures for the scope now,
- * its rate and its delay in ms, NaN if it has measured none.
+ * its rate, its delay in ms and the tokens left for partition mutations, NaN if it has measured none.
  *
  * <p>The supplier is the one that gave the quota, or failed if the client is a newcomer, or the reason for which the
  * client is exempt; empty for none of these. With supplier.combine=most-constraining, NAME=RATE of each other
@@ -57,6 +57,6 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
         String standInKind = Double.isNaN(standIn) ? "" : standInMeasured ? "measured" : "newcomers";
         return Escape.fields(type.name(), tags.user, tags.clientId, base, limit, newcomer ? "newcomer" : "known",
                 supplier, exempt, standIn, floored, standInKind, failed, KafkaRates.rate(type, tags),
-                KafkaRates.delayMs(type, tags));
+                KafkaRates.delayMs(type, tags), KafkaRates.tokens(type, tags));
     }
 }

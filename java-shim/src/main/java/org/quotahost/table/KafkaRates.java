@@ -13,7 +13,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reads the rates that Kafka measures for its quotas, by the two values of the metric tags.
+ * Reads what Kafka measures for its quotas, rates and tokens, by the two values of the metric tags.
  *
  * <p>They are MBeans of this JVM, which Kafka's JmxReporter (on by default) registers:
  * kafka.server:type=Produce|Fetch,user=...,client-id=..., attribute byte-rate. A tag whose value is empty is left out
@@ -69,6 +69,14 @@ final class KafkaRates {
     /** By how many ms Kafka has delayed the clients of one scope lately; NaN for unknown. */
     static double delayMs(ClientQuotaType type, Tags tags) {
         return now(type, tags, "throttle-time");
+    }
+
+    /**
+     * The tokens that are left in one scope's bucket of partition mutations (TokenBucket): below 0 Kafka refuses. NaN
+     * if there is no bucket, or for another type. Only the bucket of the active controller is charged.
+     */
+    static double tokens(ClientQuotaType type, Tags tags) {
+        return type == ClientQuotaType.CONTROLLER_MUTATION ? now(type, tags, "tokens") : Double.NaN;
     }
 
     private static double now(ClientQuotaType type, Tags tags, String attribute) {

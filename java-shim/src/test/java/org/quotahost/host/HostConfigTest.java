@@ -27,6 +27,13 @@ class HostConfigTest {
     }
 
     @Test
+    void aBucketOfMutationsSavesUpElevenSecondsUnlessTheControllersWindowIsSet() {
+        assertEquals(11, HostConfig.of(configs).mutationSeconds());
+        configs.putAll(Map.of("controller.quota.window.num", 100, "controller.quota.window.size.seconds", "2"));
+        assertEquals(200, HostConfig.of(configs).mutationSeconds());
+    }
+
+    @Test
     void secretsAreNotPrinted() {
         assertFalse(HostConfig.of(configs).toString().contains("hunter2"));
     }

@@ -35,9 +35,9 @@ class DescriptionTest {
         publish(table, "a:b", "a\tb\\c", Scopes.CLIENT, 1_000);
         table.factor(0.5, "");
 
-        assertEquals("PRODUCE\ta%3Ab\ta\\tb\\\\c\t1000.0\t500.0\tknown\tstatic\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN",
+        assertEquals("PRODUCE\ta%3Ab\ta\\tb\\\\c\t1000.0\t500.0\tknown\tstatic\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN\tNaN",
                 table.describe("a:b", "a\tb\\c")[PRODUCE]);
-        assertEquals("FETCH\t<newcomers>\t\t100.0\t100.0\tnewcomer\t\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN",
+        assertEquals("FETCH\t<newcomers>\t\t100.0\t100.0\tnewcomer\t\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN\tNaN",
                 table.describe("nobody", "")[FETCH]);
     }
 
@@ -82,6 +82,21 @@ class DescriptionTest {
             assertEquals(List.of("4000.0", "250.0"), fields(PRODUCE).subList(12, 14));
         } finally {
             ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);
+        }
+    }
+
+    @Test
+    void theTokensOfABucketAreShownForMutationsAlone() throws Exception {
+        publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+        var server = ManagementFactory.getPlatformMBeanServer();
+        var names = List.of(new ObjectName("kafka.server:type=ControllerMutation,user=alice,client-id=app"),
+                new ObjectName("kafka.server:type=Fetch,user=alice,client-id=app"));
+        for (var name : names) server.registerMBean(NumberBean.of(Map.of("tokens", () -> -45.5, "mutation-rate", () -> 5.6)), name);
+        try {
+            assertEquals(List.of("5.6", "NaN", "-45.5"), fields(Tables.ALL.length - 1).subList(12, 15));
+            assertEquals(List.of("NaN", "NaN", "NaN"), fields(FETCH).subList(12, 15));
+        } finally {
+            for (var name : names) server.unregisterMBean(name);
         }
     }
 

@@ -1,0 +1,260 @@
+"""KIP-599 by Kafka's own client quotas: brokers with and without the plugin, and every kind of client.
+
+A bucket holds five seconds of its rate here, so that one of 0.2 mutations/s holds a single token: of three topics of
+one partition in one request the first leaves no token, the second owes one, and the third is refused for 5 s.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from harness.clients.mutations import mutate
+from harness.clients.raw import RawClient, now_ms
+from harness.clients.rawmutations import QUOTA_EXCEEDED, Kind, Mutated, mutate_raw
+from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
+from harness.java.jdk import class_path, program
+from harness.kafka.admin import DEFAULT, set_quota
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.system.waiting import eventually
+from tests.broker.support.mutations import BURST_S, KEY, buckets, limited, partitions
+from tests.broker.support.node import callback_node
+
+pytestmark = pytest.mark.broker
+
+KINDS: Final[tuple[Kind, ...]] = ("create", "grow", "delete")
+USER: Final = "us:er ü"
+CLIENT: Final = "cli:ent ü"
+USERS: Final = {USER: "a", "v": "b", "w": "c"}
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaNode]]:
+    properties = {"controller.quota.window.num": str(BURST_S)}
+    stock = KafkaNode(tmp_path_factory.mktemp("stock"), users=USERS, probe=True, properties=properties)
+    with_plugin = callback_node(tmp_path_factory.mktemp("hosted"), users=USERS, properties=properties)
+    with stock, with_plugin:
+        yield {"stock": stock, "plugin": with_plugin}
+
+
+# ---- the levels ----
+
+LEVELS: Final[tuple[tuple[dict[str, Any], float], ...]] = (
+    ({"user": USER, "client_id": CLIENT}, 8),
+    ({"user": USER, "client_id": DEFAULT}, 7),
+    ({"user": "v"}, 6),
+    ({"user": DEFAULT, "client_id": CLIENT}, 5),
+    ({"user": DEFAULT, "client_id": DEFAULT}, 4),
+    ({"user": DEFAULT}, 3),
+    ({"client_id": CLIENT}, 2),
+    ({"client_id": DEFAULT}, 1),
+)
+
+
+def test_user_client_id_both_and_the_defaults_decide_as_on_a_stock_controller(nodes: dict[str, KafkaNode]) -> None:
+    with ThreadPoolExecutor() as pool:
+        stock, with_plugin = pool.map(buckets_by_level, nodes.values())
+    assert [rate for _, rate in stock] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert with_plugin == stock
+
+
+def buckets_by_level(node: KafkaNode) -> list[tuple[dict[str, str], float | None]]:
+    """Tags and rate by which a client is refused, for clients of each level from the most specific one down."""
+    for level, rate in LEVELS:
+        set_quota(node, {KEY: rate}, **level)
+    found = [refused(node, USER, CLIENT, 8), refused(node, USER, "x", 7), refused(node, "v", "x", 6)]
+    found += [refused(node, "w", CLIENT, 5), refused(node, "w", "x", 4)]
+    for level, _ in LEVELS[3:5]:
+        set_quota(node, {KEY: None}, **level)
+    found.append(refused(node, "w", "x", 3))
+    set_quota(node, {KEY: None}, user=DEFAULT)
+    found += [refused(node, "w", CLIENT, 2), refused(node, "w", "x", 1)]
+    set_quota(node, {KEY: None}, client_id=DEFAULT)
+    return found
+
+
+def refused(node: KafkaNode, user: str, client_id: str, rate: float) -> tuple[dict[str, str], float | None]:
+    """Takes 60 tokens more than there are, and sees a refusal for as long as 60 take to come back."""
+    with RawClient(node, client_id, user=user) as client:
+        eventually(lambda: buckets(node, client, rate))
+        begin = now_ms()
+        # Kafka charges a request that only validates, so nothing needs to be created.
+        first = mutate_raw(client, "create", {"big": int(rate * BURST_S) + 60}, validate_only=True)
+        second = mutate_raw(client, "create", {"next": 1}, validate_only=True)
+        assert (first.errors, first.throttle_ms) == ({"big": (0, None)}, 0)
+        assert second.errors["next"][0] == QUOTA_EXCEEDED
+        assert 60_000 / rate - (now_ms() - begin) - 2 <= second.throttle_ms <= 60_000 / rate + 2
+    (charged,) = (
+        each for each in enforced_quotas(node, "CONTROLLER_MUTATION") if each.bound == rate and each.value < 0
+    )
+    return charged.tags, charged.bound
+
+
+# ---- refused, partly accepted, muted ----
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Topics of one partition in one request, by a client with one token: three if it is strict, else two.
+
+    Attributes:
+        answer: the answer to it.
+        again: the answer to the last topic alone, over a connection that isn't muted.
+        silent_ms: from sending the request to the answer to the next one over the same connection.
+    """
+
+    answer: Mutated
+    again: Mutated
+    silent_ms: int
+
+
+@pytest.fixture(scope="module")
+def scenes(nodes: dict[str, KafkaNode]) -> dict[tuple[str, Kind, bool], Scene]:
+    """By node, kind and whether the client is strict; all at the same time, since each client is muted for 5 s."""
+    keys = [(name, kind, strict) for name in nodes for kind in KINDS for strict in (True, False)]
+    clients = [prepared(nodes[name], kind, strict) for name, kind, strict in keys]
+    with ThreadPoolExecutor(len(keys)) as pool:
+        played = pool.map(lambda key, client: play(nodes[key[0]], client, *key[1:]), keys, clients)
+        return dict(zip(keys, played, strict=True))
+
+
+def names(kind: Kind, strict: bool) -> list[str]:
+    return [f"{kind}-{strict}-{n}" for n in range(3 if strict else 2)]
+
+
+def prepared(node: KafkaNode, kind: Kind, strict: bool) -> RawClient:
+    if kind != "create":
+        mutate(node, "maker", "create", dict.fromkeys(names(kind, strict), 1))
+    return limited(node, f"{kind}-{strict}")
+
+
+def play(node: KafkaNode, client: RawClient, kind: Kind, strict: bool) -> Scene:
+    wanted = dict.fromkeys(names(kind, strict), 2 if kind == "grow" else 1)
+    with client, RawClient(node, f"{kind}-{strict}") as other:
+        answer = mutate_raw(client, kind, wanted, strict=strict)
+        client.ping()
+        left = [name for name, (code, _) in answer.errors.items() if code]
+        again = mutate_raw(other, kind, {left[0]: wanted[left[0]]}) if left else answer
+        assert client.has_response(within=60)
+        return Scene(answer, again, now_ms() - answer.sent_ms)
+
+
+# Kafka leaves a message out that is the error's own (ApiError.fromThrowable); Kafka's client adds it again.
+EXCEEDED: Final = (QUOTA_EXCEEDED, None)
+MESSAGE: Final = "The throttling quota has been exceeded."
+BOTH: Final = ("stock", "plugin")
+
+
+@pytest.mark.parametrize("node", BOTH)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_strict_client_has_its_request_partly_accepted_and_the_rest_refused(
+    nodes: dict[str, KafkaNode], scenes: dict[tuple[str, Kind, bool], Scene], node: str, kind: Kind
+) -> None:
+    scene = scenes[node, kind, True]
+    accepted = [name for name, error in scene.answer.errors.items() if error[0] == 0]
+    (left,) = set(names(kind, True)) - set(accepted)
+    assert scene.answer.errors[left] == EXCEEDED
+    assert scene.again.errors == {left: EXCEEDED}, "while tokens are owed nothing is accepted"
+    expected = {
+        "create": dict.fromkeys(accepted, 1),
+        "grow": {**dict.fromkeys(accepted, 2), left: 1},
+        "delete": {left: 1},
+    }[kind]
+    eventually(lambda: partitions(nodes[node], names(kind, True)) == expected)
+
+
+@pytest.mark.parametrize("node", BOTH)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_strict_clients_connection_is_muted_for_the_throttle_time(
+    scenes: dict[tuple[str, Kind, bool], Scene], node: str, kind: Kind
+) -> None:
+    """ "The channel will be muted as well when throttle_time_ms > 0" (Handling of new Clients)."""
+    scene = scenes[node, kind, True]
+    assert 0 < scene.answer.throttle_ms <= 5000
+    assert scene.silent_ms >= scene.answer.throttle_ms - 2
+
+
+@pytest.mark.parametrize("node", BOTH)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_older_client_gets_everything_without_a_message_and_is_muted(
+    nodes: dict[str, KafkaNode], scenes: dict[tuple[str, Kind, bool], Scene], node: str, kind: Kind
+) -> None:
+    """The KIP: "we will also populate the ErrorMessage to explain that they have been throttled" (old Clients).
+
+    Kafka 4.3.1 doesn't: ``PermissiveControllerMutationQuota`` throws nothing, so ReplicationControlManager leaves the
+    message null. An older client learns of its throttling by ``throttle_time_ms`` alone.
+    """
+    scene = scenes[node, kind, False]
+    assert scene.answer.errors == dict.fromkeys(names(kind, False), (0, None))
+    assert 0 < scene.answer.throttle_ms <= 5000
+    assert scene.silent_ms >= scene.answer.throttle_ms - 2
+    expected = {"create": {1}, "grow": {2}, "delete": set()}[kind]
+    eventually(lambda: set(partitions(nodes[node], names(kind, False)).values()) == expected)
+
+
+# ---- Kafka's own clients ----
+
+
+def test_kafkas_client_tries_again_by_itself_until_it_succeeds_unless_told_otherwise(
+    nodes: dict[str, KafkaNode],
+) -> None:
+    node, topics = nodes["plugin"], {"first": 6, "second": 1}  # one token is owed after the first
+    for client_id in ("impatient", "patient"):
+        with limited(node, client_id, rate=1):
+            pass
+    begin = now_ms()
+    outcome = mutate(node, "impatient", "create", {f"impatient-{name}": n for name, n in topics.items()}, retry=False)
+    error = outcome.pop("impatient-second")
+    assert outcome == {"impatient-first": None}
+    assert error is not None
+    assert (error.error, error.message) == ("ThrottlingQuotaExceededException", MESSAGE)
+    assert 1000 - (now_ms() - begin) <= error.throttle_ms <= 1000
+
+    begin = now_ms()
+    assert mutate(node, "patient", "create", topics, retry=True) == dict.fromkeys(topics)
+    assert now_ms() - begin >= 1000 - 2, "it can't have succeeded at once"
+
+
+def test_kafkas_client_gives_the_error_to_its_caller_once_its_time_is_over(nodes: dict[str, KafkaNode]) -> None:
+    node, topics = nodes["plugin"], {"given-up-1": 6, "given-up-2": 1}
+    with limited(node, "hurried"):
+        pass
+    outcome = mutate(node, "hurried", "create", topics, retry=True, timeout=3)
+    error = outcome.pop("given-up-2")
+    assert outcome == {"given-up-1": None}
+    assert error is not None
+    assert error.error == "ThrottlingQuotaExceededException"
+    assert 0 < error.throttle_ms <= 25_000
+
+
+@pytest.mark.long
+def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None:
+    """Another try after the throttle time would succeed, as for Kafka's client by default."""
+    node = nodes["plugin"]
+    mutate(node, "maker", "create", {"of-the-tool": 1})
+    with limited(node, "tool") as client:
+        mutate_raw(client, "create", {"big": 6}, validate_only=True)  # 5 tokens are owed, for 25 s
+    commands = (["--create", "--partitions", "1"], ["--alter", "--partitions", "2"], ["--delete"])
+    tools = [kafka_topics(node, "tool", *command) for command in commands]
+    for tool in tools:
+        output, _ = tool.communicate(timeout=120)
+        assert tool.returncode == 1
+        assert MESSAGE in output
+    assert partitions(node, ["of-the-tool", "new-of-the-tool"]) == {"of-the-tool": 1}
+
+
+def kafka_topics(node: KafkaNode, client_id: str, command: str, *more: str) -> subprocess.Popen[str]:
+    """Starts the class of ``kafka-topics.sh``; "--create" is for another topic than the other commands."""
+    config = node.directory / "tool.properties"
+    config.write_text(f"client.id={client_id}\n")
+    jars = [maven_jar(f"org.apache.kafka:kafka-tools:{DEFAULT_VERSION}"), broker_jars()]
+    tool = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path(jars), "org.apache.kafka.tools.TopicCommand"]
+    topic = "new-of-the-tool" if command == "--create" else "of-the-tool"
+    to = ["--bootstrap-server", node.bootstrap, "--command-config", str(config), "--topic", topic]
+    return subprocess.Popen([*tool, *to, command, *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
