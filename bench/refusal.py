@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,7 +42,10 @@ class Means(StrEnum):
     TOPIC = "turned back, topic quota"
 
 
-STOCK: Final = {Means.THROTTLED: {"producer_byte_rate": RATE}, Means.REQUESTS: {"request_percentage": 0.001}}
+STOCK: Final[Mapping[Means, Mapping[str, float]]] = {
+    Means.THROTTLED: {"producer_byte_rate": RATE},
+    Means.REQUESTS: {"request_percentage": 0.001},
+}
 
 # By name: the number of connections, and whether each is closed after one request.
 CLIENTS: Final = {

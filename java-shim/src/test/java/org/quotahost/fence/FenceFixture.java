@@ -103,5 +103,7 @@ public final class FenceFixture {
         Fence.exempt(new String[0], new String[0], "");
         Fence.spare(new String[0]);
         Exemptions.superUsers(Map.of());
+        Fence.allowance(0);
+        Mute.unmark();
     }
 }
