@@ -132,8 +132,11 @@ def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topi
 
 
 def test_a_topic_quota_mutes_a_client_that_sends_on_and_not_one_that_sends_little(node: KafkaNode, topic: str) -> None:
-    fill_topic(node.client_config("root", "filler"), topic, 30_000_000)
+    filler = node.client_config("root", "filler")
+    fill_topic(filler, topic, 1_000)  # so that the topic has a meter, and its credit is counted from now on
     alter_broker_config(node, {PREFIX + TOTAL: "201K", PREFIX + OWN: f"{topic}:200K"})
+    eventually(lambda: gauge(node, "TopicQuotas", "Share") > 0)
+    fill_topic(filler, topic, 30_000_000)
     with RawClient(node, "little") as client:
         eventually(lambda: error(client.produce(topic, SMALL)) == TURNED_BACK)
         before, bytes_before = gauge(node, "Fence", "Mutes"), gauge(node, "TopicQuotas", "RejectedBytes")

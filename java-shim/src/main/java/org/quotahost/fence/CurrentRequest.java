@@ -3,6 +3,7 @@ package org.quotahost.fence;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.reflect.Method;
 import java.util.Collection;
 import java.util.List;
 import org.apache.kafka.common.message.ProduceRequestData.PartitionProduceData;
@@ -27,11 +28,17 @@ final class CurrentRequest {
     private final ThreadLocal<?> current;
     private final MethodHandle size;
     private final MethodHandle body;
+    /** The record batches of a partition, and their bytes; the class of the former has moved with Kafka 4.2. */
+    private final MethodHandle records;
+    private final MethodHandle bytesOfRecords;
 
-    private CurrentRequest(ThreadLocal<?> current, MethodHandle size, MethodHandle body) {
+    private CurrentRequest(ThreadLocal<?> current, Class<?> request) throws ReflectiveOperationException {
         this.current = current;
-        this.size = size;
-        this.body = body;
+        size = generic(request.getMethod("sizeInBytes"), int.class);
+        body = generic(request.getMethod("loggableRequest"), AbstractRequest.class);
+        Method ofPartition = PartitionProduceData.class.getMethod("records");
+        records = generic(ofPartition, Object.class);
+        bytesOfRecords = generic(ofPartition.getReturnType().getMethod("sizeInBytes"), int.class);
     }
 
     private static CurrentRequest ofKafka() {
@@ -41,11 +48,7 @@ final class CurrentRequest {
             Class<?> request = Class.forName("kafka.network.RequestChannel$Request", false, loader);
             Object module = handler.getField("MODULE$").get(null);
             String accessor = "kafka$server$KafkaRequestHandler$$threadCurrentRequest";
-            var lookup = MethodHandles.publicLookup();
-            return new CurrentRequest((ThreadLocal<?>) handler.getMethod(accessor).invoke(module),
-                    generic(lookup.findVirtual(request, "sizeInBytes", MethodType.methodType(int.class)), int.class),
-                    generic(lookup.findVirtual(request, "loggableRequest", MethodType.methodType(AbstractRequest.class)),
-                            AbstractRequest.class));
+            return new CurrentRequest((ThreadLocal<?>) handler.getMethod(accessor).invoke(module), request);
         } catch (ReflectiveOperationException | LinkageError | RuntimeException e) {
             LOG.warn("The sizes of requests that are turned back are not known in this Kafka, so RejectedBytes stays 0: {}",
                     e.toString());
@@ -53,8 +56,8 @@ final class CurrentRequest {
         }
     }
 
-    private static MethodHandle generic(MethodHandle method, Class<?> result) {
-        return method.asType(MethodType.methodType(result, Object.class));
+    private static MethodHandle generic(Method method, Class<?> result) throws IllegalAccessException {
+        return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(result, Object.class));
     }
 
     /** Looks once whether this Kafka tells, so that no request thread has to; to be called at the start. */
@@ -85,9 +88,16 @@ final class CurrentRequest {
     /** The bytes of the record batches for one topic, as Kafka's BytesInPerSec counts them once they are appended. */
     static long records(TopicProduceData topic) {
         long bytes = 0;
-        for (PartitionProduceData partition : topic.partitionData()) {
-            if (partition.records() != null) bytes += partition.records().sizeInBytes();
-        }
+        for (PartitionProduceData partition : topic.partitionData()) bytes += records(partition);
         return bytes;
+    }
+
+    private static long records(PartitionProduceData partition) {
+        try {
+            Object records = (Object) KAFKAS.records.invokeExact((Object) partition);
+            return records == null ? 0 : (int) KAFKAS.bytesOfRecords.invokeExact(records);
+        } catch (Throwable e) {
+            return 0;
+        }
     }
 }

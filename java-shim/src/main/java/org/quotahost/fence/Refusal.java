@@ -29,12 +29,12 @@ public final class Refusal {
      */
     public static void note(AuthorizableRequestContext context, List<Action> actions, String topic,
             double bytesPerSecond, LongAdder counter) {
+        int key = 31 * context.principal().hashCode() + topic.hashCode();
+        if (!ALLOWANCE.take(key, charged(), bytesPerSecond, System.nanoTime())) Mute.mark(context.principal());
         try {
             counter.add(TurnedBackBytes.count(actions));
-            int key = 31 * context.principal().hashCode() + topic.hashCode();
-            if (!ALLOWANCE.take(key, charged(), bytesPerSecond, System.nanoTime())) Mute.mark(context.principal());
         } catch (Throwable e) {
-            // The client's answer counts more than its bytes; what can fail here is only how a later Kafka keeps them.
+            // A later Kafka keeps requests in another way; the client's answer counts more than a meter.
         }
     }
 
