@@ -102,8 +102,8 @@ def cost(node: KafkaNode, connections: int, reconnects: bool) -> Cost:
         cpu, (count_after, received_after) = _cpu_seconds(node) - cpu, _requests(node)
         appended = _appended(node) - appended
         p99 = other.p99()
-    totals = (cpu, received_after - received, appended, count_after - count)
-    return Cost(*(total / seconds for total in totals), p99)
+    requests, received = count_after - count, received_after - received
+    return Cost(cpu / seconds, received / seconds, appended / seconds, requests / seconds, p99)
 
 
 def _cpu_seconds(node: KafkaNode) -> float:

@@ -28,7 +28,7 @@ final class CurrentRequest {
     private final ThreadLocal<?> current;
     private final MethodHandle size;
     private final MethodHandle body;
-    /** The record batches of a partition, and their bytes; the class of the former has moved with Kafka 4.2. */
+    /** The record batches of a partition, and their bytes; the class of the former has moved between Kafka 4.0 and 4.3. */
     private final MethodHandle records;
     private final MethodHandle bytesOfRecords;
 
