@@ -26,9 +26,9 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, plugin_properties
 
 RATE: Final = 5_000_000  # bytes/s that the quotas allow
-FIRST: Final = 6.0  # seconds in which the JVM warms up, and topic quotas let a burst pass
+FIRST: Final = 5.0  # seconds in which the JVM warms up, and topic quotas let a burst pass
 WARM_UP: Final = 3.0  # seconds
-MEASURED: Final = 10.0  # seconds
+MEASURED: Final = 8.0  # seconds
 USERS: Final = {"alice": "secret"}  # exempt; names.OtherClient measures her latency
 _REQUESTS: Final = "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
 _TICKS: Final = os.sysconf("SC_CLK_TCK")

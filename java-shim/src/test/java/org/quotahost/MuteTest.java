@@ -8,7 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.common.message.ProduceRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
@@ -26,9 +28,13 @@ class MuteTest {
     private final QuotaFence fence = FenceFixture.fence("none", Map.of());
     private final PythonQuotaCallback callback = new PythonQuotaCallback();
 
+    private final ProduceRequest request = new ProduceRequest(new ProduceRequestData().setAcks((short) 1),
+            ApiKeys.PRODUCE.latestVersion());
+
     @BeforeEach
     void close() {
         Fence.close();
+        FenceFixture.handles(request);
     }
 
     @AfterEach
@@ -57,6 +63,20 @@ class MuteTest {
     }
 
     @Test
+    void aMutedRequestKeepsNoRecordsInTheHeap() {
+        turnBack();
+        assertThrows(IllegalStateException.class, request::data);
+        assertEquals(0, request.getErrorResponse(1_000, FenceFixture.error()).data().responses().size(), "it can be answered");
+    }
+
+    @Test
+    void whereKafkaDoesNotTellTheRequestNobodyIsMutedSinceItsRecordsWouldStay() {
+        FenceFixture.handles(null);
+        turnBack();
+        assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
+    }
+
+    @Test
     void otherRequestsAreNotMuted() throws InterruptedException {
         turnBack();
         var elsewhere = new ArrayList<Map<String, String>>();
@@ -81,6 +101,7 @@ class MuteTest {
         turnBack();
         assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
         assertEquals(before, Mute.count());
+        assertEquals(0, request.data().topicData().size(), "nothing is let go");
     }
 
     @Test

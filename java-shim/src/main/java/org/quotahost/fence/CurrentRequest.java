@@ -17,13 +17,14 @@ import org.slf4j.LoggerFactory;
  * The produce request that this request thread handles: how large it is.
  *
  * <p>An authorizer isn't told. But Kafka keeps each thread's request in a ThreadLocal of KafkaRequestHandler (for its
- * asynchronous callbacks), and Scala has made the accessor public. It is no public API: where it is missing, sizes are
- * not known, which the log says once. Kafka 4.0 to 4.3 have it.
+ * asynchronous callbacks), and Scala has made the accessor public. It is no public API: where it is missing, nothing is
+ * known and nobody is muted, which the log says once. Kafka 4.0 to 4.3 have it.
  */
 final class CurrentRequest {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     static final long UNKNOWN = -1;
-    private static final CurrentRequest KAFKAS = ofKafka();
+    /** Null if this Kafka doesn't tell. */
+    private static volatile CurrentRequest kafkas = ofKafka();
 
     private final ThreadLocal<?> current;
     private final MethodHandle size;
@@ -50,8 +51,8 @@ final class CurrentRequest {
             String accessor = "kafka$server$KafkaRequestHandler$$threadCurrentRequest";
             return new CurrentRequest((ThreadLocal<?>) handler.getMethod(accessor).invoke(module), request);
         } catch (ReflectiveOperationException | LinkageError | RuntimeException e) {
-            LOG.warn("The sizes of requests that are turned back are not known in this Kafka, so RejectedBytes stays 0: {}",
-                    e.toString());
+            LOG.warn("This Kafka does not tell how large a request is: RejectedBytes stays 0, and clients that are turned"
+                    + " back and try again at once are not muted: {}", e.toString());
             return null;
         }
     }
@@ -60,14 +61,20 @@ final class CurrentRequest {
         return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(result, Object.class));
     }
 
+    /** For tests: the requests of threads, which have the two methods of Kafka's class. */
+    static void of(ThreadLocal<?> current, Class<?> request) throws ReflectiveOperationException {
+        kafkas = current == null ? null : new CurrentRequest(current, request);
+    }
+
     /** Looks once whether this Kafka tells, so that no request thread has to; to be called at the start. */
     static void prepare() {}
 
     /** The bytes of the whole request, as Kafka's produce quota counts them; UNKNOWN if this Kafka doesn't tell. */
     static long bytes() {
         try {
-            Object request = KAFKAS == null ? null : KAFKAS.current.get();
-            return request == null ? UNKNOWN : (int) KAFKAS.size.invokeExact(request);
+            CurrentRequest now = kafkas;
+            Object request = now == null ? null : now.current.get();
+            return request == null ? UNKNOWN : (int) now.size.invokeExact(request);
         } catch (Throwable e) {
             return UNKNOWN;
         }
@@ -75,13 +82,32 @@ final class CurrentRequest {
 
     /** What the request has for each topic; empty if this Kafka doesn't tell. */
     static Collection<TopicProduceData> topics() {
+        ProduceRequest produce = produce();
+        return produce == null ? List.of() : produce.data().topicData();
+    }
+
+    /**
+     * Lets the records go, as Kafka does once it has appended them; what is needed for the answer stays.
+     *
+     * <p>Kafka keeps a request for as long as its connection is muted. With its records a second of turned back requests
+     * of clients that reconnect for each would fill the heap.
+     *
+     * @return whether they are gone
+     */
+    static boolean release() {
+        ProduceRequest produce = produce();
+        if (produce != null) produce.clearPartitionRecords();
+        return produce != null;
+    }
+
+    private static ProduceRequest produce() {
         try {
-            Object request = KAFKAS == null ? null : KAFKAS.current.get();
-            if (request == null) return List.of();
-            AbstractRequest body = (AbstractRequest) KAFKAS.body.invokeExact(request);
-            return body instanceof ProduceRequest produce ? produce.data().topicData() : List.of();
+            CurrentRequest now = kafkas;
+            Object request = now == null ? null : now.current.get();
+            if (request == null) return null;
+            return (AbstractRequest) now.body.invokeExact(request) instanceof ProduceRequest produce ? produce : null;
         } catch (Throwable e) {
-            return List.of();
+            return null;
         }
     }
 
@@ -94,8 +120,9 @@ final class CurrentRequest {
 
     private static long records(PartitionProduceData partition) {
         try {
-            Object records = (Object) KAFKAS.records.invokeExact((Object) partition);
-            return records == null ? 0 : (int) KAFKAS.bytesOfRecords.invokeExact(records);
+            CurrentRequest now = kafkas;
+            Object records = (Object) now.records.invokeExact((Object) partition);
+            return records == null ? 0 : (int) now.bytesOfRecords.invokeExact(records);
         } catch (Throwable e) {
             return 0;
         }

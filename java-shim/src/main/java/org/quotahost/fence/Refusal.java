@@ -2,6 +2,7 @@ package org.quotahost.fence;
 
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 
@@ -14,8 +15,6 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
  * client-id, which is only a claim.
  */
 public final class Refusal {
-    /** What a request counts as where its size is not known: Kafka's default batch.size. */
-    private static final long ASSUMED_BYTES = 16_384;
     private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
 
     private Refusal() {}
@@ -29,17 +28,17 @@ public final class Refusal {
      */
     public static void note(AuthorizableRequestContext context, List<Action> actions, String topic,
             double bytesPerSecond, LongAdder counter) {
-        int key = 31 * context.principal().hashCode() + topic.hashCode();
-        if (!ALLOWANCE.take(key, charged(), bytesPerSecond, System.nanoTime())) Mute.mark(context.principal());
         try {
             counter.add(TurnedBackBytes.count(actions));
+            if (!isAllowed(context.principal(), topic, bytesPerSecond) && CurrentRequest.release()) Mute.mark(context.principal());
         } catch (Throwable e) {
-            // A later Kafka keeps requests in another way; the client's answer counts more than a meter.
+            // A later Kafka keeps requests in another way. The answer that the client gets is the same.
         }
     }
 
-    private static long charged() {
+    private static boolean isAllowed(KafkaPrincipal principal, String topic, double bytesPerSecond) {
         long bytes = CurrentRequest.bytes();
-        return bytes == CurrentRequest.UNKNOWN ? ASSUMED_BYTES : bytes;
+        int key = 31 * principal.hashCode() + topic.hashCode();
+        return bytes == CurrentRequest.UNKNOWN || ALLOWANCE.take(key, bytes, bytesPerSecond, System.nanoTime());
     }
 }
