@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, names, newclients, pipeline, report, sensors, shares, topics, usage
+from bench import broker, callback, logs, names, newclients, pipeline, refusal, report, sensors, shares, topics, usage
 from bench.disks import held, latency, picture, publishing, recovery, rolling, stop, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -17,6 +17,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
     "flood": lambda args: broker.flood(args.clients),
     "logs": lambda args: logs.main(),
+    "refusal": lambda args: refusal.main(),
     "usage": lambda args: usage.main(),
     "topics": lambda args: topics.main(),
     "stop": lambda args: stop.main(),

@@ -87,6 +87,11 @@ CATALOGUE: Final = (
         ("Rejections", "fence_rejections", COUNTER, "Produce requests turned back."),
         ("Shadowed", "fence_shadowed", COUNTER,
          "Produce requests that the fence would have turned back, but for mode=shadow."),
+        ("RejectedBytes", "fence_rejected_bytes", COUNTER,
+         "Bytes of record batches that were turned back; 0 if this Kafka doesn't tell the sizes of requests."),
+        ("Mutes", "fence_mutes", COUNTER,
+         "Connections that were muted for a quota window, since their client sends on too much that is turned back, "
+         "by the fence or by topic quotas."),
     )),
     *_bean("TopicQuotas", rows=(
         ("Threshold", "topic_quotas_threshold_bytes", GAUGE,
@@ -99,10 +104,18 @@ CATALOGUE: Final = (
         ("Rejections", "topic_quotas_rejections", COUNTER, "Produce requests turned back by topic quotas."),
         ("Shadowed", "topic_quotas_shadowed", COUNTER,
          "Produce requests that topic quotas would have turned back, but for mode=shadow."),
+        ("RejectedBytes", "topic_quotas_rejected_bytes", COUNTER,
+         "Bytes of record batches that topic quotas have turned back; 0 if this Kafka doesn't tell the sizes of "
+         "requests."),
         ("Failed", "failed_appends", COUNTER,
          "Appends that failed for any other reason (Kafka's FailedProduceRequestsPerSec)."),
         ("FailedBytes", "failed_appends_bytes", COUNTER,
          "Bytes of records that were too large (Kafka's BytesRejectedPerSec)."),
+    )),
+    *_bean("TurnedBack", label="topic", rows=(
+        ("Bytes", "turned_back_bytes", COUNTER,
+         "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
+         "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond the first 1,000."),
     )),
     *_bean("Inbox", rows=(
         ("Depth", "inbox_depth", GAUGE, "New clients that wait for the host."),

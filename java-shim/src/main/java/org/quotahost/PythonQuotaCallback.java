@@ -13,6 +13,7 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.brokerlog.BrokerLog;
+import org.quotahost.fence.Mute;
 import org.quotahost.host.Caller;
 import org.quotahost.host.HostConfig;
 import org.quotahost.host.PythonHost;
@@ -62,6 +63,8 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         try {
             QuotaTable now = table;
             if (type.ordinal() >= QuotaTable.TYPES) return now.unlimited();
+            Map<String, String> turnedBack = type == ClientQuotaType.REQUEST ? Mute.tagsFor(principal) : null;
+            if (turnedBack != null) return turnedBack;
             return now.tags(type.ordinal(), principal, clientId == null ? "" : clientId);
         } catch (Throwable e) {
             return table.newcomers();
@@ -71,6 +74,8 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
         try {
+            Double turnedBack = type == ClientQuotaType.REQUEST ? Mute.limit(tags) : null;
+            if (turnedBack != null) return turnedBack;
             return type.ordinal() < QuotaTable.TYPES ? table.limit(type.ordinal(), tags) : null;
         } catch (Throwable e) {
             return null;

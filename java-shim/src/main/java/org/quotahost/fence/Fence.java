@@ -26,11 +26,13 @@ public final class Fence {
 
     private static final LongAdder rejections = new LongAdder();
     private static final LongAdder shadowed = new LongAdder();
+    private static final LongAdder rejectedBytes = new LongAdder();
     private static final AtomicInteger installed = new AtomicInteger();
     private static volatile Runnable onInstall = () -> {};
     /** The rules by which requests are turned back, or null. While it is null, a request costs one volatile read. */
     private static volatile Rules rules;
     private static volatile boolean shadow;
+    private static volatile double allowance;
     private static FenceLog log = new FenceLog(new LineLimit(FenceLog.PER_MINUTE));
 
     private Fence() {}
@@ -70,14 +72,17 @@ public final class Fence {
      */
     public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
+        Mute.unmark();
         Rules now = rules;
         if (now == null || context.requestType() != PRODUCE || !writes(actions, results)) return null;
         if (exempt(context.principal(), context.clientId())) return null;
         // Super users keep their quotas, those of topics, too.
         boolean holds = now.closed && !Exemptions.isSuperUser(context.principal());
-        if (!holds) return now.topics == null ? null : now.topics.error(actions, results, shadow);
+        if (!holds) return now.topics == null ? null : now.topics.error(context, actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
-        return shadow ? null : FenceClosedException.INSTANCE;
+        if (shadow) return null;
+        Refusal.note(context, actions, "", allowance, rejectedBytes);
+        return FenceClosedException.INSTANCE;
     }
 
     /** Whether the request may write to a topic that the fence protects; one such topic holds the whole request up. */
@@ -139,6 +144,11 @@ public final class Fence {
         return shadow;
     }
 
+    /** How many bytes/s a principal may send on while the fence is closed, before its connections are muted. */
+    public static void allowance(double bytesPerSecond) {
+        allowance = bytesPerSecond;
+    }
+
     /** Replaces the exempt clients (Exemptions.set). */
     public static void exempt(String[] users, String[] anonymousClientIds, String internalClientIds) {
         Exemptions.set(users, anonymousClientIds, internalClientIds);
@@ -158,6 +168,7 @@ public final class Fence {
 
     /** A broker's authorizer in this JVM begins to ask the fence. */
     public static void install() {
+        CurrentRequest.prepare();
         installed.incrementAndGet();
         onInstall.run();
     }
@@ -188,6 +199,11 @@ public final class Fence {
     /** How many requests a closed fence has turned back since the start of this JVM. */
     public static long rejections() {
         return rejections.sum();
+    }
+
+    /** How many bytes of record batches a closed fence has turned back since the start of this JVM. */
+    public static long rejectedBytes() {
+        return rejectedBytes.sum();
     }
 
     /** How many requests a closed fence would have turned back without mode=shadow. */

@@ -2,6 +2,7 @@ package org.quotahost.fence;
 
 import java.util.List;
 import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
@@ -12,12 +13,13 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
  */
 public interface TurnedBackTopics {
     /**
-     * The error with which a request is turned back, or null to let it through.
+     * The error with which a request is turned back, which Refusal is told, or null to let it through.
      *
      * @param actions what the request asks for
      * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the
      *     client may write can turn the request back
      * @param shadow the request is only counted, and the answer is null
      */
-    RuntimeException error(List<Action> actions, List<AuthorizationResult> results, boolean shadow);
+    RuntimeException error(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
+            boolean shadow);
 }

@@ -41,7 +41,7 @@ public final class PythonHost {
     private final QuotaTable table = new QuotaTable(inbox);
     private final Lease lease = new Lease(System::nanoTime, table.factorInForce()::fallback);
     private final Gauges gauges = new Gauges();
-    private final Watch watch = new Watch(lease, table);
+    private final Watch watch = new Watch(lease, table, StandardGauges.turnedBackTopics(gauges));
     private final TopicQuotas topicQuotas = new TopicQuotas();
     private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
     private final Reconfiguration reconfiguration;

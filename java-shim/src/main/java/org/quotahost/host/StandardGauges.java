@@ -1,9 +1,13 @@
 package org.quotahost.host;
 
+import java.util.HashSet;
+import java.util.Set;
 import java.util.function.DoubleSupplier;
 import java.util.stream.Stream;
 import org.quotahost.cluster.ActiveController;
 import org.quotahost.fence.Fence;
+import org.quotahost.fence.Mute;
+import org.quotahost.fence.TurnedBackBytes;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
@@ -40,6 +44,8 @@ final class StandardGauges {
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
         gauges.add("Fence", "", "Rejections", Fence::rejections);
         gauges.add("Fence", "", "Shadowed", Fence::shadowed);
+        gauges.add("Fence", "", "RejectedBytes", Fence::rejectedBytes);
+        gauges.add("Fence", "", "Mutes", Mute::count);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
@@ -54,6 +60,16 @@ final class StandardGauges {
         add(gauges, topics);
     }
 
+    /** What shows the bytes of each topic from which something was turned back since it was called last. */
+    static Runnable turnedBackTopics(Gauges gauges) {
+        Set<String> shown = new HashSet<>();
+        return () -> {
+            for (String topic : TurnedBackBytes.topics()) {
+                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBackBytes.of(topic));
+            }
+        };
+    }
+
     /** The factor source that answers, if a standby may stand in for it; a line like those of TableState. */
     private static String source(Gauges gauges) {
         return Escape.fields("source", String.join(",", gauges.names("FactorSource", "Answers", 1)));
@@ -66,6 +82,7 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
         gauges.add("TopicQuotas", "", "Rejections", TopicQuotas::rejections);
         gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas::shadowed);
+        gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas::rejectedBytes);
         gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
         gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
     }

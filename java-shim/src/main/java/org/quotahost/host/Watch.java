@@ -18,15 +18,18 @@ final class Watch {
 
     private final Lease lease;
     private final QuotaTable table;
+    private final Runnable showNews;
     private volatile PeriodicThread thread;
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
     private final LineLimit fullLines = new LineLimit(1);
     private boolean wasFull;
 
-    Watch(Lease lease, QuotaTable table) {
+    /** Each time the thread looks, it also runs {@code showNews}. */
+    Watch(Lease lease, QuotaTable table, Runnable showNews) {
         this.lease = lease;
         this.table = table;
+        this.showNews = showNews;
     }
 
     /** Starts the thread; only after the lease is configured, since that decides how often it is checked. */
@@ -53,6 +56,7 @@ final class Watch {
         }
         warnWhenFull();
         BrokerLog.summarize(table.factorInForce()::limitFactor);
+        showNews.run();
         return everyMs();
     }
 

@@ -121,6 +121,7 @@ public final class QuotaTable {
         }
         scopes.bump(reset);
         Fence.shadow(shadow);
+        Fence.allowance(floorBytes);
         scopes.apply(factorInForce.rule(floorBytes, types, shadow));
     }
 

@@ -174,6 +174,11 @@ public final class TopicQuotas {
         return TopicsOverThreshold.rejections.sum();
     }
 
+    /** How many bytes of record batches topic quotas have turned back since the start of this JVM. */
+    public static long rejectedBytes() {
+        return TopicsOverThreshold.rejectedBytes.sum();
+    }
+
     /** How many requests topic quotas would have turned back without mode=shadow. */
     public static long shadowed() {
         return TopicsOverThreshold.shadowed.sum();

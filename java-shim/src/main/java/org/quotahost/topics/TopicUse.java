@@ -15,7 +15,7 @@ import org.slf4j.LoggerFactory;
  * sent a burst would be turned back for minutes, until the mean has forgotten the burst, and clients would give its
  * records up (delivery.timeout.ms).
  *
- * <p>Only the thread of TopicWatch uses it, but for countTurnedBack().
+ * <p>Only the thread of TopicWatch uses it, but for countTurnedBack() and allowance().
  */
 final class TopicUse {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
@@ -23,13 +23,19 @@ final class TopicUse {
      * The credit in seconds of the expected rate: saved up while a client waits to try again, and owed after a burst.
      */
     private static final double MOST = 5, LEAST = -30;
+    /**
+     * What a principal may send on of what is expected of the topic, before it is muted: a client that backs off stays
+     * below it, and its connection carries other topics, too.
+     */
+    private static final double ALLOWED = 0.25;
     private static final long QUIET_NANOS = 60_000_000_000L;
 
     final String topic;
     private final LongAdder turnedBack = new LongAdder();
     private final CarriedRate meter = new CarriedRate();
-    /** Both in bytes/s, as of the last reading. */
-    private double rate, expected;
+    /** Both in bytes/s, as of the last reading; request threads read the second one. */
+    private double rate;
+    private volatile double expected;
     /** In bytes. */
     private double credit;
     private long count = -1;
@@ -51,6 +57,11 @@ final class TopicUse {
     /** A request thread has turned a request to the topic back, or would have without mode=shadow. */
     void countTurnedBack() {
         turnedBack.increment();
+    }
+
+    /** How many bytes/s each principal may send on while the topic's requests are turned back. */
+    double allowance() {
+        return ALLOWED * expected;
     }
 
     /**

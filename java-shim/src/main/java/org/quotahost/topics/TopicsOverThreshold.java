@@ -5,7 +5,9 @@ import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.fence.Refusal;
 import org.quotahost.fence.TurnedBackTopics;
 
 /**
@@ -19,9 +21,11 @@ import org.quotahost.fence.TurnedBackTopics;
 record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException answer) implements TurnedBackTopics {
     static final LongAdder rejections = new LongAdder();
     static final LongAdder shadowed = new LongAdder();
+    static final LongAdder rejectedBytes = new LongAdder();
 
     @Override
-    public RuntimeException error(List<Action> actions, List<AuthorizationResult> results, boolean shadow) {
+    public RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
+            List<AuthorizationResult> results, boolean shadow) {
         TopicUse over = null;
         for (int i = 0; i < results.size(); i++) {
             var resource = actions.get(i).resourcePattern();
@@ -33,6 +37,8 @@ record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException answer
         }
         if (over == null) return null;
         (shadow ? shadowed : rejections).increment();
-        return shadow ? null : answer;
+        if (shadow) return null;
+        Refusal.note(context, actions, over.topic, over.allowance(), rejectedBytes);
+        return answer;
     }
 }

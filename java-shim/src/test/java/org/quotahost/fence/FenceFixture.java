@@ -11,6 +11,8 @@ import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.network.ClientInformation;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.resource.PatternType;
@@ -103,5 +105,39 @@ public final class FenceFixture {
         Fence.exempt(new String[0], new String[0], "");
         Fence.spare(new String[0]);
         Exemptions.superUsers(Map.of());
+        Fence.allowance(0);
+        Mute.unmark();
+        handles(null);
+    }
+
+    /** What Kafka has of a request; this thread handles it. */
+    public static final class Request {
+        private final ProduceRequest body;
+        private final int size;
+
+        Request(ProduceRequest body, int size) {
+            this.body = body;
+            this.size = size;
+        }
+
+        public int sizeInBytes() {
+            return size;
+        }
+
+        public AbstractRequest loggableRequest() {
+            return body;
+        }
+    }
+
+    private static final ThreadLocal<Request> CURRENT = new ThreadLocal<>();
+
+    /** Until the end of the test this thread handles a request of 1,000 bytes with this body; null for none. */
+    public static void handles(ProduceRequest body) {
+        try {
+            CurrentRequest.of(body == null ? null : CURRENT, Request.class);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+        CURRENT.set(body == null ? null : new Request(body, 1_000));
     }
 }

@@ -1,0 +1,156 @@
+"""Measures what a client that never backs off costs a broker that turns it back, beside one that Kafka throttles.
+
+The client sends 1 MB produce requests as fast as it can. One broker turns it back by the closed fence, one by the quota
+of its topic. Stock brokers throttle it, by a client quota of the same rate and by a request quota, which has the same
+longest throttle time as a refusal: one quota window.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from bench.flooding import flood
+from bench.markdown import machine_line, table
+from bench.names import OtherClient
+from harness.java.jmx import Jmx
+from harness.kafka.admin import create_topic, set_quota
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, plugin_properties
+
+RATE: Final = 5_000_000  # bytes/s that the quotas allow
+FIRST: Final = 5.0  # seconds in which the JVM warms up, and topic quotas let a burst pass
+WARM_UP: Final = 3.0  # seconds
+MEASURED: Final = 8.0  # seconds
+USERS: Final = {"alice": "secret"}  # exempt; names.OtherClient measures her latency
+_REQUESTS: Final = "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Means(StrEnum):
+    """How a broker holds the client off."""
+
+    THROTTLED = "throttled, client quota"
+    REQUESTS = "throttled, request quota"
+    FENCE = "turned back, fence"
+    TOPIC = "turned back, topic quota"
+
+
+STOCK: Final[Mapping[Means, Mapping[str, float]]] = {
+    Means.THROTTLED: {"producer_byte_rate": RATE},
+    Means.REQUESTS: {"request_percentage": 0.001},
+}
+
+# By name: the number of connections, and whether each is closed after one request.
+CLIENTS: Final = {
+    "4 connections": (4, False),
+    "16 connections": (16, False),
+    "4 threads that reconnect for each request": (4, True),
+    "no such client": (0, False),
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the broker spent, per second of the measurement, and the p99 in ms of another client's records."""
+
+    cpu: float  # seconds of CPU
+    received: float  # bytes of produce requests
+    appended: float  # bytes of the topic's records
+    requests: float
+    p99: float
+
+
+@contextmanager
+def running(means: Means) -> Iterator[KafkaNode]:
+    """A broker that holds every client off but alice, from the topic ``flooded``."""
+    settings = {"static.excluded.principal.name.list": "User:alice", "fence.authorizer": "none"}
+    if means is Means.FENCE:
+        settings |= {"factor.source": "fixed", "plugin.fixed.factor": "0", "static.produce": str(RATE)}
+    if means is Means.TOPIC:
+        settings |= {"topics.total.bytes.in.per.sec.threshold": str(RATE)}
+        settings |= {"topics.bytes.in.per.sec.threshold": f"flooded:{RATE}"}
+    stock = STOCK.get(means)
+    properties = {} if stock else plugin_properties(settings) | FENCE
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KafkaNode(Path(folder), classpath=[JAR], properties=properties, users=USERS, heap="1g", jvm_options=()) as node,
+    ):
+        for topic in ("t", "flooded"):
+            create_topic(node, topic, config={"retention.bytes": "200000000", "segment.bytes": "50000000"})
+        if stock:
+            set_quota(node, stock, user="ANONYMOUS")
+            time.sleep(1)
+        yield node
+
+
+def cost(node: KafkaNode, connections: int, reconnects: bool) -> Cost:
+    """Lets the client run for a while."""
+    with flood(node, "flooded", connections, reconnects=reconnects):
+        other = OtherClient(node)
+        time.sleep(WARM_UP)
+        other.delays.clear()  # its first records waited for the connection, and 1 % of the others are few
+        began = time.monotonic()
+        cpu, (count, received), appended = _cpu_seconds(node), _requests(node), _appended(node)
+        time.sleep(MEASURED)
+        seconds = time.monotonic() - began
+        cpu, (count_after, received_after) = _cpu_seconds(node) - cpu, _requests(node)
+        appended = _appended(node) - appended
+        p99 = other.p99()
+    requests, received = count_after - count, received_after - received
+    return Cost(cpu / seconds, received / seconds, appended / seconds, requests / seconds, p99)
+
+
+def _cpu_seconds(node: KafkaNode) -> float:
+    fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _requests(node: KafkaNode) -> tuple[int, float]:
+    """Produce requests since the start of the broker, and their bytes: yammer's mean is the sum over the count."""
+    count, mean = (float(Jmx(node).get(_REQUESTS, attribute)) for attribute in ("Count", "Mean"))
+    return int(count), count * mean
+
+
+def _appended(node: KafkaNode) -> int:
+    beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=flooded")
+    return sum(int(bean["Count"]) for bean in beans.values())
+
+
+def measure(means: Means) -> dict[str, Cost]:
+    """The costs by client."""
+    with running(means) as node:
+        with flood(node, "flooded", 4):
+            time.sleep(FIRST)
+        return {name: cost(node, *shape) for name, shape in CLIENTS.items()}
+
+
+def report(costs: dict[Means, dict[str, Cost]]) -> str:
+    """A Markdown table; ratios are to the same client, throttled."""
+    heads = ["a client that never backs off", "", "CPU s/s", "ratio", "MB/s received", "ratio"]
+    rows = []
+    for name in CLIENTS:
+        peer = costs[Means.THROTTLED][name]
+        for means, by_client in costs.items():
+            each = by_client[name]
+            rows.append([
+                name, means,
+                f"{each.cpu:.3f}", f"{each.cpu / peer.cpu:.2f}",
+                f"{each.received / 1e6:.2f}", f"{each.received / peer.received:.2f}",
+                f"{each.appended / 1e6:.2f}", f"{each.requests:,.0f}",
+                f"{each.p99:.1f}", f"{each.p99 / peer.p99:.2f}",
+            ])  # fmt: skip
+    heads += ["MB/s appended", "requests/s", "p99 of another, ms", "ratio"]
+    return table(heads, rows) + "\n\n" + machine_line()
+
+
+def main() -> str:
+    """Measures all means; returns the Markdown table."""
+    return report({means: measure(means) for means in Means})

@@ -1,0 +1,120 @@
+package org.quotahost;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.message.ProduceRequestData;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.ProduceRequest;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
+import org.quotahost.fence.Mute;
+
+/** Which look-up of a request quota gets the limit that mutes, after the fence has turned a request back. */
+class MuteTest {
+    private static final Map<String, String> MUTED = Map.of("user", "<turned back>", "client-id", "");
+
+    private final KafkaPrincipal alice = new KafkaPrincipal("User", "alice");
+    private final QuotaFence fence = FenceFixture.fence("none", Map.of());
+    private final PythonQuotaCallback callback = new PythonQuotaCallback();
+
+    private final ProduceRequest request = new ProduceRequest(new ProduceRequestData().setAcks((short) 1),
+            ApiKeys.PRODUCE.latestVersion());
+
+    @BeforeEach
+    void close() {
+        Fence.close();
+        FenceFixture.handles(request);
+    }
+
+    @AfterEach
+    void reset() {
+        FenceFixture.reset();
+    }
+
+    private void turnBack() {
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, alice, "app"),
+                FenceFixture.write("t")));
+    }
+
+    private Map<String, String> look(ClientQuotaType type) {
+        return callback.quotaMetricTags(type, alice, "app");
+    }
+
+    @Test
+    void theNextLookUpOfTheRequestQuotaMutesAndThoseAfterItAreTheClientsOwn() {
+        turnBack();
+        assertNotEquals(MUTED, look(ClientQuotaType.PRODUCE));
+        Map<String, String> tags = look(ClientQuotaType.REQUEST);
+        assertEquals(MUTED, tags);
+        assertEquals(List.of("user", "client-id"), new ArrayList<>(tags.keySet()), "Kafka names its sensor by this order");
+        assertTrue(callback.quotaLimit(ClientQuotaType.REQUEST, Map.copyOf(tags)) < 1e-6);
+        assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
+    }
+
+    @Test
+    void aMutedRequestKeepsNoRecordsInTheHeap() {
+        turnBack();
+        assertThrows(IllegalStateException.class, request::data);
+        assertEquals(0, request.getErrorResponse(1_000, FenceFixture.error()).data().responses().size(), "it can be answered");
+    }
+
+    @Test
+    void whereKafkaDoesNotTellTheRequestNobodyIsMutedSinceItsRecordsWouldStay() {
+        FenceFixture.handles(null);
+        turnBack();
+        assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
+    }
+
+    @Test
+    void otherRequestsAreNotMuted() throws InterruptedException {
+        turnBack();
+        var elsewhere = new ArrayList<Map<String, String>>();
+        Thread thread = new Thread(() -> elsewhere.add(look(ClientQuotaType.REQUEST)));
+        thread.start();
+        thread.join();
+        assertNotEquals(MUTED, elsewhere.get(0), "another thread handles another request");
+        assertNotEquals(MUTED, callback.quotaMetricTags(ClientQuotaType.REQUEST, new KafkaPrincipal("User", "bob"), "app"));
+    }
+
+    @Test
+    void aMarkThatKafkaDidNotAskAboutIsGoneWithTheThreadsNextRequest() {
+        turnBack();
+        fence.authorize(FenceFixture.from(ApiKeys.FETCH, alice, "app"), FenceFixture.write("t"));
+        assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
+    }
+
+    @Test
+    void aClientWithinItsAllowanceIsNotMuted() {
+        Fence.allowance(1e12);
+        long before = Mute.count();
+        turnBack();
+        assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
+        assertEquals(before, Mute.count());
+        assertEquals(0, request.data().topicData().size(), "nothing is let go");
+    }
+
+    @Test
+    void inShadowNobodyIsMuted() {
+        Fence.shadow(true);
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, alice, "app"), FenceFixture.write("t"));
+        assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
+    }
+
+    @Test
+    void aLookUpWithoutAMarkAllocatesNothingMore() {
+        turnBack();
+        look(ClientQuotaType.REQUEST);
+        assertEquals(0, FenceFixture.bytesPerCall(() -> Mute.tagsFor(alice)));
+    }
+}

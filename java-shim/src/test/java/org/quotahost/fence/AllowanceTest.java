@@ -1,0 +1,60 @@
+package org.quotahost.fence;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+
+/** What a client may send on while it is turned back. */
+class AllowanceTest {
+    private static final long ORIGIN = Long.MAX_VALUE - 1; // System.nanoTime may be anything, and overflow
+    private static final long SECOND = 1_000_000_000L;
+    private static final int ALICE = 1, BOB = 2;
+
+    private final Allowance allowance = new Allowance(ORIGIN);
+
+    private boolean take(int key, long bytes, double seconds) {
+        return allowance.take(key, bytes, 1_000, ORIGIN + (long) (seconds * SECOND));
+    }
+
+    @Test
+    void aClientMaySendWhatItHasSavedUpAndThenItsRate() {
+        for (int i = 0; i < Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 1_000, 0));
+        assertFalse(take(ALICE, 1_000, 0));
+        assertFalse(take(ALICE, 1_000, 0.9));
+        assertTrue(take(ALICE, 1_000, 1));
+        assertFalse(take(ALICE, 1_000, 1));
+        assertTrue(take(BOB, 1_000, 1), "each has its own");
+    }
+
+    @Test
+    void aClientThatWaitsBetweenItsTriesIsNeverOutOfIt() {
+        for (double now = 0; now < 1_000; now += 0.1) assertTrue(take(ALICE, 100, now));
+    }
+
+    @Test
+    void aClientThatNeverWaitsGetsItsRateAndNoMore() {
+        long taken = 0;
+        for (double now = 0; now < 100; now += 0.001) if (take(ALICE, 100, now)) taken += 100;
+        assertEquals(1_000 * (100 + Allowance.SAVED_SECONDS), taken, 200);
+    }
+
+    @Test
+    void aRequestThatIsLargerThanAllThatCanBeSavedIsNeverWithinIt() {
+        assertFalse(take(ALICE, 1_000 * Allowance.SAVED_SECONDS + 1, 3_600));
+        assertTrue(take(ALICE, 1_000, 3_600), "and takes nothing");
+    }
+
+    @Test
+    void withARateOfZeroNothingIsAllowed() {
+        assertFalse(allowance.take(ALICE, 1, 0, ORIGIN + SECOND));
+    }
+
+    @Test
+    void itAllocatesNothing() {
+        Runnable ask = () -> allowance.take(ALICE, 100, 1_000, ORIGIN + SECOND);
+
+        assertEquals(0, FenceFixture.bytesPerCall(ask));
+    }
+}

@@ -1,0 +1,150 @@
+"""What a refusal costs: a client that sends on at once is muted, one that backs off isn't, and all bytes are metered.
+
+Kafka's own request quota does the muting. Its longest throttle time is one window, ``quota.window.size.seconds``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import pytest
+
+from harness.clients.producer import fill_topic
+from harness.clients.raw import RawClient, RoundTrip, throttle_ms
+from harness.clients.rawbatch import record_batch
+from harness.java.helper import Helper
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.node import callback_node, gauge, topic_name
+from tests.broker.support.numbers import end_offset
+
+pytestmark = pytest.mark.broker
+
+FACTOR, TOTAL, OWN = (
+    "plugin.fixed.factor",
+    "topics.total.bytes.in.per.sec.threshold",
+    "topics.bytes.in.per.sec.threshold",
+)
+SETTINGS: Final = {
+    "factor.source": "fixed",
+    FACTOR: "1",
+    "factor.interval": "100ms",
+    "fence.authorizer": "none",
+    "static.produce": "1M",
+    "static.excluded.principal.name.list": "User:root",
+}
+LARGE, SMALL = record_batch(1_000_000), record_batch(100)
+WINDOW_MS: Final = 1_000
+APPENDED, TURNED_BACK = 0, 19  # Kafka's error codes NONE and NOT_ENOUGH_REPLICAS
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "4.0.1"])
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    directory, users = tmp_path_factory.mktemp("node"), {"root": "r"}
+    with callback_node(directory, SETTINGS, users=users, properties=FENCE, version=request.param) as node:
+        yield node
+        assert "Unexpected error" not in node.log_text()
+
+
+@pytest.fixture
+def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = topic_name(request)
+    create_topic(node, name)
+    yield name
+    alter_broker_config(node, dict.fromkeys((PREFIX + FACTOR, PREFIX + TOTAL, PREFIX + OWN), None))
+    eventually(lambda: gauge(node, "QuotaTable", "Factor") == 1)
+
+
+def pause(node: KafkaNode, *, on: bool = True) -> None:
+    alter_broker_config(node, {PREFIX + FACTOR: "0" if on else "1"})
+    eventually(lambda: gauge(node, "Fence", "Closed") == on)
+
+
+def error(trip: RoundTrip) -> int:
+    """The error code in the answer to a Produce v3 with one partition."""
+    (length,) = struct.unpack_from(">h", trip.response, 8)
+    (code,) = struct.unpack_from(">h", trip.response, 10 + length + 8)
+    return int(code)
+
+
+def throttle(trip: RoundTrip) -> int:
+    return throttle_ms(trip.response, first=False)
+
+
+def turned_back_bytes(node: KafkaNode, topic: str) -> float:
+    beans = Jmx(node).query(f"quotahost:type=TurnedBack,name={topic}")
+    return sum(float(bean["Bytes"]) for bean in beans.values())
+
+
+def test_a_closed_fence_mutes_a_client_that_sends_on_for_a_window_and_one_that_sends_little_not_at_all(
+    node: KafkaNode, topic: str
+) -> None:
+    pause(node)
+    before = gauge(node, "Fence", "Mutes")
+    with RawClient(node, "little") as client:
+        assert [(error(trip), throttle(trip)) for trip in (client.produce(topic, SMALL) for _ in range(5))] == [
+            (TURNED_BACK, 0)
+        ] * 5
+    assert gauge(node, "Fence", "Mutes") == before
+    with RawClient(node, "greedy") as client:
+        first, second = client.produce(topic, LARGE), client.produce(topic, LARGE)
+    assert (error(first), throttle(first)) == (error(second), throttle(second)) == (TURNED_BACK, WINDOW_MS)
+    assert second.received_ms - first.sent_ms >= WINDOW_MS, "the broker reads nothing while the connection is muted"
+    assert gauge(node, "Fence", "Mutes") == before + 2
+    assert end_offset(node, topic) == 0
+
+
+def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(node: KafkaNode, topic: str) -> None:
+    pause(node)
+    for _ in range(15):  # 15 MB, where a quota of 1 MB/s allows 11 MB in its windows
+        with RawClient(node, "before") as client:
+            assert throttle(client.produce(topic, LARGE)) == WINDOW_MS
+    with RawClient(node, "before") as muted:
+        muted.produce(topic, LARGE)
+        pause(node, on=False)
+        trip = muted.produce(topic, SMALL)
+        assert (error(trip), throttle(trip)) == (APPENDED, 0), "also what waited behind the mute"
+    with RawClient(node, "before") as client:
+        trip = client.produce(topic, LARGE)
+        assert (error(trip), throttle(trip)) == (APPENDED, 0)
+
+
+def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topic(node: KafkaNode, topic: str) -> None:
+    pause(node)
+    before = gauge(node, "Fence", "RejectedBytes")
+    with RawClient(node, "metered") as client:
+        client.produce(topic, LARGE)
+    assert gauge(node, "Fence", "RejectedBytes") == before + len(LARGE)
+    eventually(lambda: turned_back_bytes(node, topic) == len(LARGE))
+    # Kafka's own producer names topics by their ids from 4.1 on.
+    config = {"bootstrap.servers": node.bootstrap, "client.id": "java", "acks": "all"}
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(Helper(node.version).ask, "produce", topic, 1, 1, config, timeout=120)
+        eventually(lambda: turned_back_bytes(node, topic) > len(LARGE))
+        pause(node, on=False)
+        done.result(120)
+
+
+def test_a_topic_quota_mutes_a_client_that_sends_on_and_not_one_that_sends_little(node: KafkaNode, topic: str) -> None:
+    filler = node.client_config("root", "filler")
+    fill_topic(filler, topic, 1_000)  # so that the topic has a meter, and its credit is counted from now on
+    alter_broker_config(node, {PREFIX + TOTAL: "201K", PREFIX + OWN: f"{topic}:200K"})
+    eventually(lambda: gauge(node, "TopicQuotas", "Share") > 0)
+    fill_topic(filler, topic, 30_000_000)
+    with RawClient(node, "little") as client:
+        eventually(lambda: error(client.produce(topic, SMALL)) == TURNED_BACK)
+        before, bytes_before = gauge(node, "Fence", "Mutes"), gauge(node, "TopicQuotas", "RejectedBytes")
+        trip = client.produce(topic, SMALL)
+        assert (error(trip), throttle(trip)) == (TURNED_BACK, 0)
+        assert gauge(node, "Fence", "Mutes") == before
+    with RawClient(node, "greedy") as client:
+        trip = client.produce(topic, LARGE)
+    assert (error(trip), throttle(trip)) == (TURNED_BACK, WINDOW_MS)
+    assert gauge(node, "TopicQuotas", "RejectedBytes") == bytes_before + len(SMALL) + len(LARGE)
+    eventually(lambda: turned_back_bytes(node, topic) >= len(SMALL) + len(LARGE))
