@@ -13,12 +13,15 @@ from typing import Final
 
 from quotahost.api import QuotaFactorSource, QuotaPolicy
 from quotahost.host.guard import Failed, Guard
+from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.volumes import as_factor
 from quotahost.settings.broker import Settings
 from quotahost.text import printable
 
 OPEN: Final = Factor(1.0)
 _CONSEQUENCE: Final = "its last factor holds for validity"
+_ANSWERS: Final = "a factor source must answer ClusterVolumes, a Factor, a number or None"
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 
 
@@ -40,8 +43,9 @@ class Judgement:
 class Judge:
     """Asks the factor source and the policy; a failure of either leaves things unknown."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+    def __init__(self, guard: Guard, shown: VolumeLimits) -> None:
+        """``shown`` puts the limits and the factors of this broker's volumes into the metrics."""
+        self._guard, self._shown = guard, shown
         self._last: tuple[ClusterVolumes, Factor] | None = None
 
     def forget(self) -> None:
@@ -67,8 +71,6 @@ class Judge:
         answer = self._guard.call(name, "read()", _CONSEQUENCE, plugin.read)
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if starting else validity
-        if isinstance(answer, Factor):
-            return Judgement(answer)
         if isinstance(answer, ClusterVolumes):
             factor, failed = self._factor(answer, policy)
             if answer.unknown:
@@ -79,22 +81,34 @@ class Judge:
             return Judgement(factor, failed or answer.waiting, patience if failed else grace)
         # None is an allowed answer, and a failure has been reported by the guard.
         if answer is not None and not isinstance(answer, Failed):
-            wrong = TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {answer!r}")
-            self._guard.report(name, "read()", _CONSEQUENCE, wrong)
+            try:
+                factor = as_factor(answer, f"factor source {name}")
+            except ValueError as error:
+                self._guard.report(name, "read()", _CONSEQUENCE, TypeError(f"{_ANSWERS}, not {answer!r}: {error}"))
+            else:
+                self.hide()
+                return Judgement(factor)
         return Judgement(OPEN, f"factor source {name} doesn't know", patience)
+
+    def hide(self) -> None:
+        """No volumes are judged any more: their limits and factors leave the metrics."""
+        self._last = None
+        self._shown.show(None, ())
 
     def _factor(self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None) -> tuple[Factor, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or ""."""
         if policy is None:
+            self._shown.show(None, ())
             return OPEN, ""
         name, plugin = policy
         # A source returns the same object while nothing has changed, so `is` is enough: to ask the policy about 20,000
         # volumes took 44 ms, and this runs every factor.interval.
         if self._last and answer is self._last[0] and not getattr(plugin, "depends_on_time", False):
             return self._last[1], ""
-        factor, failure = smallest_factor(plugin, answer.volumes)
+        factor, failure, own = judged(plugin, answer.volumes, self._shown.broker)
+        self._shown.show(policy, own)
         if failure is None:
-            # smallest_factor calls the policy without the guard, so the guard has to hear of the success here.
+            # judged() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")
             self._last = answer, factor
             return factor, ""
@@ -103,28 +117,39 @@ class Judge:
         return factor, f"the policy {name} fails"
 
 
-def smallest_factor(policy: QuotaPolicy, volumes: Iterable[Volume]) -> tuple[Factor, BaseException | None]:
-    """The smallest factor of the volumes that the policy can judge, and its first failure.
+def judged(
+    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str
+) -> tuple[Factor, BaseException | None, list[tuple[Volume, float]]]:
+    """The smallest factor of the volumes that the policy can judge, its first failure, and one broker's factors.
 
-    A volume for which the policy fails must not hide one at its hard limit, so all are asked.
+    A volume for which the policy fails must not hide one at its hard limit, so all are asked. Each is asked once: the
+    answer of a policy may depend on how often it was asked.
+
+    Args:
+        policy: is asked.
+        volumes: of all brokers.
+        broker: the id of the one whose volumes are returned with their factors.
     """
     smallest: tuple[float, Volume] | None = None
     failure: BaseException | None = None
+    own: list[tuple[Volume, float]] = []
     try:
         every = list(volumes)
     except BaseException as error:  # a source's volumes may be anything
-        return OPEN, error
+        return OPEN, error, own
     for volume in every:
         try:
             # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
             value = Factor(policy.quota_factor(volume)).value
+            if volume.broker == broker:
+                own.append((volume, value))
         except BaseException as error:  # see quotahost.host.guard
             failure = failure or error
         else:
             if smallest is None or value < smallest[0]:
                 smallest = value, volume
     if smallest is None:
-        return OPEN, failure
+        return OPEN, failure, own
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
     value, volume = smallest
-    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}"), failure
+    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}"), failure, own
