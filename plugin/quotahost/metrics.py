@@ -156,6 +156,18 @@ CATALOGUE: Final = (
         ("Capacity", "volume_capacity_bytes", GAUGE, "The size of a volume of this broker."),
         ("Consumed", "volume_consumed_bytes", GAUGE, "The bytes of it that are used."),
     )),
+    *_bean("VolumeLimits", label="volume", shown_by="a policy", rows=(
+        ("Factor", "volume_factor", GAUGE,
+         "The policy's factor for a volume of this broker; at most 100 volumes, those with the smallest factors."),
+    )),
+    *_bean("VolumeLimits", label="volume", shown_by="`limits`, `forecast`, a policy that can be asked", rows=(
+        ("Soft", "volume_soft_limit_bytes", GAUGE,
+         "The bytes used of that volume above which the policy may lower the factor (proposal 035, getSoftLimit)."),
+        ("Hard", "volume_hard_limit_bytes", GAUGE,
+         "The bytes used of that volume at which the factor is 0 (proposal 035, getHardLimit)."),
+        ("Breached", "volume_limit_breached", GAUGE,
+         "Which limit that volume breaches: 0 neither, 1 the soft one, 2 the hard one (proposal 035)."),
+    )),
     *_bean("LogDirs", shown_by=_DISKS, rows=(
         ("Offline", "log_dirs_offline", GAUGE, "Log directories of this broker that are offline or can't be read."),
     )),

@@ -12,7 +12,7 @@ import pytest
 from quotahost.cli.console import Section, shown, weak
 from quotahost.cli.console import show as show_sections
 from quotahost.cli.explain.command import show as show_answer
-from quotahost.host.judgement import smallest_factor
+from quotahost.host.judgement import judged
 from quotahost.model import Client, State, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState
 from quotahost.plugins.factor_sources.expected import Patience
@@ -50,7 +50,7 @@ def test_in_the_cause_of_a_factor(name: str) -> None:
         def quota_factor(self, volume: Volume) -> float:
             return 0.5
 
-    factor, _ = smallest_factor(Half(), [Volume(name, name, 1, 1)])
+    factor, _, _ = judged(Half(), [Volume(name, name, 1, 1)], "1")
     assert is_plain(factor.cause, name)
 
 

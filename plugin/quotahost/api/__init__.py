@@ -50,6 +50,11 @@ it and names the number of the sentence that the plugin breaks:
     which names the client-ids whose quotas may differ from those of all the principal's other client-ids. For any two
     client-ids that it doesn't name, ``quota`` gives equal answers. None, or no such method: each may differ. quotahost
     asks no plugin about a client-id of more than 256 characters, or a principal's name of more than 1,024.
+12. Limits. A policy may have the methods ``soft_limit``, ``hard_limit``, ``breaches_soft_limit`` and
+    ``breaches_hard_limit``; it has all four or none. They fit ``quota_factor``: the factor of a volume that breaches
+    the hard limit is 0, that of one that doesn't breach the soft limit is 1, and no volume reaches the hard limit
+    before the soft one. The host asks for this broker's volumes after it has asked for their factors, and shows the
+    answers in the metrics. If one of the methods fails, the factor stands, and the limits are not shown.
 """
 
 from quotahost.api.broker import Broker, Metrics
@@ -60,6 +65,7 @@ from quotahost.api.roles import (
     ClientQuotaListener,
     ClusterListener,
     DataSourceTask,
+    LimitAware,
     QuotaFactorSource,
     QuotaPolicy,
     QuotaSupplier,
@@ -76,6 +82,7 @@ __all__ = [
     "DataSourceTask",
     "DiskState",
     "Disks",
+    "LimitAware",
     "Metrics",
     "QuotaFactorSource",
     "QuotaPolicy",

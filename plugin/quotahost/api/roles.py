@@ -1,4 +1,4 @@
-"""The four roles of a plugin as Protocols, what a supplier may have besides, and the list of the roles.
+"""The four roles of a plugin as Protocols, what a supplier or a policy may have besides, and the list of the roles.
 
 Plugin authors import all of it from :mod:`quotahost.api`, where the contract of the roles stands. A plugin need not
 inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles from which
@@ -12,7 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from quotahost.model import Client, ClientQuotaChange, Cluster, ClusterVolumes, Factor, Quota, QuotaType, Volume
+from quotahost.model import Client, ClientQuotaChange, Cluster, ClusterVolumes, Factor, Limit, Quota, QuotaType, Volume
 
 
 @runtime_checkable
@@ -84,9 +84,10 @@ class Ticking(Protocol):
 class QuotaFactorSource(Protocol):
     """Answers how full the volumes are, or how much of the quotas is left (proposal 035, QuotaFactorSource)."""
 
-    def read(self) -> ClusterVolumes | Factor | None:
-        """The volumes, of which the policy makes a factor; or a Factor, for a source that knows no volumes.
+    def read(self) -> ClusterVolumes | Factor | float | None:
+        """The volumes, of which the policy makes a factor; or the factor itself, for a source that knows no volumes.
 
+        A Factor can say why it is below 1. A bare number from 0 to 1 means the same without a reason of its own.
         Called every ``factor.interval``. None means that the source knows nothing: after ``startup.grace`` or, once
         it has known something, after ``validity``, the host applies ``fallback.action``.
         """
@@ -104,6 +105,37 @@ class QuotaPolicy(Protocol):
         source's volumes have changed. If the policy has an attribute ``depends_on_time`` that is true, the host asks
         after every ``read``.
         """
+        ...
+
+
+@runtime_checkable
+class LimitAware(Protocol):
+    """A policy that can be asked for its limits (proposal 035, QuotaPolicy: getSoftLimit and the three beside it).
+
+    The host asks for the metrics alone; the factor is what ``quota_factor`` says. A policy has all four methods or
+    none. They are asked by volume, because a volume may have limits of its own (the proposal's snapshot note 2).
+    """
+
+    def soft_limit(self, volume: Volume) -> Limit | None:
+        """From which level on the policy may lower the factor of this volume; None if it has no such level.
+
+        The level is fixed (bytes consumed or free) or relative (percent free), as the type of the limit says.
+        """
+        ...
+
+    def hard_limit(self, volume: Volume) -> Limit | None:
+        """At which level the factor of this volume is 0; None if it has no such level. Not reached before the soft one.
+
+        With a soft limit alone, the metrics show the volume's capacity as the hard limit.
+        """
+        ...
+
+    def breaches_soft_limit(self, volume: Volume) -> bool:
+        """Whether the volume breaches the soft limit; if it doesn't, its factor is 1."""
+        ...
+
+    def breaches_hard_limit(self, volume: Volume) -> bool:
+        """Whether the volume breaches the hard limit; then it breaches the soft one, too, and its factor is 0."""
         ...
 
 

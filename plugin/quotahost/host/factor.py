@@ -17,6 +17,7 @@ from quotahost.host.guard import Guard
 from quotahost.host.judgement import OPEN, Judge, Judgement
 from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.host.shim import Shim
+from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import Factor, State
 from quotahost.settings.broker import Settings
 
@@ -41,7 +42,7 @@ class FactorLoop:
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
         """``clock`` in seconds, monotonic."""
         self._shim, self._clock = shim, clock
-        self._judge = Judge(guard)
+        self._judge = Judge(guard, VolumeLimits(shim, guard))
         self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
@@ -59,6 +60,7 @@ class FactorLoop:
         self._due = now + settings.factor_interval.total_seconds()
         source = plugins.factor_source()
         if source is None:
+            self._judge.hide()
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, OPEN
             self._show(lacking=False, unknown=False)

@@ -13,12 +13,15 @@ from typing import Any, Final
 
 from quotahost.api import QuotaFactorSource, QuotaPolicy
 from quotahost.host.guard import Guard
+from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.volumes import as_factor
 from quotahost.settings.broker import Settings
 from quotahost.text import escaped, printable
 
 OPEN: Final = Factor(1.0)
 _CONSEQUENCE: Final = "its last factor holds for validity"
+_ANSWERS: Final = "a factor source must answer ClusterVolumes, a Factor, a number or None"
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _LONGEST: Final = 1000  # characters of such a sentence
 
@@ -41,8 +44,9 @@ class Judgement:
 class Judge:
     """Asks the factor source and the policy; a failure of either leaves things unknown."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+    def __init__(self, guard: Guard, shown: VolumeLimits) -> None:
+        """``shown`` puts the limits and the factors of this broker's volumes into the metrics."""
+        self._guard, self._shown = guard, shown
         self._last: tuple[ClusterVolumes, Factor] | None = None
 
     def forget(self) -> None:
@@ -65,10 +69,11 @@ class Judge:
             starting: whether nothing has been known yet, so that a failure is waited for as long as at a start.
         """
         name, plugin = source
-        answer = self._guard.call(name, "read()", _CONSEQUENCE, lambda: _checked(plugin.read()))
+        answer = self._guard.call(name, "read()", _CONSEQUENCE, lambda: _checked(plugin.read(), name))
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if starting else validity
         if isinstance(answer, Factor):
+            self.hide()
             return Judgement(Factor(answer.value, _line(answer.cause)))
         if isinstance(answer, ClusterVolumes):
             factor, failed = self._factor(answer, policy)
@@ -80,18 +85,25 @@ class Judge:
             return Judgement(factor, failed or _line(answer.waiting), patience if failed else grace)
         return Judgement(OPEN, f"factor source {name} doesn't know", patience)
 
+    def hide(self) -> None:
+        """No volumes are judged any more: their limits and factors leave the metrics."""
+        self._last = None
+        self._shown.show(None, ())
+
     def _factor(self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None) -> tuple[Factor, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or ""."""
         if policy is None:
+            self._shown.show(None, ())
             return OPEN, ""
         name, plugin = policy
         # A source returns the same object while nothing has changed, so `is` is enough: to ask the policy about 20,000
         # volumes took 44 ms, and this runs every factor.interval.
         if self._last and answer is self._last[0] and not self._depends_on_time(name, plugin):
             return self._last[1], ""
-        factor, failure = smallest_factor(plugin, answer.volumes)
+        factor, failure, own = judged(plugin, answer.volumes, self._shown.broker)
+        self._shown.show(policy, own)
         if failure is None:
-            # smallest_factor calls the policy without the guard, so the guard has to hear of the success here.
+            # judged() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")
             self._last = answer, factor
             return factor, ""
@@ -110,11 +122,14 @@ class Judge:
         )
 
 
-def _checked(answer: Any) -> ClusterVolumes | Factor | None:
-    """The factor source's answer, if it is one (contract, sentence 6)."""
-    if answer is None or isinstance(answer, (ClusterVolumes, Factor)):
+def _checked(answer: Any, name: str) -> ClusterVolumes | Factor | None:
+    """The factor source's answer, if it is one (contract, sentence 6); a bare number is a factor."""
+    if answer is None or isinstance(answer, ClusterVolumes):
         return answer
-    raise TypeError(f"a factor source must answer ClusterVolumes, a Factor or None, not {answer!r:.200}")
+    try:
+        return as_factor(answer, f"factor source {name}")
+    except ValueError as error:
+        raise TypeError(f"{_ANSWERS}, not {answer!r:.200}: {error}") from None
 
 
 def _line(text: str) -> str:
@@ -122,24 +137,35 @@ def _line(text: str) -> str:
     return escaped(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
 
 
-def smallest_factor(policy: QuotaPolicy, volumes: Iterable[Volume]) -> tuple[Factor, BaseException | None]:
-    """The smallest factor of the volumes that the policy can judge, and its first failure.
+def judged(
+    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str
+) -> tuple[Factor, BaseException | None, list[tuple[Volume, float]]]:
+    """The smallest factor of the volumes that the policy can judge, its first failure, and one broker's factors.
 
-    A volume for which the policy fails must not hide one at its hard limit, so all are asked.
+    A volume for which the policy fails must not hide one at its hard limit, so all are asked. Each is asked once: the
+    answer of a policy may depend on how often it was asked.
+
+    Args:
+        policy: is asked.
+        volumes: of all brokers.
+        broker: the id of the one whose volumes are returned with their factors.
     """
     smallest: tuple[float, Volume] | None = None
     failure: BaseException | None = None
+    own: list[tuple[Volume, float]] = []
     for volume in volumes:
         try:
             # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
             value = Factor(policy.quota_factor(volume)).value
+            if volume.broker == broker:
+                own.append((volume, value))
         except BaseException as error:  # see quotahost.host.guard
             failure = failure or error
         else:
             if smallest is None or value < smallest[0]:
                 smallest = value, volume
     if smallest is None:
-        return OPEN, failure
+        return OPEN, failure, own
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
     value, volume = smallest
-    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}"), failure
+    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}"), failure, own

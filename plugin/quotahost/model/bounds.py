@@ -26,12 +26,21 @@ class Bounds:
     hard: int
     contradict: bool = False
 
+    def breaches_hard(self, consumed: int) -> bool:
+        """Whether the hard limit is reached; then the factor is 0."""
+        return consumed >= self.hard
+
+    def breaches_soft(self, consumed: int) -> bool:
+        """Whether the soft limit is exceeded; else the factor is 1."""
+        # Where both limits are the same, there is no consumption between them: the hard one decides alone.
+        return consumed > self.soft or self.breaches_hard(consumed)
+
     def ramp(self, consumed: int) -> float:
         """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
         # The hard limit comes first: where both are the same it is a switch, and nothing is divided by 0 below.
-        if consumed >= self.hard:
+        if self.breaches_hard(consumed):
             return 0.0
-        if consumed <= self.soft:
+        if not self.breaches_soft(consumed):
             return 1.0
         # Of whole numbers Python returns the float nearest to the quotient, however large they are.
         return (self.hard - consumed) / (self.hard - self.soft)

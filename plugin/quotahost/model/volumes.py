@@ -93,6 +93,15 @@ class Factor:
         return State.PAUSE if self.value <= 0 else State.THROTTLE
 
 
+def as_factor(answer: float | Factor, cause: str) -> Factor:
+    """What a factor source answered as a Factor; a bare number gets this cause (proposal 035: ``Supplier<Double>``).
+
+    Raises:
+        ValueError: a number outside [0, 1], or no number.
+    """
+    return answer if isinstance(answer, Factor) else Factor(answer, cause)
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterVolumes:
     """The newest fresh volumes of every broker in service, or why they are not known.

@@ -17,7 +17,7 @@ from quotahost.model import Limit, LimitType
 from quotahost.model.limits import contradict
 from quotahost.settings.types import split
 from quotahost.text import nearest
-from quotahost.units.parse import parse_share, parse_size
+from quotahost.units.parse import parse_share, parse_size, parse_space
 
 # From the last part of a limit's property name to its side, its type and the parser of its level.
 LEVELS: Final[dict[str, tuple[str, LimitType, Callable[[object], Any]]]] = {
@@ -25,7 +25,7 @@ LEVELS: Final[dict[str, tuple[str, LimitType, Callable[[object], Any]]]] = {
     for side in ("soft", "hard")
     for kind, limit_type, parse in (
         ("", LimitType.CONSUMED_BYTES, parse_size),
-        (".min-free-bytes", LimitType.MIN_FREE_BYTES, parse_size),
+        (".min-free-bytes", LimitType.MIN_FREE_BYTES, parse_space),
         (".min-free-percent", LimitType.MIN_FREE_PERCENTAGE, parse_share),
     )
 }

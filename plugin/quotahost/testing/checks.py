@@ -10,15 +10,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.discovery.entry_points import PluginError
 from quotahost.model import Client, ClusterVolumes, Factor, Volume
+from quotahost.model.volumes import as_factor
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.answers import Answers
 from quotahost.testing.caller import ContractBroken
 from quotahost.testing.host import Entry, FakeHost, PluginT, Properties
+from quotahost.testing.limits import check_limits
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
 
@@ -86,7 +88,7 @@ def check_policy(
     volumes: Sequence[Volume] = (),
     reconfigured: Properties | None = None,
 ) -> None:
-    """Check a policy: a factor from 0 to 1 for every volume, and no larger one for a fuller volume.
+    """Check a policy: a factor from 0 to 1 for every volume, no larger one for a fuller volume, and limits that fit it.
 
     ``volumes`` are judged in addition to :data:`quotahost.testing.VOLUMES`; other arguments as of
     :func:`check_supplier`.
@@ -158,9 +160,13 @@ def _changed(host: FakeHost[Any], properties: Properties | None, other: Properti
 def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
     # `object`: the Protocol promises a type, but a plugin under test may answer anything.
     answer: object = host.call("read()", host.plugin.read)
-    if answer is not None and not isinstance(answer, (ClusterVolumes, Factor)):
-        expected = "a factor source answers ClusterVolumes, a Factor or None"
-        raise ContractBroken(6, f"read() answered {answer!r}: {expected}")
+    if answer is None or isinstance(answer, ClusterVolumes):
+        return
+    try:
+        as_factor(cast("Any", answer), "")
+    except ValueError as error:
+        expected = "a factor source answers ClusterVolumes, a Factor, a number or None"
+        raise ContractBroken(6, f"read() answered {answer!r}: {expected}; {error}") from None
 
 
 def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:
@@ -173,6 +179,7 @@ def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> No
         if factor > lowest:
             larger = f"quota_factor() is {factor} for {volume}"
             raise ContractBroken(6, f"{larger}, but {lowest} for the emptier {emptier}")
+        check_limits(host, volume, factor)
         last[volume.broker, volume.name, volume.capacity] = (factor, volume)
 
 

@@ -9,7 +9,7 @@ parser whose errors say what to write (:mod:`quotahost.units.parse`), and a unit
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator
 
@@ -21,6 +21,7 @@ from quotahost.units.parse import (
     parse_quantity,
     parse_share,
     parse_size,
+    parse_space,
 )
 from quotahost.units.show import (
     BYTES,
@@ -45,6 +46,7 @@ __all__ = [
     "PercentLimit",
     "Share",
     "Size",
+    "Space",
 ]
 
 # A whole number from 1 to 2**31 - 1.
@@ -53,11 +55,12 @@ Count = Annotated[int, BeforeValidator(parse_count), COUNT]
 Duration = Annotated[timedelta, BeforeValidator(parse_duration), DURATION]
 # Above 0.
 Bytes = Annotated[float, BeforeValidator(parse_quantity), BYTES]
-# Whole bytes; ``none`` is None.
-Size = Annotated[
-    int | None, BeforeValidator(parse_size), Unit("bytes", or_none(lambda value: show_limit(value, "bytes")))
-]
-# Above 0 and at most 1, written 0.05 or 5%; ``none`` is None.
+_OR_NONE: Final = Unit("bytes", or_none(lambda value: show_limit(value, "bytes")))
+# Whole bytes from 1; ``none`` is None.
+Size = Annotated[int | None, BeforeValidator(parse_size), _OR_NONE]
+# Whole bytes from 0, such as those that must stay free; ``none`` is None.
+Space = Annotated[int | None, BeforeValidator(parse_space), _OR_NONE]
+# 0 to 1, written 0.05 or 5%; ``none`` is None.
 Share = Annotated[
     float | None,
     BeforeValidator(parse_share),

@@ -101,19 +101,32 @@ def parse_size(value: object) -> int | None:
     Raises:
         ValueError: see parse_quantity.
     """
+    return _whole_bytes(value, 1)
+
+
+def parse_space(value: object) -> int | None:
+    """As :func:`parse_size`, but from 0 on: what must stay free may be nothing.
+
+    Raises:
+        ValueError: see parse_quantity.
+    """
+    return _whole_bytes(value, 0)
+
+
+def _whole_bytes(value: object, least: int) -> int | None:
     if value is None or _text(value) == NONE:
         return None
     # Not by parse_quantity: a float keeps 53 bits of a size, and makes 2**63 of the largest one.
     size = _quantity(value)
-    if size < 1:
-        raise ValueError(f"must be at least one byte; {_SIZE_REMEDY}")
+    if size < least:
+        raise ValueError(f"must be at least {'one byte' if least else '0'}, or {NONE}; {_SIZE_REMEDY}")
     if size > MAX_SIZE:
         raise ValueError(f"must be at most {MAX_SIZE} bytes (2^63 - 1), which no disk has; {_SIZE_REMEDY}")
     return int(size)
 
 
 def parse_share(value: object) -> float | None:
-    """A share from ``0.05`` or ``5%``, above 0 and at most 1; None or the word ``none`` is None.
+    """A share from ``0.05`` or ``5%``, 0 to 1; None or the word ``none`` is None.
 
     Raises:
         ValueError: anything else.
@@ -125,8 +138,8 @@ def parse_share(value: object) -> float | None:
     if not re.fullmatch(_NUMBER, number):
         raise ValueError("is not a share; write 0.05 or 5%")
     share = float(_exact(number, Decimal("0.01") if text.endswith("%") else 1))
-    if not 0 < share <= 1:
-        raise ValueError("must be above 0 and at most 1; write 0.05 or 5%")
+    if share > 1:
+        raise ValueError("must be from 0 to 1; write 0.05 or 5%")
     return share
 
 

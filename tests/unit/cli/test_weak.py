@@ -28,6 +28,8 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         (f"{PREFIX}newcomers.controller-mutation=unlimited", "newcomers are unlimited (controller-mutation)"),
         (f"{PREFIX}factor.source=fixed\n{PREFIX}fallback.action=OPEN", "fallback.action is OPEN"),
         (f"{PREFIX}factor.source=fixed\n{PREFIX}validity=500ms", "validity is not above twice factor.interval"),
+        (f"{PREFIX}factor.source=fixed\n{PREFIX}static.storage.hard.min-free-percent=0.0", "leaves nothing free"),
+        (f"{PREFIX}factor.source=local\n{PREFIX}static.storage.overrides=/d hard.min-free-bytes=0", "nothing free"),
         (f"{PREFIX}policy=p", "a policy is named, but no factor.source"),
         (f"{PREFIX}mode=shadow", "nothing is enforced"),
         (f"{PREFIX}supplier=static", "nobody is throttled"),

@@ -51,6 +51,17 @@ def test_the_dashboard_shows_every_metric_and_no_other() -> None:
     assert used == METRICS
 
 
+def test_the_dashboard_draws_the_limits_of_volumes_beside_what_is_used_of_them() -> None:
+    """The metrics have the same labels, so that each is divided by the capacity of the same volume."""
+    (panel,) = [each for each in DASHBOARD["panels"] if "volume_soft_limit_bytes" in str(each)]
+    drawn = [target["expr"].partition("{")[0] for target in panel["targets"]]
+    assert drawn == [f"quotahost_volume_{each}_bytes" for each in ("consumed", "soft_limit", "hard_limit")]
+    assert all(" / quotahost_volume_capacity_bytes{" in target["expr"] for target in panel["targets"])
+    assert {
+        m.label for m in CATALOGUE if f"quotahost_{m.prometheus}" in {*drawn, "quotahost_volume_capacity_bytes"}
+    } == {"volume"}
+
+
 def test_the_dashboards_counters_are_rates() -> None:
     bare = [e for e in expressions() if "_total" in e and not re.match(r"(rate|increase)\(.*\)$", e)]
     assert bare == []
@@ -78,4 +89,4 @@ def test_alerts_know_only_real_metrics_and_say_what_is_up(rule: dict[str, Any]) 
     assert set(rule["annotations"]) == {"summary", "description"}
     assert rule["labels"]["severity"] in {"warning", "critical"}
     assert "_total" not in rule["expr"] or re.match(r"increase\(.*\[\w+\]\) > \d+$", rule["expr"])
-    assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= {"instance", "plugin"}
+    assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= {"instance", "plugin", "volume"}

@@ -68,7 +68,7 @@ def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Overr
         ("/a hard = 5", "has '=' in the entry"),
         ("/a hard=fast", "has 'hard=fast' in the entry '/a hard=fast': 'fast' is not a number; write"),
         ("/a hard=", "'' is not a number"),
-        ("/a soft.min-free-percent=10", "must be above 0 and at most 1; write 0.05 or 5%"),
+        ("/a soft.min-free-percent=10", "must be from 0 to 1; write 0.05 or 5%"),
         ("/a hard=none", "a limit can't be taken away, only changed"),
         ("/a hard=5 hard.min-free-bytes=5", "has two hard limits in the entry '/a hard=5 hard"),
         ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),

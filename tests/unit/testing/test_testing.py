@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from fractions import Fraction
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -13,7 +14,18 @@ import pytest
 from pydantic import BaseModel
 
 from quotahost.api import Context, Role
-from quotahost.model import Client, ClientQuotaChange, ClusterVolumes, Factor, Quota, QuotaType, Scope, Volume
+from quotahost.model import (
+    Client,
+    ClientQuotaChange,
+    ClusterVolumes,
+    Factor,
+    Limit,
+    LimitType,
+    Quota,
+    QuotaType,
+    Scope,
+    Volume,
+)
 from quotahost.plugins.factor_sources.fixed import Fixed
 from quotahost.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.plugins.suppliers.static import Static
@@ -290,7 +302,10 @@ def test_a_plugin_that_ends_its_thread_in_close_passes() -> None:
 @pytest.mark.parametrize(
     ("read", "words", "number"),
     [
-        (lambda self: 0.5, "a factor source answers", 6),
+        (lambda self: "0.5", "a factor source answers", 6),
+        (lambda self: True, "a factor source answers", 6),
+        (lambda self: 1.5, "a factor source answers .* from 0.0 to 1.0", 6),
+        (lambda self: float("nan"), "a factor source answers", 6),
         (lambda self: Factor(1.5), "raised ValueError", 5),
         (lambda self: ClusterVolumes(("data",)), "raised ValueError", 5),  # type: ignore[arg-type]
         (lambda self: ClusterVolumes((), (1,)), "raised ValueError", 5),  # type: ignore[arg-type]
@@ -303,7 +318,7 @@ def test_a_wrong_factor_source_is_caught(read: Callable[[Any], Any], words: str,
 
 
 @pytest.mark.parametrize(
-    "answer", [None, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
+    "answer", [None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
 )
 def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
     check_factor_source(source(lambda self: answer))
@@ -321,6 +336,52 @@ def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
 def test_a_wrong_policy_is_caught(factor: Callable[[Volume], Any], words: str, number: int) -> None:
     with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
         check_policy(policy(factor))
+
+
+SOFT, HARD = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 10)
+
+
+def with_limits(**instead: Any) -> type:
+    """A sound policy that can be asked for its limits, with methods replaced; None takes one away."""
+
+    def used(volume: Volume) -> Fraction:
+        return Fraction(volume.consumed, volume.capacity)
+
+    def factor(self: Any, volume: Volume) -> float:
+        return float(min(Fraction(1), max(Fraction(0), 10 * (Fraction(9, 10) - used(volume)))))
+
+    methods = {
+        "__init__": lambda self, context: None,
+        "quota_factor": factor,
+        "soft_limit": lambda self, volume: SOFT,
+        "hard_limit": lambda self, volume: HARD,
+        "breaches_soft_limit": lambda self, volume: used(volume) > Fraction(8, 10),
+        "breaches_hard_limit": lambda self, volume: used(volume) >= Fraction(9, 10),
+    }
+    return type("Sample", (), {name: method for name, method in (methods | instead).items() if method})
+
+
+def test_a_policy_whose_limits_fit_its_factors_passes() -> None:
+    check_policy(with_limits())
+    check_policy(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
+
+
+@pytest.mark.parametrize(
+    ("instead", "words", "number"),
+    [
+        ({"hard_limit": None}, r"lacks hard_limit\(\)", 12),
+        ({"breaches_soft_limit": lambda self, v: False}, "breaches its hard limit, but not its soft one", 12),
+        (dict.fromkeys(("breaches_soft_limit", "breaches_hard_limit"), lambda self, v: False), "doesn't breach", 12),
+        ({"breaches_soft_limit": lambda self, v: True, "breaches_hard_limit": lambda self, v: True}, "not 0", 12),
+        ({"soft_limit": lambda self, v: HARD, "hard_limit": lambda self, v: SOFT}, "before its soft one", 12),
+        ({"soft_limit": lambda self, v: 0.8}, "a Limit or None", 6),
+        ({"breaches_hard_limit": lambda self, v: 1}, "True or False", 6),
+        ({"hard_limit": lambda self, v: 1 / 0}, "raised ZeroDivisionError", 5),
+    ],
+)
+def test_limits_that_do_not_fit_the_factors_are_caught(instead: dict[str, Any], words: str, number: int) -> None:
+    with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
+        check_policy(with_limits(**instead))
 
 
 def test_a_policy_is_asked_for_the_volumes_given() -> None:

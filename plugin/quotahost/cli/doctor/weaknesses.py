@@ -18,7 +18,7 @@ from quotahost.cli.doctor.listeners import unauthenticated
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.rights import check_rights
 from quotahost.cli.doctor.tiering import check_tiering
-from quotahost.model import State
+from quotahost.model import LimitType, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -105,6 +105,12 @@ def _disks(settings: Settings) -> Iterator[Finding]:
         yield weak(
             "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
             f"{PREFIX}fallback.action=PAUSE",
+        )
+    hard = [settings.storage_hard, *(each.hard for each in settings.static.storage.overrides)]
+    if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
+        yield weak(
+            "a hard limit leaves nothing free: Kafka takes a log directory offline as soon as an append to it fails",
+            f"{PREFIX}static.storage.hard.min-free-bytes=5G",
         )
     if settings.validity <= 2 * settings.factor_interval:
         yield weak(

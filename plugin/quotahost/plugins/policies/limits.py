@@ -40,11 +40,35 @@ class Limits:
         found = self._bounds(volume)
         return 1.0 if found is None else found.ramp(volume.consumed)
 
-    def _bounds(self, volume: Volume) -> Bounds | None:
-        """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
+    def soft_limit(self, volume: Volume) -> Limit | None:
+        """The soft limit in force for the volume: the hard one where that is reached before it."""
+        soft, hard = self._limits(volume)
+        found = bounds(volume, soft, hard)
+        return hard if found and found.contradict else soft
+
+    def hard_limit(self, volume: Volume) -> Limit | None:
+        """The hard limit in force for the volume."""
+        return self._limits(volume)[1]
+
+    def breaches_soft_limit(self, volume: Volume) -> bool:
+        """Whether the volume's factor may be below 1."""
+        found = self._bounds(volume)
+        return found is not None and found.breaches_soft(volume.consumed)
+
+    def breaches_hard_limit(self, volume: Volume) -> bool:
+        """Whether the volume's factor is 0."""
+        found = self._bounds(volume)
+        return found is not None and found.breaches_hard(volume.consumed)
+
+    def _limits(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
+        """The soft and the hard limit published with the volume, else this broker's own."""
         own = self._context.settings
         # Each side by itself: a volume may be published with a hard limit alone.
-        soft, hard = volume.soft or own.storage_soft, volume.hard or own.storage_hard
+        return volume.soft or own.storage_soft, volume.hard or own.storage_hard
+
+    def _bounds(self, volume: Volume) -> Bounds | None:
+        """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
+        soft, hard = self._limits(volume)
         found = bounds(volume, soft, hard)
         if soft and hard and found and found.contradict:
             self._contradict(volume, soft, hard)

@@ -15,7 +15,7 @@ from quotahost.model import Limit
 from quotahost.model.limits import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.volume_overrides import LEVELS, Override, limit_of, parse_overrides
-from quotahost.units import Share, Size
+from quotahost.units import Share, Size, Space
 from quotahost.units.show import Unit
 
 Overrides = Annotated[
@@ -30,14 +30,14 @@ class StorageSettings(Frozen):
 
     soft: Size = declare("static.storage.soft")
     """Soft limit: bytes consumed of a volume above which quotahost slows producers."""
-    soft_min_free_bytes: Size = declare("static.storage.soft.min-free-bytes")
-    """The same limit as bytes free."""
+    soft_min_free_bytes: Space = declare("static.storage.soft.min-free-bytes")
+    """The same limit as bytes free; at 0 producers are not slowed before nothing is free."""
     soft_min_free_percent: Share = declare("static.storage.soft.min-free-percent")
     """The same limit as a free share of the capacity, 0.0 to 1.0."""
     hard: Size = declare("static.storage.hard")
     """Hard limit: bytes consumed of a volume at which quotahost stops producers."""
-    hard_min_free_bytes: Size = declare("static.storage.hard.min-free-bytes")
-    """The same limit as bytes free."""
+    hard_min_free_bytes: Space = declare("static.storage.hard.min-free-bytes")
+    """The same limit as bytes free; 0 stops producers when nothing is free."""
     hard_min_free_percent: Share = declare("static.storage.hard.min-free-percent")
     """The same limit as a free share of the capacity, 0.0 to 1.0."""
     overrides: Overrides = declare("static.storage.overrides", default="")

@@ -15,14 +15,13 @@ from typing import Any, Final
 from quotahost.model import State
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import choose
-from quotahost.units.parse import parse_duration, parse_share, parse_size
+from quotahost.units.parse import parse_duration, parse_share, parse_space
 
 ADMIN: Final = "static.kafka.admin."
 SAME: Final = "the same"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 # Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
 _DOUBLE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
-_LEAST_RATIO: Final = 1e-8  # for 0: on no volume more than a file system can't hand out anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,12 @@ def _whole(text: str, unit: str, least: int, most: int) -> int:
 
 
 def _read_bytes(text: str) -> str:
-    """0 is read as 1: no volume has less than nothing, and ours are sizes above 0."""
-    return str(max(1, _whole(text, "bytes", 0, 2**63 - 1)))
+    return str(_whole(text, "bytes", 0, 2**63 - 1))
 
 
 def _read_ratio(text: str) -> str:
     # Without an exponent, which our shares don't take.
-    return f"{Decimal(repr(max(_LEAST_RATIO, share(text)))):f}"
+    return f"{Decimal(repr(share(text))):f}"
 
 
 def _read_interval(text: str) -> str:
@@ -112,7 +110,7 @@ AVAILABLE_BYTES: Final = StrimziProperty(
     "static.storage.hard.min-free-bytes",
     "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.",
     _read_bytes,
-    parse_size,
+    parse_space,
 )
 AVAILABLE_RATIO: Final = StrimziProperty(
     "static.storage.per.volume.limit.min.available.ratio",

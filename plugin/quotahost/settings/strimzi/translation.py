@@ -1,8 +1,10 @@
 """Translates the properties of Strimzi's quotas plugin into ours, so that its users change only the callback's class.
 
 If a broker's file has at least one name of Strimzi's own, every property of Strimzi's that the file leaves out gets
-Strimzi's default, unless the file sets our property for it. ``settings.broker.read_properties`` translates before
-anything is parsed. The notes explain in the broker's log, and in ``doctor``, what each name means here.
+Strimzi's default, unless the file sets our property for it. But a file whose limits have proposal 035's names
+(``static.storage.hard``; Strimzi's plugin had them up to 0.2) follows the proposal, and its fallback is PAUSE.
+``settings.broker.read_properties`` translates before anything is parsed. The notes explain in the broker's log, and in
+``doctor``, what each name means here.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from quotahost.settings.strimzi.names import (
 from quotahost.text import printable
 
 _HARD: Final = "static.storage.hard"
+_LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
 _SOURCE: Final = "factor.source"
 _LOG_DIRS: Final = "log-dirs"
 
@@ -92,10 +95,12 @@ class _Translator:
         self._note_shared()
         limit = self._limit()
         has_source = self._factor_source(limit)
-        self._interval()
-        self._fallback(has_source)
+        # Only Strimzi's own limits, of 0.3 and later, come with Strimzi's defaults.
+        by_035 = "" if limit else self._limit_of_035()
+        self._interval(with_default=not by_035)
+        self._fallback(has_source, by_035)
         self._put(VALIDITY)
-        if has_source:
+        if has_source and not by_035:
             self._default(VALIDITY)
         self._note_client()
 
@@ -126,6 +131,11 @@ class _Translator:
                 self._put(limits[0])
         return limits[0] if limits else None
 
+    def _limit_of_035(self) -> str:
+        """A limit by one of proposal 035's names, "" if there is none; up to 0.2 Strimzi's plugin had two of them."""
+        names = (name for name in sorted(self._given) if name.startswith(_LIMITS_OF_035))
+        return next((name for name in names if self._given[name].strip() not in ("", "none")), "")
+
     def _factor_source(self, limit: StrimziProperty | None) -> bool:
         """Set Strimzi's factor source where the file names none; return whether there is one."""
         own = self._given.get(_SOURCE)
@@ -137,7 +147,7 @@ class _Translator:
             else:
                 self._set(CHECK_INTERVAL, _SOURCE, "")
                 why = f"{self._line(CHECK_INTERVAL)} read as no {_SOURCE}: disks are not protected"
-                self._note(why, warns=limit is not None)
+                self._note(why, warns=bool(limit or self._limit_of_035()))
             return False
         if own is None and limit:
             self._set(limit, _SOURCE, _LOG_DIRS)
@@ -147,25 +157,28 @@ class _Translator:
 
     def _source(self) -> str:
         """The factor source by name; where a limit of ours is set, its default is ``local``."""
-        limits = [name for name in self._given if name.startswith(("static.storage.soft", _HARD))]
-        return self._made.properties.get(PREFIX + _SOURCE, "local" if limits else "").strip()
+        return self._made.properties.get(PREFIX + _SOURCE, "local" if self._limit_of_035() else "").strip()
 
-    def _interval(self) -> None:
+    def _interval(self, with_default: bool) -> None:
         source, text = self._source(), self._texts.get(CHECK_INTERVAL.name)
         # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
         if source == _LOG_DIRS:
             self._put(CHECK_INTERVAL)
-            self._default(CHECK_INTERVAL)
+            if with_default:
+                self._default(CHECK_INTERVAL)
         elif text:
             why = f"{_SOURCE} is {source}" if source else f"there is no {_SOURCE}"
             self._note(f"{self._line(CHECK_INTERVAL)} is not used: {why}")
 
-    def _fallback(self, has_source: bool) -> None:
+    def _fallback(self, has_source: bool, by_035: str) -> None:
         if FALLBACK.name in self._texts:
             between = share(self._given[FALLBACK.name].strip()) not in (0, 1)
             why = ": there is no factor in between here, and PAUSE is the safer" if between else ""
             self._put(FALLBACK, why, warns=between)
-        if has_source:
+        if has_source and by_035:
+            if FALLBACK.name not in self._texts and FALLBACK.ours not in self._given:
+                self._note(f"{by_035} is a limit of proposal 035: {FALLBACK.ours}=PAUSE, as it says, unless you set it")
+        elif has_source:
             # A file of theirs keeps the fallback that it had; the note says that it is the weaker one.
             self._default(FALLBACK, ", which is weaker than PAUSE, quotahost's own", warns=True)
 

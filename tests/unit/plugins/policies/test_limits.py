@@ -188,6 +188,39 @@ def test_many_contradictions_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog
     assert not any("\n" in record.getMessage() for record in caplog.records)
 
 
+def test_a_limit_that_holds_for_both_is_both_limits() -> None:
+    judge = policy(*MIXED)
+    assert (judge.soft_limit(used(5)), judge.hard_limit(used(5))) == (MIXED[1], MIXED[1])
+    assert (judge.soft_limit(used(5, 40)), judge.hard_limit(used(5, 40))) == MIXED
+
+
+def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
+    judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
+    own = used(12, soft=Limit(FREE, 9))
+    assert (judge.soft_limit(own), judge.hard_limit(own)) == (Limit(FREE, 9), Limit(CONSUMED, 15))
+    assert (policy().soft_limit(used(12)), policy().hard_limit(used(12))) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("consumed", "breached"), [(10, (False, False)), (11, (True, False)), (14, (True, False)), (15, (True, True))]
+)
+def test_the_soft_limit_is_breached_above_it_and_the_hard_one_at_it(consumed: int, breached: tuple[bool, bool]) -> None:
+    judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
+    volume = used(consumed)
+    assert (judge.breaches_soft_limit(volume), judge.breaches_hard_limit(volume)) == breached
+
+
+@QUICK
+@given(some_limits, some_limits, capacities, capacities)
+def test_what_is_breached_fits_the_factor_whatever_the_limits(
+    soft: Limit | None, hard: Limit | None, capacity: int, consumed: int
+) -> None:
+    judge, volume = policy(soft, hard), used(consumed, capacity)
+    factor = judge.quota_factor(volume)
+    assert judge.breaches_hard_limit(volume) == (factor == 0)
+    assert judge.breaches_soft_limit(volume) == (factor < 1)
+
+
 def test_it_keeps_the_contract_of_a_policy() -> None:
     kept: QuotaPolicy = policy()
     assert kept is not None

@@ -170,7 +170,7 @@ def test_a_standby_source_that_fails_again_when_it_is_needed_again_is_logged_aga
         begun.passes(1)
 
 
-@pytest.mark.parametrize("answer", [ValueError("no"), SystemExit(3), 0.5, "open"])
+@pytest.mark.parametrize("answer", [ValueError("no"), SystemExit(3), 1.5, "open"])
 def test_a_standby_source_that_fails_or_answers_nonsense_is_unknown_and_logged_once(
     begun: World, answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
