@@ -379,6 +379,15 @@ def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkS
             usage_records.decode(key, value or b"")
 
 
+def test_a_version_with_a_fraction_of_zeros_is_that_version_as_for_the_brokers(spark: SparkSession) -> None:
+    taken, refused = ["1", "1.0", "1e0"], ["1.5", "2.0"]
+    text = json.dumps(GOOD)
+    given = [(b"1", text.replace('"version": 1', f'"version": {each}').encode()) for each in taken + refused]
+    rows = pipeline.parse(raw(spark, given), "c").orderBy("offset").collect()
+    assert [row.error is None for row in rows] == [True] * len(taken) + [False] * len(refused)
+    assert len({usage_records.decode(*each) for each in given[: len(taken)]}) == 1
+
+
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
     texts = [*times.TAKEN, *times.REFUSED]
     records = [(b"1", json.dumps(GOOD | {"usageAt": text}).encode()) for text in texts]

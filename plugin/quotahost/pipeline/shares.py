@@ -42,7 +42,10 @@ REFRESH: Final = timedelta(seconds=5)
 _CLIENTS: Final = (
     "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE>>"
 )
-_USAGE: Final = f"version INT, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
+# A DOUBLE takes 1.0 for the version 1, as brokers do.
+_USAGE: Final = (
+    f"version DOUBLE, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
+)
 _NEWS: Final = "SELECT key, partition, value FROM {found} WHERE array_contains(from_json(:news, 'ARRAY<STRING>'), key)"
 _MS: Final = timedelta(milliseconds=1)
 

@@ -15,7 +15,7 @@ from pydantic import Field, with_config
 
 from quotahost.model import LimitType, Volume
 from quotahost.records.codec import Codec
-from quotahost.records.declaration import IS_KEY, RECORD, Needed, NullIs, Versioned
+from quotahost.records.declaration import IS_KEY, RECORD, Needed, NullIs, Versioned, Whole
 from quotahost.records.fields import Long, Name, Time, in_utc
 from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, SILENT, WORST, Filling, Worst
 
@@ -35,7 +35,7 @@ class OfflineDir:
 
 # A sum over no broker is null.
 Count = Annotated[Long, NullIs(0)]
-Sum = Annotated[int, Field(ge=0), NullIs(0)]  # of any size: 10,000 brokers may have more than 2**63 bytes
+Sum = Annotated[Whole, Field(ge=0), NullIs(0)]  # of any size: 10,000 brokers may have more than 2**63 bytes
 Ids = Annotated[tuple[Name, ...], Field(max_length=MAX_LISTED), NullIs(())]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
@@ -20,8 +20,24 @@ from quotahost.records.codec import Refused
 
 VERSION: Final = 1
 
+#: Up to here each whole number is a double of its own, and no other number lies nearer to that double.
+MAX_EXACT: Final = 2**53 - 1
+
 #: Of a record's dataclass: JSON names are camelCase, and no text is taken for a number.
 RECORD: Final = ConfigDict(strict=True, alias_generator=to_camel)
+
+
+def _whole(value: object) -> object:
+    # By type(): a bool is no float, and an int, the usual case, is through at once.
+    if type(value) is float and abs(value) <= MAX_EXACT and value.is_integer():
+        return int(value)
+    return value
+
+
+#: A whole number, also as 5.0 or 5e0: for draft 7 of JSON Schema (6.1.1) an integer is any number without a fraction.
+#: One with a point or an exponent is read as a double, so it is refused where doubles are no longer exact. The pipeline
+#: has the same rule in SQL (:mod:`quotahost.pipeline.spark.whole_numbers`).
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 @dataclass(frozen=True)
@@ -101,4 +117,4 @@ class Record:
 class Versioned(Record):
     """Base of the records whose JSON must name its version, which is no part of their value."""
 
-    version: Needed[Annotated[int, Field(ge=VERSION, le=VERSION)]] = field(default=VERSION, compare=False, repr=False)
+    version: Needed[Annotated[Whole, Field(ge=VERSION, le=VERSION)]] = field(default=VERSION, compare=False, repr=False)

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.limits import exact
 from quotahost.records.codec import Refused
-from quotahost.records.declaration import As
+from quotahost.records.declaration import As, Whole
 
 MAX_NAME: Final = 1024  # characters
 MAX_LONG: Final = 2**63 - 1  # "long" in the proposal's schema: Java's
@@ -35,7 +35,7 @@ _DATE_TIME: Final = re.compile(DATE_TIME)
 
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
-Long = Annotated[int, Field(ge=0, le=MAX_LONG)]
+Long = Annotated[Whole, Field(ge=0, le=MAX_LONG)]
 
 
 # ---- times -----------------------------------------------------------------------------------------

@@ -6,16 +6,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.helper import HelperError
+from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.filesystem import own_file_system
+from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.disks.file_stores import read_disks
 from quotahost.model import Volume
@@ -46,7 +50,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     directory = tmp_path_factory.mktemp("node")
     with own_file_system(directory):
         (directory / "ballast").write_bytes(bytes(200 * MEGA))
-        with callback_node(directory, SETTINGS, properties=properties) as node:
+        settings = SETTINGS | {"metrics.port": str(free_port())}
+        with callback_node(directory, settings, properties=properties) as node:
             yield node
 
 
@@ -96,6 +101,39 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
         )
         since = time.monotonic()
         eventually(lambda: load.max_throttle(since) > 0, what="the client sees throttle times")
+
+
+def shown(node: KafkaNode) -> dict[str, float]:
+    """What JMX shows of the limits of the broker's volume."""
+    (found,) = Jmx(node).query("quotahost:type=VolumeLimits,*").values() or [{}]
+    return found
+
+
+def scraped(node: KafkaNode) -> dict[str, float]:
+    """What the Prometheus endpoint shows of the same volume, by metric."""
+    name = volume(node).name
+    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    return {each.name: each.value for family in families for each in family.samples if each.labels == {"volume": name}}
+
+
+def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: KafkaNode, topic: str) -> None:
+    disk_limits = set_limits_around_usage(node)
+    seen = volume(node)
+    eventually(lambda: shown(node).get("Soft") == disk_limits.soft and shown(node)["Hard"] == disk_limits.hard)
+    assert shown(node)["Breached"] == 1
+    assert shown(node)["Factor"] == pytest.approx(disk_limits.factor(seen.consumed), abs=0.05)
+    eventually(lambda: scraped(node).get("quotahost_volume_hard_limit_bytes") == disk_limits.hard)
+    page = scraped(node)
+    assert page["quotahost_volume_soft_limit_bytes"] == disk_limits.soft
+    assert page["quotahost_volume_capacity_bytes"] == seen.capacity, "under the same label"
+    assert page["quotahost_volume_limit_breached"] == 1
+    share = {"static.storage.soft": None, "static.storage.hard": None, "static.storage.hard.min-free-percent": "0.0"}
+    change(node, **share)
+    eventually(lambda: shown(node).get("Hard") == seen.capacity, what="0.0 of it must stay free")
+    assert shown(node) == {"Soft": seen.capacity, "Hard": seen.capacity, "Breached": 0, "Factor": 1}
+    change(node, **{"static.storage.hard.min-free-percent": None})
+    eventually(lambda: "Hard" not in shown(node), what="no limit is left")
 
 
 def test_in_shadow_no_client_is_stopped_and_the_state_is_shown(node: KafkaNode, topic: str) -> None:

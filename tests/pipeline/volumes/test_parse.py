@@ -10,6 +10,7 @@ from pyspark.sql import Row, SparkSession
 
 from quotahost.pipeline.history.writer import readings
 from quotahost.pipeline.volumes import parse as records
+from quotahost.records.snapshot import decode
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
 from tests.reference.volumes import Record
@@ -66,6 +67,53 @@ def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: 
     assert {name: model.refusal(each, CLUSTERS) for name, each in zip(REFUSED, given, strict=True)} == {
         name: reason for name, (_, reason) in REFUSED.items()
     }
+
+
+#: Numbers for the integer fields of a snapshot: JSON has many forms of an integer, and some that are none.
+NUMBERS = [
+    "7", "5.0", "5.00", "5e0", "5E+1", "50e-1", "1.5e1", "-0.0", "0e0", "1.073741824E11", "9007199254740991.0",
+    "9007199254740992.0", "9007199254740993.0", "9007199254740993", "9223372036854775807", "9223372036854775808",
+    "9.223372036854775807e18", "1e400", "1e999999999", "1e-999999999", "1.5", "-5.0", "15e-1", "5.", ".5", "05.0",
+    "+5.0", "5.0.0", "5e", "5e+", "--5.0", "NaN", "Infinity", '"5.0"', "true", "null", "[5.0]", '{"5.0":5.0}',
+    "5.0 5.0",
+]  # fmt: skip
+#: Where a snapshot has an integer; @ stands for the number. Texts and unknown fields with numbers stay as they are.
+PLACES = (
+    r'"volumes": [{"volumeName":"5.0 \\\" : 6.0,", "capacity": @, "consumed":0, "other":[6.0, 1e3]}], "hardLimit":{}',
+    '"volumes":[{"volumeName":"a","capacity":10,"consumed":@}],"hardLimit":{}',
+    '"volumes":[],"hardLimit":{"type":"MinFreeBytes","level":@}',
+    '"volumes":[{"volumeName":"a","capacity":1,"consumed":1,"softLimit":{"level":@,"type":"MinFreePercentage"}}],'
+    '"hardLimit":{}',
+    '"volumes":[],"hardLimit":{},"ageMs":@',
+    '"volumes":[],"hardLimit":{},"schemaVersion":@',
+)
+
+
+def with_number(place: str, number: str) -> bytes:
+    head = '{"brokerId":"1","snapshotAt":"2026-01-02T03:04:05.000Z","softLimit":{},'
+    return f"{head}{place.replace('@', number)}}}".encode()
+
+
+def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spark: SparkSession) -> None:
+    """Draft 7 of JSON Schema takes 5.0 and 5e0 for integers; a text of digits is none."""
+    given = [
+        record(n, "1", with_number(place, number))
+        for n, (place, number) in enumerate((place, number) for place in PLACES for number in NUMBERS)
+    ]
+    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    refused = [each.value for each, row in zip(given, rows, strict=True) if row["error"]]
+    assert refused == [each.value for each in given if model.refusal(each)]
+    for each, row in zip(given, rows, strict=True):
+        if not row["error"]:
+            snapshot = decode(b"1", each.value or b"")
+            assert [(v["volumeName"], v["capacity"], v["consumed"]) for v in row["s"]["volumes"]] == [
+                (v.name, v.capacity, v.consumed) for v in snapshot.volumes
+            ]
+            assert row["s"]["hardLimit"]["level"] == (snapshot.hard and snapshot.hard.level)
+            assert row["s"]["ageMs"] == snapshot.age_ms
+    taken = {number for number in NUMBERS if model.refusal(record(0, "1", with_number(PLACES[0], number))) is None}
+    assert taken >= {"5.0", "5e0", "1.073741824E11", "9007199254740991.0", "9223372036854775807"}
+    assert not taken & {"9007199254740992.0", "1.5", "1e400", '"5.0"', "05.0"}
 
 
 def parsed(spark: SparkSession, given: Record) -> Row:

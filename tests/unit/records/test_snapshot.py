@@ -229,10 +229,10 @@ PERCENT = "MinFreePercentage"
         (record(softLimit=[]), "schema"),
         (record(offlineLogDirs=[1]), "schema"),
         (record(ageMs=-1), "schema"),
-        (record(ageMs=5.0), "schema"),
+        (record(ageMs=5.5), "schema"),
         (record(ageMs="5"), "schema"),
         (record(ageMs=LONG + 1), "schema"),
-        (record(volumes=[volume(capacity=100.0)]), "schema"),
+        (record(volumes=[volume(capacity=100.5)]), "schema"),
         (record(volumes=[volume(capacity=True)]), "schema"),
         (record(volumes=[volume(capacity="100")]), "schema"),
         (record(volumes=[volume(capacity=-1)]), "schema"),
@@ -243,7 +243,7 @@ PERCENT = "MinFreePercentage"
         (record(volumes=[volume(), volume()]), "volumes"),
         (record(volumes=[volume(volumeName=str(n)) for n in range(1025)]), "volumes"),
         (record(schemaVersion=2), "version"),
-        (record(schemaVersion=1.0), "version"),
+        (record(schemaVersion=1.5), "version"),
         (record(schemaVersion=True), "version"),
         (record(schemaVersion="1"), "version"),
         (record(schemaVersion=2, volumes="elsewhere", brokerId=0), "version"),
@@ -255,13 +255,31 @@ PERCENT = "MinFreePercentage"
         (record(hardLimit={"type": "MinFreeBytes", "level": LONG + 1}), "limit"),
         (record(hardLimit={"type": "MinFreeBytes", "level": "1"}), "limit"),
         (record(hardLimit={"type": PERCENT, "level": 101}), "limit"),
-        (record(hardLimit={"type": PERCENT, "level": 5.0}), "limit"),
+        (record(hardLimit={"type": PERCENT, "level": 5.5}), "limit"),
         (record(volumes=[volume(softLimit={"type": PERCENT, "level": 101})]), "limit"),
         (record(volumes=[volume(hardLimit={"type": "x", "level": 1})]), "limit"),
     ],
 )
 def test_what_breaks_the_form_is_refused_with_its_reason(value: object, reason: str) -> None:
     assert refusal(value).reason == reason
+
+
+def test_an_integer_may_have_a_fraction_of_zeros_or_an_exponent_as_draft_7_has_it() -> None:
+    plain = record(ageMs=5, volumes=[volume(capacity=2**53 - 1, consumed=20)], softLimit={"type": PERCENT, "level": 5})
+    text = json.dumps(plain | {"schemaVersion": 1})
+    for number, form in (("5", "5.0"), ("9007199254740991", "9007199254740991.0"), ("20", "2e1"), ("1", "1.00")):
+        text = text.replace(f": {number},", f": {form},").replace(f": {number}}}", f": {form}}}")
+    assert text.count(".0") == 4
+    SCHEMA.validate(json.loads(text))
+    found = decode(b"0", text.encode())
+    assert found == decode(b"0", json.dumps(plain).encode())
+    assert type(found.volumes[0].capacity) is int
+
+
+def test_an_integer_with_a_fraction_is_refused_where_doubles_are_not_exact() -> None:
+    wide = json.dumps(record(volumes=[volume(capacity=2**53 + 1)]))
+    assert decode(b"0", wide.encode()).volumes[0].capacity == 2**53 + 1
+    assert refusal(wide.replace(str(2**53 + 1), f"{2**53 + 1}.0").encode()).reason == "schema"
 
 
 @pytest.mark.parametrize("key", [None, b"", b"1", b"00", b"\xff", b"0\0"])

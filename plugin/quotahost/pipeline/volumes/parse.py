@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 
 from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
+from quotahost.pipeline.spark.whole_numbers import whole_numbers
 from quotahost.records.codec import REASONS
 from quotahost.records.fields import DATE_TIME, MAX_NAME
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
@@ -70,7 +71,8 @@ def _parse_sql(validity: timedelta, bound: str) -> str:
     fields = {f"bad_{name}": text for name, text in (bad | of_volume).items()}
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME, "oldest": OLDEST}
     seen = seen_at("s.ageMs", "at", "timestamp", validity)
-    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, seen_at=seen, bound=bound, **fields, **limits)
+    fields |= {"bound": bound, "seen_at": seen, "whole_numbers": whole_numbers("text")}
+    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, **fields, **limits)
 
 
 def _bad_limit(limit: str) -> str:

@@ -121,6 +121,8 @@ def test_a_standby_source_of_another_kind_answers_as_it_can_and_this_brokers_dis
     begun.passes(61)
     begun.standby.answer = Factor(0.5)
     eventually(lambda: begun.read() == Factor(0.5))
+    begun.standby.answer = 0.25
+    assert begun.read() == Factor(0.25, "factor source snapshots"), "a bare number is a factor, too"
     begun.standby.answer = ClusterVolumes((FULL,), ("broker 3",))
     assert begun.read() == ClusterVolumes((OWN, FULL), ("broker 3",))
 
