@@ -16,11 +16,13 @@ NOW = 1_700_000_000_000
 MB = 1_000_000
 
 
+@pytest.mark.proves("kip-13.delay", "kip-13.delay-today")
 def test_kip_13_delays_a_producer_of_60_mb_in_a_window_of_50_for_2_s() -> None:
     assert simple_delay_s(5 * MB * 9 + 15 * MB, 50 * MB, 5 * MB) == 2
     assert simple_delay_s(50 * MB, 50 * MB, 5 * MB) == 0
 
 
+@pytest.mark.proves("kip-13.delay-today")
 @pytest.mark.parametrize(("into_the_second", "delay_ms"), [(0, 3000), (500, 2500), (999, 2001)])
 @pytest.mark.parametrize("samples", [10, 11])
 def test_kip_13s_producer_is_delayed_by_3_s_today_and_by_2_s_if_its_burst_ends_the_second(
@@ -35,6 +37,7 @@ def test_kip_13s_producer_is_delayed_by_3_s_today_and_by_2_s_if_its_burst_ends_t
     assert rate.throttle_ms(5 * MB, now) == delay_ms
 
 
+@pytest.mark.proves("kip-13.windows")
 def test_kip_13s_windows_are_10_and_kafkas_reach_back_12_s_by_default() -> None:
     assert quota_window({}) == 12
     rate = SampledRate(11, SECOND)
@@ -43,6 +46,7 @@ def test_kip_13s_windows_are_10_and_kafkas_reach_back_12_s_by_default() -> None:
     assert max(rate.window_size_ms(NOW + 29_900 + ms) for ms in range(SECOND)) in range(11_000, 12_001)
 
 
+@pytest.mark.proves("v1.one-minute-rate")
 def test_v1_a_meters_rate_is_the_mean_of_its_first_5_s_and_then_follows_by_the_minute() -> None:
     meter = EwmaMeter(NOW)
     meter.mark(500, NOW + 1)
@@ -51,6 +55,7 @@ def test_v1_a_meters_rate_is_the_mean_of_its_first_5_s_and_then_follows_by_the_m
     assert meter.rate(NOW + 65_000) == pytest.approx(100 / math.e)
 
 
+@pytest.mark.proves("v1.steady")
 @pytest.mark.parametrize(("times", "excess", "longest_s"), [(5, 0.1, 15), (10, 0.25, 35), (100, 2, 120)])
 def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_blocks_it_for_long(
     times: int, excess: float, longest_s: int

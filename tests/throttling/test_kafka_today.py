@@ -26,11 +26,13 @@ def today(tmp_path_factory: pytest.TempPathFactory) -> Today:
     return {what: set(words.split()) for what, words in pairs}
 
 
+@pytest.mark.proves("kip-13.windows")
 def test_kip_13s_10_windows_are_11_by_default(today: Today) -> None:
     assert today["quota.window.num"] == {"11"}
     assert today["quota.window.size.seconds"] == {"1"}
 
 
+@pytest.mark.proves("kip-13.append-first")
 def test_a_throttled_channel_is_muted_at_once_and_no_response_is_handed_to_whoever_mutes_it(today: Today) -> None:
     """KIP-13 parks the response in a purgatory instead."""
     assert today["throttle-takes"] == {"Session", "String", "ThrottleCallback", "int"}
@@ -39,52 +41,62 @@ def test_a_throttled_channel_is_muted_at_once_and_no_response_is_handed_to_whoev
     assert today["throttled-in-all"] == {"muted", "unmuted"}
 
 
+@pytest.mark.proves("kip-13.static-config")
 def test_kip_13s_static_quotas_are_no_configs_of_a_broker(today: Today) -> None:
     assert "client.quota.callback.class" in today["broker-configs"]
     assert not {name for name in today["broker-configs"] if name.startswith(("quota.producer", "quota.consumer"))}
     assert {"producer_byte_rate", "consumer_byte_rate"} <= today["quota-names"]
 
 
+@pytest.mark.proves("kip-13.consumer-group")
 def test_a_quota_is_of_a_user_or_a_client_id_and_never_of_a_consumer_group(today: Today) -> None:
     assert today["entities"] == {"USER", "CLIENT_ID", "DEFAULT_USER", "DEFAULT_CLIENT_ID"}
 
 
+@pytest.mark.proves("kip-13.delay-in-exception")
 def test_a_violation_of_a_quota_does_not_carry_its_delay(today: Today) -> None:
     assert {"metric", "value", "bound"} <= today["violation-methods"]
     assert not {name for name in today["violation-methods"] if "delay" in name.lower() or "throttle" in name.lower()}
 
 
+@pytest.mark.proves("kip-13.throttle-time-versions")
 def test_every_produce_and_fetch_request_that_kafka_takes_has_a_throttle_time_in_its_response(today: Today) -> None:
     """KIP-13 adds it in version 1; the older ones are gone."""
     assert (today["oldest-Produce"], today["oldest-Fetch"]) == ({"3"}, {"4"})
 
 
+@pytest.mark.proves("kip-13.migration")
 def test_the_protocol_of_the_brokers_is_no_config_any_more(today: Today) -> None:
     assert "inter.broker.protocol.version" not in today["broker-configs"]
     assert not {name for name in today["broker-configs"] if name.startswith("zookeeper")}
 
 
+@pytest.mark.proves("kip-599.type-names", "kip-599-revision.type-name")
 def test_kip_599_has_one_quota_by_the_diffs_name_and_no_burst(today: Today) -> None:
     assert {name for name in today["quota-names"] if "mutation" in name} == {"controller_mutation_rate"}
     assert not {name for name in today["quota-names"] | today["broker-configs"] if "burst" in name}
 
 
+@pytest.mark.proves("kip-599.rate-type", "kip-599.unlimited")
 def test_kip_599s_rate_is_a_double_and_unlimited_by_a_number_of_31_bits(today: Today) -> None:
     assert today["mutation-rate-type"] == {"DOUBLE"}
     assert {float(word) for word in today["mutation-rate-default"]} == {2.0**31 - 1}
 
 
+@pytest.mark.proves("kip-599.burst-by-default", "kip-599.windows")
 def test_kip_599s_samples_are_11_of_1_s_by_default(today: Today) -> None:
     assert today["controller.quota.window.num"] == {"11"}
     assert today["controller.quota.window.size.seconds"] == {"1"}
 
 
+@pytest.mark.proves("kip-599.error-name", "kip-599-revision.exception")
 def test_kip_599s_error_and_exception_have_the_diffs_names(today: Today) -> None:
     assert {name for name in today["errors"] if "QUOTA" in name} == {"THROTTLING_QUOTA_EXCEEDED"}
     assert today["exception"] == {"ThrottlingQuotaExceededException", "RetriableException"}
     assert today["exception-methods"] == {"throttleTimeMs"}
 
 
+@pytest.mark.proves("kip-599.no-retry-config")
 def test_an_application_opts_out_of_retries_by_an_option_of_the_call_and_not_by_a_config(today: Today) -> None:
     assert {"retryOnQuotaViolation", "shouldRetryOnQuotaViolation"} <= today["options-methods"]
     assert not {name for name in today["options-methods"] if "QuotaViolated" in name}
@@ -92,6 +104,7 @@ def test_an_application_opts_out_of_retries_by_an_option_of_the_call_and_not_by_
     assert not {name for name in today["admin-configs"] if "quota" in name}
 
 
+@pytest.mark.proves("kip-599.metric")
 def test_kip_599s_metrics_are_in_the_group_controller_mutation(today: Today) -> None:
     assert today["mutation-metrics-group"] == {"ControllerMutation"}
 
@@ -103,6 +116,7 @@ def test_a_quota_callback_answers_a_limit_and_no_delay(today: Today) -> None:
     assert not {name for name in today["callback-methods"] if "delay" in name.lower() or "throttle" in name.lower()}
 
 
+@pytest.mark.proves("v1.total-threshold", "v1.topic-threshold")
 def test_v1s_thresholds_are_configs_of_neither_a_broker_nor_a_topic(today: Today) -> None:
     assert not {name for name in today["broker-configs"] | today["topic-configs"] if "bytes.in" in name}
     assert "max.message.bytes" in today["topic-configs"]

@@ -19,6 +19,7 @@ Make = Callable[[float, int, int], SpreadRate]
 RATES = pytest.mark.parametrize("make", [RevisionDiffRate, Version15Rate])
 
 
+@pytest.mark.proves("kip-599-revision.bucket-example", "kip-599-revision.bucket-wait", "kip-599-revision.bucket-config")
 def test_the_token_bucket_goes_to_minus_60_and_throttles_for_12_s() -> None:
     bucket = TokenBucket(5, 100, SECOND)
     assert bucket.burst == 500
@@ -29,6 +30,7 @@ def test_the_token_bucket_goes_to_minus_60_and_throttles_for_12_s() -> None:
     assert bucket.admit(1, NOW + 12_000)
 
 
+@pytest.mark.proves("kip-599-revision.rate-form")
 def test_the_diffs_rate_makes_99_samples_of_5_and_one_of_65() -> None:
     rate = RevisionDiffRate(5, 100, SECOND)
     assert rate.admit(BURST, NOW)
@@ -44,6 +46,7 @@ def test_the_diffs_rate_fills_a_past_window_up_to_the_quota_and_not_above() -> N
     assert rate.windows(NOW) == (5.0,) * 99 + (65.0,)
 
 
+@pytest.mark.proves("kip-599-revision.rate-admits", "kip-599-revision.rate-wait")
 def test_the_diffs_rate_throttles_for_12_s_and_discards_12_samples() -> None:
     rate = RevisionDiffRate(5, 100, SECOND)
     rate.admit(BURST, NOW)
@@ -53,6 +56,7 @@ def test_the_diffs_rate_throttles_for_12_s_and_discards_12_samples() -> None:
     assert rate.admit(1, NOW + 12 * SECOND), "5 is the quota, and the diff admits at the quota"
 
 
+@pytest.mark.proves("kip-599.even-spread")
 def test_version_15_makes_100_samples_of_5_6() -> None:
     rate = Version15Rate(5, 100, SECOND)
     assert rate.admit(BURST, NOW)
@@ -60,6 +64,7 @@ def test_version_15_makes_100_samples_of_5_6() -> None:
     assert rate.measure(NOW) == 5.6
 
 
+@pytest.mark.proves("kip-599.strictly-below")
 def test_version_15_says_12_s_and_admits_after_11_as_4_984_is_below_the_quota() -> None:
     rate = Version15Rate(5, 100, SECOND)
     rate.admit(BURST, NOW)
@@ -81,6 +86,7 @@ def test_windows_begin_at_multiples_of_their_length_so_the_first_may_pass_soon_a
     assert late.admit(1, NOW + admitted * SECOND)
 
 
+@pytest.mark.proves("kip-599.strictly-below")
 def test_version_15_refuses_at_the_quota_itself_for_a_wait_of_0_s_and_the_other_forms_admit() -> None:
     rate = Version15Rate(5, 100, SECOND)
     rate.admit(500, NOW)
@@ -100,6 +106,7 @@ def test_version_15_spreads_a_second_burst_over_all_windows_on_top_of_what_they_
     assert rate.windows(NOW + 60 * SECOND) == pytest.approx((7.6,) * 40 + (2.0,) * 60)
 
 
+@pytest.mark.proves("kip-599.burst-by-default")
 def test_version_15s_burst_of_500_is_100_samples() -> None:
     assert samples_of_burst(5, 500) == 100
     assert samples_of_burst(5, 500, window_ms=500) == 200

@@ -71,6 +71,7 @@ def test_version_15s_rate_admits_nearly_twice_q_by_time_and_its_burst_and_for_ev
         assert total <= 2 / (samples + 1) * windows * (quota * samples + largest) + 1e-6
 
 
+@pytest.mark.proves("kip-599-revision.rate-form", "kip-599.even-spread")
 def test_at_1000_every_100_s_both_rates_admit_twice_the_quota_and_more_and_the_token_bucket_keeps_to_it() -> None:
     """Why Kafka keeps the debt: 1000 at once, every 100 s, are 10 a second for a quota of 5."""
     tries = [(1000, 1000)] * (HOUR // 1000)
@@ -80,6 +81,7 @@ def test_at_1000_every_100_s_both_rates_admit_twice_the_quota_and_more_and_the_t
     assert v15s > 3.8 * 5 * 3600
 
 
+@pytest.mark.proves("kip-599.even-spread")
 def test_for_one_mutation_at_a_time_version_15_alone_admits_nearly_twice_the_quota() -> None:
     tries = [(1, 50)] * (HOUR // 50)
     buckets, diffs, v15s = (sum(n for _, n in admitted(form(5, 100, 1000), tries)) for form in FORMS)
@@ -110,6 +112,7 @@ def test_in_one_window_all_forms_admit_the_same_but_for_version_15_at_the_quota_
     assert v15 == (bucket[:-1] if more else bucket)
 
 
+@pytest.mark.proves("kip-599-revision.rate-wait")
 @hypothesis_settings(deadline=None)
 @given(st.integers(1, 20), SAMPLES, st.integers(0, 10_000))
 def test_after_one_burst_all_forms_state_the_same_wait(quota: int, samples: int, beyond: int) -> None:
@@ -121,6 +124,7 @@ def test_after_one_burst_all_forms_state_the_same_wait(quota: int, samples: int,
     assert bucket.throttle_ms(NOW) == pytest.approx(beyond / quota * 1000, abs=1)
 
 
+@pytest.mark.proves("kip-599-revision.rate-admits")
 @hypothesis_settings(deadline=None)
 @given(st.integers(1, 20), SAMPLES, st.integers(1, 10_000))
 def test_after_one_burst_the_diff_admits_with_the_first_whole_window_after_the_bucket_or_when_it_forgets(

@@ -54,6 +54,7 @@ def timed(kinds: list[str], values: st.SearchStrategy[float]) -> st.SearchStrate
     return (lists(DENSE) | lists(SPARSE)).map(with_times)
 
 
+@pytest.mark.proves("kip-13.windows", "kip-13.delay-today")
 @hypothesis_settings(deadline=None, max_examples=500)
 @given(
     events=timed(["record", "record", "measure", "throttle"], AMOUNTS),
@@ -79,6 +80,9 @@ def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
     assert oracle.replay(lines) == same(numbers)
 
 
+@pytest.mark.proves(
+    "kip-599-revision.bucket", "kip-599-revision.bucket-config", "kip-599-revision.bucket-wait", "kip-599.even-spread"
+)
 @hypothesis_settings(deadline=None, max_examples=500)
 @given(
     events=timed(["record", "measure", "debt"], AMOUNTS),
@@ -104,6 +108,7 @@ def test_a_token_bucket_and_its_throttle_time_are_kafkas(
     assert oracle.replay(lines) == same(numbers)
 
 
+@pytest.mark.proves("v1.one-minute-rate", "v1.steady")
 @hypothesis_settings(deadline=None, max_examples=300)
 @given(
     st.lists(
@@ -153,6 +158,7 @@ def test_half_a_millisecond_is_rounded_up_as_by_java(oracle: Oracle) -> None:
     assert [bucket.throttle_ms(NOW)] == oracle.replay(lines) == [1]
 
 
+@pytest.mark.proves("kip-13.windows")
 @pytest.mark.parametrize("samples", [1, 2, 11])
 def test_one_sample_more_is_kept_while_it_overlaps_the_window(oracle: Oracle, samples: int) -> None:
     model, lines, numbers = SampledRate(samples, 1000), [f"rate {samples} 1000"], []

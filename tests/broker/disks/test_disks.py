@@ -76,6 +76,7 @@ def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
 
 
+@pytest.mark.proves("proposal-035.pause", "proposal-035.states")
 def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(cluster: Cluster) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)
@@ -92,6 +93,7 @@ def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_i
     assert load.errors == [], "nothing is lost"
 
 
+@pytest.mark.proves("proposal-035.progressive", "proposal-035.states")
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
     first = cluster.brokers[0]
     disk = published(first)
@@ -103,6 +105,7 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
         wait_for_factor(node, first, limits)
 
 
+@pytest.mark.proves("proposal-035.volume-limits")
 def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_live(cluster: Cluster) -> None:
     directory = cluster.brokers[0].data_dirs[0]
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard=1"}, broker=1)
@@ -116,6 +119,7 @@ def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
     return {key.decode(errors="replace"): (key, value) for key, value in records(node, TOPIC)}
 
 
+@pytest.mark.proves("proposal-035.topic", "proposal-035.snapshot", "proposal-035.metric-connection")
 def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_three_replicas(cluster: Cluster) -> None:
     node = cluster.brokers[0]
     schema = json.loads((Path(snapshot_records.__file__).parent / "schemas/snapshot.json").read_text())
@@ -138,6 +142,7 @@ def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
     eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds, timeout=40)
 
 
+@pytest.mark.proves("proposal-035.fallback", "proposal-035.freshness", "proposal-035.active-brokers")
 def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_strict_form(cluster: Cluster) -> None:
     first, second, third = cluster.brokers
     create_topic(first, "replicated", partitions=3, replicas=3)
@@ -164,6 +169,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
     assert transitions(first, second) == before, "nor when it came back"
 
 
+@pytest.mark.proves("proposal-035.active-brokers")
 @pytest.mark.long
 def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_is_unregistered(
     cluster: Cluster,
@@ -199,6 +205,7 @@ def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> Non
     producer.abort_transaction(30)
 
 
+@pytest.mark.proves("proposal-035.quick-start")
 def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> None:
     second = cluster.brokers[1]
     disk_of_broker_1_is_full(cluster)

@@ -93,6 +93,7 @@ def wait_until_turned_back(node: KafkaNode, more: int = 5) -> None:
     eventually(lambda: rejections(node) >= before + more, what=f"{more} more rejections")
 
 
+@pytest.mark.proves("kip-13.refused-before-append")
 @pytest.mark.parametrize(
     ("acks", "idempotent"), [("1", False), ("all", False), ("all", True)], ids=["acks-1", "acks-all", "idempotent"]
 )
@@ -162,6 +163,7 @@ def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) ->
     assert values(node, topic) == []
 
 
+@pytest.mark.proves("proposal-035.pause")
 def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_counted(node: KafkaNode, topic: str) -> None:
     config = node.client_config("alice", "again") | {"acks": "1"}
     assert attempt(config, topic) is None
@@ -197,6 +199,7 @@ def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str)
     member.close()
 
 
+@pytest.mark.proves("proposal-035.own-updates")
 def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other_clients_do_not(
     node: KafkaNode, topic: str
 ) -> None:

@@ -117,6 +117,7 @@ def scraped(node: KafkaNode) -> dict[str, float]:
     return {each.name: each.value for family in families for each in family.samples if each.labels == {"volume": name}}
 
 
+@pytest.mark.proves("proposal-035.policy-limits", "proposal-035.metric-volumes")
 def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: KafkaNode, topic: str) -> None:
     disk_limits = set_limits_around_usage(node)
     seen = volume(node)

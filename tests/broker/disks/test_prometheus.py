@@ -97,6 +97,7 @@ def wait_for_unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
     eventually(plugin_reports_it, what=text)
 
 
+@pytest.mark.proves("proposal-035.other-sources")
 def test_it_knows_the_volumes_that_an_exporter_shows_and_how_they_fill(source: FakeHost, exporter: Exporter) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-2", 4 * TB, 1 * TB)

@@ -98,6 +98,7 @@ def fill(node: KafkaNode, used: int) -> None:
             ballast.write(bytes(MEGA))
 
 
+@pytest.mark.proves("proposal-035.other-sources")
 def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_lets_it_go_on(
     node: KafkaNode, server: Server
 ) -> None:
@@ -123,6 +124,7 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_lets_it_go_
     eventually(lambda: "QuotahostPause" not in alerts(server))
 
 
+@pytest.mark.proves("proposal-035.freshness")
 def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_back(
     node: KafkaNode, server: Server
 ) -> None:

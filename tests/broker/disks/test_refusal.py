@@ -82,6 +82,7 @@ def turned_back_bytes(node: KafkaNode, topic: str) -> float:
     return sum(float(bean["Bytes"]) for bean in beans.values())
 
 
+@pytest.mark.proves("kip-13.error-rejected")
 def test_a_closed_fence_mutes_a_client_that_sends_on_for_a_window_and_one_that_sends_little_not_at_all(
     node: KafkaNode, topic: str
 ) -> None:
@@ -115,6 +116,7 @@ def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(nod
         assert (error(trip), throttle(trip)) == (APPENDED, 0)
 
 
+@pytest.mark.proves("v1.throttled-meter")
 def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topic(node: KafkaNode, topic: str) -> None:
     pause(node)
     before = gauge(node, "Fence", "RejectedBytes")
@@ -131,6 +133,7 @@ def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topi
         done.result(120)
 
 
+@pytest.mark.proves("kip-13.error-rejected", "v1.throttled-meter")
 def test_a_topic_quota_mutes_a_client_that_sends_on_and_not_one_that_sends_little(node: KafkaNode, topic: str) -> None:
     filler = node.client_config("root", "filler")
     fill_topic(filler, topic, 1_000)  # so that the topic has a meter, and its credit is counted from now on

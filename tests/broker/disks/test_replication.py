@@ -73,6 +73,7 @@ def bytes_in(node: KafkaNode, meter: str) -> int:
     return int(Jmx(node).get(f"kafka.server:type=BrokerTopicMetrics,name={meter}", "Count"))
 
 
+@pytest.mark.proves("proposal-035.replication")
 def test_a_followers_disk_that_replication_fills_stops_the_producers_of_the_leader_and_nothing_is_lost(
     cluster: Cluster,
 ) -> None:

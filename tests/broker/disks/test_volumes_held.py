@@ -32,6 +32,7 @@ SETTINGS: Final = {
 HELD_FOR: Final = 12 * KAFKA_WINDOW  # seconds
 
 
+@pytest.mark.proves("proposal-035.progressive")
 @pytest.mark.long
 def test_a_volume_is_held_between_its_limits_for_minutes_and_producers_get_what_the_factor_says(tmp_path: Path) -> None:
     keeps = {"retention.ms": str(KEPT_FOR * 1000), "segment.ms": "1000", "segment.bytes": str(1 << 20)}

@@ -65,6 +65,7 @@ def ramp(consumed: int) -> float:
     return min(1.0, max(0.0, (HARD - consumed) / (HARD - SOFT)))
 
 
+@pytest.mark.proves("proposal-035.progressive")
 def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_share_of_their_quota(
     node: KafkaNode,
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_s
     eventually(lambda: state(node) == OPEN, what="space is back")
 
 
+@pytest.mark.proves("proposal-035.volumes", "proposal-035.pause")
 def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write_to_an_empty_one(
     node: KafkaNode,
 ) -> None:

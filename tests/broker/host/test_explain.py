@@ -65,6 +65,7 @@ def test_the_supplier_of_the_quota_that_limits_a_client_is_named(node: KafkaNode
     assert field(text, "factor") == "1, on PRODUCE"
 
 
+@pytest.mark.proves("kip-13.default-quota")
 def test_a_client_without_a_quota_is_unlimited(node: KafkaNode) -> None:
     with load(node, "bob", "app"):
         eventually(lambda: has_own_quota(node, "bob", "app"))

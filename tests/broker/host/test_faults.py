@@ -71,6 +71,7 @@ def test_a_failing_supplier_leaves_its_client_among_the_newcomers(node: KafkaNod
     assert node.log_text().count("plugin faulty failed in quota()") >= 1
 
 
+@pytest.mark.proves("proposal-035.supplier")
 def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(node: KafkaNode, fault: Path) -> None:
     for mode in MODES:
         fault.write_text(mode)

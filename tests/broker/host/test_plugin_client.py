@@ -76,6 +76,7 @@ def check_publishes_in_a_pause(node: KafkaNode) -> None:
     assert "PRIVATE KEY" not in node.log_text()
 
 
+@pytest.mark.proves("proposal-035.client")
 def test_by_default_it_connects_as_the_broker_itself_with_its_keystores(
     tmp_path: Path, parties: tuple[Identity, Identity, Path]
 ) -> None:
@@ -86,6 +87,7 @@ def test_by_default_it_connects_as_the_broker_itself_with_its_keystores(
         check_publishes_in_a_pause(node)
 
 
+@pytest.mark.proves("proposal-035.client")
 def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
     tmp_path: Path, parties: tuple[Identity, Identity, Path]
 ) -> None:
@@ -119,6 +121,7 @@ def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
         yield stack.enter_context(cluster), proxies
 
 
+@pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-no-data", "proposal-035.metric-connection")
 def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_until_it_heals(
     behind_proxies: tuple[Cluster, list[Proxy]],
 ) -> None:

@@ -109,6 +109,7 @@ def world(node: KafkaNode) -> Iterator[World]:
     made.heal()
 
 
+@pytest.mark.proves("proposal-035.factor-source", "proposal-035.task", "proposal-035.policy")
 def test_they_work_as_they_are_written(world: World) -> None:
     world.check_serves("known", QUOTA * LEFT)
     world.fill(500)
@@ -124,6 +125,7 @@ def test_they_work_as_they_are_written(world: World) -> None:
     world.node.wait_for_log("thread leaves of plugin neighbour ended")
 
 
+@pytest.mark.proves("proposal-035.supplier")
 def test_a_rule_that_is_installed_while_the_broker_runs_applies_without_a_restart(world: World) -> None:
     distribute(world.folder, "late", {"quotahost.suppliers": {"late": "late:Late"}}, {"late": LATE})
     alter_broker_config(world.node, {PREFIX + "supplier": "late,static"})
@@ -143,6 +145,7 @@ def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: Wor
     assert gauge(world.node, "Host", "Restarts") == 0
 
 
+@pytest.mark.proves("proposal-035.fallback")
 @pytest.mark.parametrize("plugin", METHODS)
 def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(world: World, plugin: str) -> None:
     start = world.node.log.end()
@@ -187,6 +190,7 @@ def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_task
     world.check_serves("known", QUOTA * LEFT)
 
 
+@pytest.mark.proves("proposal-035.task")
 def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World) -> None:
     applied = world.fallbacks()
     world.tell("task", "hang")

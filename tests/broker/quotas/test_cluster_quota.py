@@ -116,6 +116,7 @@ def limits(cluster: Cluster) -> list[float]:
     return [round(limit(node)) for node in cluster.brokers]
 
 
+@pytest.mark.proves("kip-13.per-broker", "kip-13.cluster-wide")
 def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) -> None:
     with load(cluster, 1, "q") as one:
         eventually(lambda: limit(cluster.brokers[0], "q") == QUOTA / 3)
@@ -149,6 +150,7 @@ def wait_for_equal_parts(cluster: Cluster, timeout: float) -> None:
     eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
 
 
+@pytest.mark.proves("kip-13.cluster-wide")
 def test_a_client_reaches_its_quota_on_one_broker_and_on_all_and_when_it_moves(cluster: Cluster) -> None:
     with FakePipeline(cluster.client_config(client_id="pipeline")):
         check_quota_on_every_broker(cluster, timeout=40)

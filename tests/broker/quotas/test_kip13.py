@@ -124,6 +124,7 @@ def make_known(node: KafkaNode, client_id: str | None) -> None:
     eventually(lambda: has_own_quota(node, ANYONE, client_id or ""))
 
 
+@pytest.mark.proves("kip-13.bytes-written", "kip-13.append-first", "kip-13.windows", "kip-13.delay-today")
 @pytest.mark.parametrize(
     ("client_id", "bound", "size"),
     [
@@ -146,6 +147,7 @@ def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
     assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id=client_id or "", user="")] == [bound]
 
 
+@pytest.mark.proves("kip-13.bytes-read", "kip-13.read-later")
 @pytest.mark.parametrize(("client_id", "bound"), [("clientC", 40_000.0), ("reader", DEFAULT)])
 def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, client_id: str, bound: float) -> None:
     with RawClient(node, "clientD") as unthrottled:
@@ -158,6 +160,7 @@ def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, c
     ledger.check_beans(node, "Fetch" + bean_name(client_id))
 
 
+@pytest.mark.proves("kip-13.append-first", "kip-13.throttle-time-field")
 def test_a_throttled_response_comes_at_once_and_its_connection_is_muted_for_the_time_that_it_states(
     node: KafkaNode,
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_throttled_response_comes_at_once_and_its_connection_is_muted_for_the_
     assert first.duration_ms < throttled <= second.received_ms - first.sent_ms
 
 
+@pytest.mark.proves("kip-13.others-unaffected")
 def test_a_client_over_its_quota_slows_no_other(node: KafkaNode) -> None:
     make_known(node, "modest")
     make_known(node, "greedy")
@@ -178,6 +182,7 @@ def test_a_client_over_its_quota_slows_no_other(node: KafkaNode) -> None:
         assert throttle_ms(modest.produce("t", record_batch(1_000)).response, first=False) == 0
 
 
+@pytest.mark.proves("kip-13.no-client-id")
 def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> None:
     make_known(node, None)
     batch = record_batch(70_000)
@@ -186,6 +191,7 @@ def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> Non
         assert throttle_ms(other.produce("t", batch).response, first=False) > 1000
 
 
+@pytest.mark.proves("kip-13.default-and-override", "kip-13.static-config")
 def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(node: KafkaNode) -> None:
     name = PREFIX + "plugin.overrides.quota.producer.override"
     make_known(node, "live")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import pytest
+from confluent_kafka import Producer
 
 from harness.clients.mutations import TopicError, mutate
 from harness.clients.raw import RawClient, now_ms, throttle_ms, topic_errors
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.broker
 SAMPLES: Final = 100
 Q: Final = 5.0
 SLOW: Final = 0.5  # a burst of 50
+BY_ITSELF: Final = 12  # partitions of a topic that Kafka creates because a client asks about it
 KIP_599: Final = {f"topic-{n}": 80 for n in range(7)}
 SETTINGS: Final = {
     "supplier": "client-quotas,controller-mutation",
@@ -45,7 +47,7 @@ SETTINGS: Final = {
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     window = {"controller.quota.window.num": str(SAMPLES), "controller.quota.window.size.seconds": "1"}
     directory = tmp_path_factory.mktemp("cluster")
-    properties = callback_properties(SETTINGS) | window
+    properties = callback_properties(SETTINGS) | window | {"num.partitions": str(BY_ITSELF)}
     made = Cluster(directory, brokers=1, controllers=request.param, classpath=[JAR], properties=properties, probe=True)
     with made:
         yield made
@@ -90,6 +92,7 @@ def charged(
     return taken - 1e-6, taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
 
 
+@pytest.mark.proves("kip-599.mutations", "kip-599.rate-type")
 def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluster) -> None:
     make_known(cluster, "ledger")
     for kind, topics, expected in (
@@ -101,6 +104,19 @@ def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluste
         assert low <= expected <= high, kind
 
 
+@pytest.mark.proves("kip-599.auto-creation")
+def test_a_topic_that_kafka_creates_by_itself_is_charged_to_the_client_that_asked_for_it(cluster: Cluster) -> None:
+    make_known(cluster, "ledger")
+    eventually(lambda: tokens(cluster, "ledger") > BY_ITSELF)
+    begin, before = now_ms(), tokens(cluster, "ledger")
+    producer = Producer(cluster.brokers[0].client_config(client_id="ledger"))
+    producer.produce("by-itself", b"a record")
+    assert producer.flush(30) == 0
+    taken = before - tokens(cluster, "ledger")
+    assert taken <= BY_ITSELF <= taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
+
+
+@pytest.mark.proves("kip-599.validate-only")
 def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster: Cluster) -> None:
     """As of 4.3.1; the document says: "we plan to not apply the quota is this particular case"."""
     make_known(cluster, "ledger")
@@ -109,6 +125,9 @@ def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster
     assert low <= 5 <= high
 
 
+@pytest.mark.proves(
+    "kip-599.old-clients", "kip-599.versions", "kip-599.old-clients-message", "kip-599.old-clients-timeout"
+)
 def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Cluster) -> None:
     make_known(cluster, "old")
     broker = cluster.brokers[0]
@@ -126,6 +145,7 @@ def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Clus
         assert now_ms() - before >= throttled - 2
 
 
+@pytest.mark.proves("kip-599.two-quotas", "kip-599.throttle-time")
 def test_with_a_request_quota_too_the_longer_throttle_time_applies(cluster: Cluster) -> None:
     make_known(cluster, "both")
     broker = cluster.brokers[0]
@@ -139,6 +159,7 @@ def test_with_a_request_quota_too_the_longer_throttle_time_applies(cluster: Clus
     assert throttled[2] > 10_000
 
 
+@pytest.mark.proves("kip-599-revision.metrics", "kip-599.metric", "kip-599.controller")
 def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> None:
     """The broker that forwards a request mutes the client, and counts the throttle time among its Request metrics."""
     make_known(cluster, "direct")
@@ -157,6 +178,7 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
     assert shown["throttle-time"] > 0
 
 
+@pytest.mark.proves("kip-599.controller")
 def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(cluster: Cluster) -> None:
     make_known(cluster, "ledger")
     code, text = explain_client(cluster.brokers[0], ANYONE, "ledger", "CONTROLLER_MUTATION")
@@ -168,6 +190,16 @@ def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(
         assert " of 50 left: " in field(text, "tokens")
 
 
+@pytest.mark.proves(
+    "kip-599.burst",
+    "kip-599.wait",
+    "kip-599-revision.bucket-example",
+    "kip-599.strictly-below",
+    "kip-599.error-name",
+    "kip-599.metric",
+    "kip-599-revision.bucket-enforced",
+    "kip-599-revision.metrics",
+)
 def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(cluster: Cluster) -> None:
     # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
     make_known(cluster, "strict")

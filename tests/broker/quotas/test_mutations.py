@@ -57,6 +57,7 @@ LEVELS: Final[tuple[tuple[dict[str, Any], float], ...]] = (
 )
 
 
+@pytest.mark.proves("kip-599.levels")
 def test_user_client_id_both_and_the_defaults_decide_as_on_a_stock_controller(nodes: dict[str, KafkaNode]) -> None:
     with ThreadPoolExecutor() as pool:
         stock, with_plugin = pool.map(buckets_by_level, nodes.values())
@@ -151,6 +152,7 @@ MESSAGE: Final = "The throttling quota has been exceeded."
 BOTH: Final = ("stock", "plugin")
 
 
+@pytest.mark.proves("kip-599.refused-not-queued", "kip-599.mutations", "kip-599.versions")
 @pytest.mark.parametrize("node", BOTH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_strict_client_has_its_request_partly_accepted_and_the_rest_refused(
@@ -169,6 +171,7 @@ def test_a_strict_client_has_its_request_partly_accepted_and_the_rest_refused(
     eventually(lambda: partitions(nodes[node], names(kind, True)) == expected)
 
 
+@pytest.mark.proves("kip-599.strict-mute", "kip-599.throttle-time")
 @pytest.mark.parametrize("node", BOTH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_strict_clients_connection_is_muted_for_the_throttle_time(
@@ -180,6 +183,7 @@ def test_a_strict_clients_connection_is_muted_for_the_throttle_time(
     assert scene.silent_ms >= scene.answer.throttle_ms - 2
 
 
+@pytest.mark.proves("kip-599.old-clients", "kip-599.old-clients-message", "kip-599.versions")
 @pytest.mark.parametrize("node", BOTH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_older_client_gets_everything_without_a_message_and_is_muted(
@@ -201,6 +205,7 @@ def test_an_older_client_gets_everything_without_a_message_and_is_muted(
 # ---- Kafka's own clients ----
 
 
+@pytest.mark.proves("kip-599.retry", "kip-599.no-retry")
 def test_kafkas_client_tries_again_by_itself_until_it_succeeds_unless_told_otherwise(
     nodes: dict[str, KafkaNode],
 ) -> None:
@@ -221,6 +226,7 @@ def test_kafkas_client_tries_again_by_itself_until_it_succeeds_unless_told_other
     assert now_ms() - begin >= 1000 - 2, "it can't have succeeded at once"
 
 
+@pytest.mark.proves("kip-599.retry")
 def test_kafkas_client_gives_the_error_to_its_caller_once_its_time_is_over(nodes: dict[str, KafkaNode]) -> None:
     node, topics = nodes["plugin"], {"given-up-1": 6, "given-up-2": 1}
     with limited(node, "hurried"):
@@ -233,6 +239,7 @@ def test_kafkas_client_gives_the_error_to_its_caller_once_its_time_is_over(nodes
     assert 0 < error.throttle_ms <= 25_000
 
 
+@pytest.mark.proves("kip-599.topics-command")
 @pytest.mark.long
 def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None:
     """Another try after the throttle time would succeed, as for Kafka's client by default."""

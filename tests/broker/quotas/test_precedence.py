@@ -59,6 +59,7 @@ def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
     return now[0].tags, now[0].bound
 
 
+@pytest.mark.proves("kip-13.client-id", "kip-13.dynamic-config", "kip-599.levels")
 def test_every_level_gives_the_tags_and_the_limit_that_the_stock_broker_gives(
     nodes: tuple[KafkaNode, KafkaNode],
 ) -> None:

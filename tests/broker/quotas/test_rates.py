@@ -35,6 +35,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
+@pytest.mark.proves("kip-13.slowed-not-refused", "kip-13.throttle-time-field", "kip-13.client-metrics")
 def test_a_producer_gets_the_static_rate_and_sees_throttle_times(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("bob", "p"), "t") as load:
         wait_for_rate(pytest.approx(STATIC, rel=0.1), load)
@@ -42,6 +43,7 @@ def test_a_producer_gets_the_static_rate_and_sees_throttle_times(node: KafkaNode
     assert load.errors == []
 
 
+@pytest.mark.proves("kip-13.throttle-time-field")
 def test_a_consumer_is_held_to_the_static_rate(node: KafkaNode) -> None:
     with ConsumerLoad(node.client_config("bob", "c"), "t") as load:
         # With windows this short a consumer gets less than its quota; see settled_rate.
@@ -56,6 +58,7 @@ def test_an_excluded_principal_is_never_throttled(node: KafkaNode) -> None:
     assert enforced_quotas(node, "PRODUCE", user="<exempt>")[0].bound is None
 
 
+@pytest.mark.proves("kip-13.dynamic-config")
 def test_a_client_quota_set_live_wins_over_static_and_its_removal_gives_static_back(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("alice", "live"), "t") as load:
         eventually(lambda: has_own_quota(node, "alice", "live"))

@@ -67,6 +67,9 @@ def topics_over(node: KafkaNode) -> list[str]:
     return next(line.split("\t")[1] for line in lines if line.startswith("topics-over")).split(",")
 
 
+@pytest.mark.proves(
+    "v1.total-threshold", "v1.topic-threshold", "v1.dropped", "v1.measured-in-log", "kip-13.topic-quotas-rejected"
+)
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
     # Small requests one after the other: some 20 MB/s when it is let in.
     idempotent = {"enable.idempotence": True, "max.in.flight": 1, "batch.size": 16 * 1024}
@@ -115,6 +118,7 @@ def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
     eventually(rates_are_met, LONG, poll=0.5)
 
 
+@pytest.mark.proves("v1.where")
 def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it_with_a_greedy_one(
     node: KafkaNode,
 ) -> None:
@@ -158,6 +162,7 @@ def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
 
 
+@pytest.mark.proves("v1.logged", "v1.exempt")
 def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(tight: KafkaNode, full: str) -> None:
     create_topic(tight, "quiet")
     end, before = end_offset(tight, full), topics(tight, "Rejections")
@@ -179,6 +184,7 @@ def test_a_topic_that_only_looks_internal_is_turned_back_until_the_operator_spar
     eventually(lambda: attempt(alice, full) is None)
 
 
+@pytest.mark.proves("v1.exempt")
 def test_all_topics_that_kafka_calls_its_own_are_spared() -> None:
     (jar,) = broker_jars().glob("kafka-clients-*.jar")
     with ZipFile(jar) as archive:
@@ -187,6 +193,7 @@ def test_all_topics_that_kafka_calls_its_own_are_spared() -> None:
     assert {name.decode() for name in names} == set(records.KAFKAS_OWN) - {records.TIERING}
 
 
+@pytest.mark.proves("v1.where")
 def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_go_on(
     tight: KafkaNode, full: str
 ) -> None:
@@ -204,6 +211,7 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
     assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "neighbour": {None}}
 
 
+@pytest.mark.proves("v1.dropped")
 @pytest.mark.parametrize("error", ["POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"])
 def test_the_error_of_turned_back_requests_can_be_chosen(tight: KafkaNode, full: str, error: str) -> None:
     alter_broker_config(tight, {PREFIX + "topics.reject.error": error})
@@ -222,6 +230,7 @@ def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: st
     assert topics(tight, "Rejections") == before
 
 
+@pytest.mark.proves("v1.sum", "v1.recomputed", "v1.total-threshold")
 def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_changes_nothing(tight: KafkaNode) -> None:
     for topic in ("one", "two"):
         create_topic(tight, topic)
@@ -250,6 +259,7 @@ def metered(node: KafkaNode) -> list[str]:
     return [name for name in names if name not in records.SPARED]
 
 
+@pytest.mark.proves("v1.sum")
 def test_a_broker_whose_thresholds_sum_above_its_total_does_not_start(tmp_path: Path) -> None:
     node = callback_node(tmp_path, SETTINGS | {OWN: "a:2M,b:2M"}, properties=FENCE)
     with pytest.raises(StartFailed, match="4,000,000 bytes/s together, above the 3,000,000"):

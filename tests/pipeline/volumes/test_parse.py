@@ -94,6 +94,7 @@ def with_number(place: str, number: str) -> bytes:
     return f"{head}{place.replace('@', number)}}}".encode()
 
 
+@pytest.mark.proves("proposal-035.schema-integers")
 def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spark: SparkSession) -> None:
     """Draft 7 of JSON Schema takes 5.0 and 5e0 for integers; a text of digits is none."""
     given = [

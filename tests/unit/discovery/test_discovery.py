@@ -241,6 +241,7 @@ def test_a_plugin_that_cannot_take_its_role_is_refused(site: Path, code: str, wo
     assert words in str(error.value)
 
 
+@pytest.mark.proves("proposal-035.interfaces")
 @pytest.mark.parametrize("period", ["None", "5", "timedelta()", "timedelta(seconds=-1)"])
 def test_a_task_needs_a_period_above_0(site: Path, period: str) -> None:
     code = f"""
@@ -255,6 +256,7 @@ def test_a_task_needs_a_period_above_0(site: Path, period: str) -> None:
         build(Role.TASK, "tick", settings({"tasks": "tick"}))
 
 
+@pytest.mark.proves("proposal-035.interfaces")
 @pytest.mark.parametrize(
     ("role", "method"),
     [(Role.FACTOR_SOURCE, "read"), (Role.POLICY, "quota_factor"), (Role.TASK, "run"), (Role.SUPPLIER, "quota")],

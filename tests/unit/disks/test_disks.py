@@ -242,6 +242,7 @@ def test_an_unforeseen_failure_is_logged_once_and_the_monitor_goes_on(
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
 
 
+@pytest.mark.proves("proposal-035.metric-volumes")
 def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(disk: Disk, local: Make) -> None:
     broker = FakeBroker()
     local(broker)

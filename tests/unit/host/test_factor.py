@@ -89,6 +89,7 @@ def fails() -> None:
     raise RuntimeError("the source is broken")
 
 
+@pytest.mark.proves("proposal-035.largest", "proposal-035.steps")
 def test_the_fullest_volume_gives_the_factor_and_is_the_reason() -> None:
     world = World()
     assert world.step(cluster(EMPTY, HALF)) == 0.5
@@ -108,6 +109,7 @@ def test_a_known_full_volume_counts_while_others_are_unknown(action: str) -> Non
     assert world.cause.startswith("fallback.action=PAUSE" if action == "PAUSE" else "broker 1, volume /full")
 
 
+@pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-no-data")
 @pytest.mark.parametrize(("action", "factor"), [("PAUSE", 0.0), ("OPEN", 1.0)])
 def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str, factor: float) -> None:
     world = World(fallback__action=action)

@@ -104,6 +104,7 @@ def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
     return shim
 
 
+@pytest.mark.proves("proposal-035.supplier")
 def test_the_first_supplier_that_answers_gives_the_quota() -> None:
     shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")

@@ -48,6 +48,7 @@ class Task:
         self.closed_by = threading.current_thread().name
 
 
+@pytest.mark.proves("proposal-035.task")
 def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_longer_configured() -> None:
     shim, first, second = Shim(), Task(), Task()
     scheduler = Scheduler(Guard(shim), shim.detach)

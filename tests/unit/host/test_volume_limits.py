@@ -149,6 +149,7 @@ def test_of_many_volumes_those_with_the_smallest_factors_are_shown() -> None:
     assert set(shown(one)) == {f"/{n}" for n in range(50, MOST + 50)}
 
 
+@pytest.mark.proves("proposal-035.factor-alone")
 def test_a_bare_number_of_a_source_is_the_factor_and_the_source_its_cause() -> None:
     one = World()
     assert one.step(0.25) == 0.25

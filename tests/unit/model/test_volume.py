@@ -17,10 +17,12 @@ CONSUMED, FREE, PERCENT = LimitType
 SIZES = st.integers(0, 2**63 - 1)
 
 
+@pytest.mark.proves("proposal-035.limit-types")
 def test_limit_types_are_those_of_the_proposals_schema() -> None:
     assert [str(kind) for kind in LimitType] == ["ConsumedBytes", "MinFreeBytes", "MinFreePercentage"]
 
 
+@pytest.mark.proves("proposal-035.limit-types")
 @pytest.mark.parametrize(
     ("limit", "capacity", "consumed"),
     [

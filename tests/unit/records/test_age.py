@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def at(ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=ms)
 
 
+@pytest.mark.proves("proposal-035.snapshot-time")
 def test_the_age_begins_with_the_capture_and_not_with_the_writing() -> None:
     """A look that was 30 s old when it was published is 35 s old 5 s later, for every reader."""
     stated = delay_ms(30_000, at(WRITTEN - 30_000), WRITTEN, VALIDITY)

@@ -92,6 +92,7 @@ def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
     return cluster_volumes.decode(b"c", cluster_volumes.encode(record))
 
 
+@pytest.mark.proves("proposal-035.percent")
 @pytest.mark.parametrize("policy", [by_limits, by_forecast])
 @QUICK
 @given(seen=looks(), same=st.booleans())

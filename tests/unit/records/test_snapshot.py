@@ -73,6 +73,7 @@ def refusal(value: object, key: bytes | None = b"0") -> Refused:
 # ---- what is written -------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("proposal-035.snapshot")
 @QUICK
 @given(snapshots())
 def test_what_is_written_keeps_the_proposals_schema_and_comes_back(snapshot: Snapshot) -> None:
@@ -82,6 +83,7 @@ def test_what_is_written_keeps_the_proposals_schema_and_comes_back(snapshot: Sna
     assert decode(snapshot.broker.encode(), value) == written(snapshot)
 
 
+@pytest.mark.proves("proposal-035.percent")
 @QUICK
 @given(limits, sizes)
 def test_rounding_for_json_never_lets_a_volume_fill_further(limit: Limit, capacity: int) -> None:
@@ -166,12 +168,14 @@ def test_what_no_reader_would_take_is_not_written(volumes: list[Volume], offline
 # ---- what is read ----------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("proposal-035.snapshot")
 def test_the_proposals_example_is_read() -> None:
     free, percent = Limit(LimitType.MIN_FREE_BYTES, 1_000_000), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
     disk = Volume("0", "/dev/sdd", 107374182400, 10737418240, soft=percent, hard=free)
     assert decode(b"0", json.dumps(record()).encode()) == Snapshot("0", NOW, (disk,), percent, free)
 
 
+@pytest.mark.proves("proposal-035.volume-limits")
 def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -> None:
     own = {"type": "ConsumedBytes", "level": 7}
     content = record(volumes=[volume(hardLimit=own, softLimit={})])
@@ -182,6 +186,7 @@ def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -
     assert disk.soft == Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
 
 
+@pytest.mark.proves("proposal-035.schema-integers")
 def test_unknown_fields_are_harmless_everywhere() -> None:
     limit = {"type": "MinFreeBytes", "level": 1, "x": None}
     content = record(x=[1], softLimit=limit, hardLimit={"x": 5}, volumes=[volume(x={}, softLimit={"x": 1})])
@@ -264,6 +269,7 @@ def test_what_breaks_the_form_is_refused_with_its_reason(value: object, reason: 
     assert refusal(value).reason == reason
 
 
+@pytest.mark.proves("proposal-035.schema-integers")
 def test_an_integer_may_have_a_fraction_of_zeros_or_an_exponent_as_draft_7_has_it() -> None:
     plain = record(ageMs=5, volumes=[volume(capacity=2**53 - 1, consumed=20)], softLimit={"type": PERCENT, "level": 5})
     text = json.dumps(plain | {"schemaVersion": 1})

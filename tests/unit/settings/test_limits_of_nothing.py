@@ -16,6 +16,7 @@ ZEROS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.proves("proposal-035.properties-new")
 @ZEROS
 def test_a_hard_limit_of_nothing_free_stops_producers_when_nothing_is_free(name: str, text: str) -> None:
     hard = settings(**{name.format("hard"): text}).storage_hard
@@ -45,6 +46,7 @@ def test_0_bytes_used_is_refused_since_it_may_mean_always_or_never(side: str) ->
         settings(**{f"static__storage__{side}": "0"})
 
 
+@pytest.mark.proves("proposal-035.properties-new")
 @pytest.mark.parametrize("text", ["-0.1", "-1", "1.1", "101%"])
 def test_a_share_is_from_0_to_1(text: str) -> None:
     with pytest.raises(SettingsError, match=r"write 0\.05 or 5%"):

@@ -34,6 +34,7 @@ def test_without_a_total_there_are_no_topic_quotas() -> None:
     assert read(total="unlimited").topics.total is None
 
 
+@pytest.mark.proves("v1.topic-threshold")
 def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() -> None:
     settings = read(total="100M", own=" important.v1 : 50M , other_2-x:5Ki", error="policy-violation")
     assert settings.topics.total == 100_000_000

@@ -317,6 +317,7 @@ def test_a_wrong_factor_source_is_caught(read: Callable[[Any], Any], words: str,
         check_factor_source(source(read))
 
 
+@pytest.mark.proves("proposal-035.factor-alone")
 @pytest.mark.parametrize(
     "answer", [None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
 )
@@ -324,6 +325,7 @@ def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
     check_factor_source(source(lambda self: answer))
 
 
+@pytest.mark.proves("proposal-035.policy")
 @pytest.mark.parametrize(
     ("factor", "words", "number"),
     [
@@ -366,6 +368,7 @@ def test_a_policy_whose_limits_fit_its_factors_passes() -> None:
     check_policy(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
 
 
+@pytest.mark.proves("proposal-035.policy-limits")
 @pytest.mark.parametrize(
     ("instead", "words", "number"),
     [

@@ -56,6 +56,7 @@ class World:
         return None if kept is None else kept.volumes[0].consumed
 
 
+@pytest.mark.proves("proposal-035.freshness")
 def test_a_snapshot_is_fresh_until_it_is_older_than_validity() -> None:
     world = World("1")
     assert world.publishes("1", 7) == ""
@@ -102,6 +103,7 @@ def test_a_broker_with_a_tombstone_is_missing_while_it_is_registered() -> None:
     world.roster.remove("nobody")
 
 
+@pytest.mark.proves("proposal-035.active-brokers")
 def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() -> None:
     world = World("1", "2")
     for broker in ("1", "2", "stranger"):
@@ -170,6 +172,7 @@ def test_log_dirs_that_were_offline_when_a_broker_died_are_not_unknown_while_it_
     assert kept.offline == ()
 
 
+@pytest.mark.proves("proposal-035.fallback")
 def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_was_silent_for_expiry() -> None:
     world = World("1", strict=True)
     world.publishes("1", 7)

@@ -61,6 +61,7 @@ def by_hand(limit: Limit, capacity: int) -> Fraction:
     return max(Fraction(0), Fraction(capacity - free))
 
 
+@pytest.mark.proves("proposal-035.progressive")
 @pytest.mark.parametrize(
     ("consumed", "factor"),
     [(0, 1.0), (10, 1.0), (11, 0.8), (12, 0.6), (13, 0.4), (14, 0.2), (15, 0.0), (16, 0.0), (21, 0.0)],
@@ -194,6 +195,7 @@ def test_a_limit_that_holds_for_both_is_both_limits() -> None:
     assert (judge.soft_limit(used(5, 40)), judge.hard_limit(used(5, 40))) == MIXED
 
 
+@pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits")
 def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
     own = used(12, soft=Limit(FREE, 9))
@@ -201,6 +203,7 @@ def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     assert (policy().soft_limit(used(12)), policy().hard_limit(used(12))) == (None, None)
 
 
+@pytest.mark.proves("proposal-035.policy-limits")
 @pytest.mark.parametrize(
     ("consumed", "breached"), [(10, (False, False)), (11, (True, False)), (14, (True, False)), (15, (True, True))]
 )

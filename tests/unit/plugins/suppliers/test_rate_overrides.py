@@ -53,6 +53,7 @@ def of(supplier: Any, client_id: str, user: str = "ANONYMOUS") -> dict[QuotaType
 # ---- overrides ----
 
 
+@pytest.mark.proves("kip-13.static-config")
 def test_kip_13s_own_names_and_values_give_each_client_id_its_override_or_the_default() -> None:
     supplier = built(KIP_13, "overrides")
     default = Quota(2e6, Scope.CLIENT_ID)
@@ -67,6 +68,7 @@ def test_clients_without_a_client_id_share_the_default_whoever_they_are() -> Non
     assert {of(supplier, "", user)[PRODUCE] for user in ("alice", "bob")} == {expected}
 
 
+@pytest.mark.proves("kip-13.default-quota")
 def test_without_a_default_others_are_left_to_the_next_supplier() -> None:
     supplier = built({"plugin.overrides.quota.producer.override": "clientA:4M"}, "overrides")
     assert of(supplier, "clientA") == {PRODUCE: Quota(4e6, Scope.CLIENT_ID)}

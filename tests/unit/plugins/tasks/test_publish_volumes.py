@@ -70,6 +70,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monitor(made.context).close()
 
 
+@pytest.mark.proves("proposal-035.topic")
 def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
     assert world.run() == 1
     (snapshot,) = world.kafka.sent
@@ -147,6 +148,7 @@ def test_while_the_disks_hang_nothing_is_published_so_that_the_broker_is_missed(
     assert world.run() == 1
 
 
+@pytest.mark.proves("proposal-035.metric-errors")
 def test_a_failure_is_counted_logged_once_and_tried_again_each_second(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -200,6 +202,7 @@ def test_it_is_patient_while_the_registered_brokers_are_unknown(world: World) ->
     assert world.run(2) == 1
 
 
+@pytest.mark.proves("proposal-035.snapshot-time")
 def test_snapshots_bear_the_time_of_the_look_and_how_old_it_was(world: World) -> None:
     world.run()
     looked_at = world.kafka.sent[0].captured_at

@@ -23,6 +23,7 @@ OF_0_4 = {
 }
 
 
+@pytest.mark.proves("proposal-035.properties-old")
 def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None:
     settings = read(OF_0_2)
     assert settings.storage_soft == Limit(LimitType.CONSUMED_BYTES, 10_000_000)
@@ -51,6 +52,7 @@ LIMITS = [
 ]
 
 
+@pytest.mark.proves("proposal-035.fallback")
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("theirs", [{INTERVAL: "30"}, {VALIDITY: "PT2M"}, {f"{ADMIN}bootstrap.servers": "a:1"}])
 @pytest.mark.parametrize("source", [{}, {"factor.source": "log-dirs"}, {"factor.source": "snapshots"}])

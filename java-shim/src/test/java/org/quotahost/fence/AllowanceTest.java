@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
+import org.quotahost.Proves;
 
 /** What a client may send on while it is turned back. */
 class AllowanceTest {
@@ -33,6 +34,7 @@ class AllowanceTest {
         for (double now = 0; now < 1_000; now += 0.1) assertTrue(take(ALICE, 100, now));
     }
 
+    @Proves("kip-13.error-rejected")
     @Test
     void aClientThatNeverWaitsGetsItsRateAndNoMore() {
         long taken = 0;

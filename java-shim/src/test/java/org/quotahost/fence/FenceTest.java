@@ -27,6 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
 import org.quotahost.util.LogCapture;
 
@@ -76,6 +77,7 @@ class FenceTest {
         assertTurnedBack("alice", "app");
     }
 
+    @Proves("kip-13.refused-before-append")
     @Test
     void clientsSeeAnErrorThatTheyTryAgain() {
         RuntimeException refusal = assertThrows(RuntimeException.class, () -> produce("alice", "app"));

@@ -11,6 +11,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
@@ -49,6 +50,7 @@ class QuotaTableFenceTest {
         }
     }
 
+    @Proves("proposal-035.pause")
     @Test
     void whileItIsClosedTheProduceLimitStaysWhereItWas() {
         FenceFixture.fence("none", Map.of());
@@ -83,6 +85,7 @@ class QuotaTableFenceTest {
         assertEquals(FLOOR, limit(Tables.FETCH));
     }
 
+    @Proves("proposal-035.pause")
     @Test
     void withoutAFenceAPauseIsTheFloor() {
         table.factor(0, "");

@@ -20,6 +20,7 @@ import net.jqwik.api.constraints.Size;
 import net.jqwik.api.constraints.StringLength;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.quotahost.Proves;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inboxes;
@@ -164,6 +165,7 @@ class QuotaTableNamesTest {
         for (String name : colliding(12)) assertEquals(name, tags(large, "u", name).get("client-id"));
     }
 
+    @Proves("kip-13.metrics")
     @Test
     void whoHasNoQuotaSharesOneSensorUnlessTheTypeIsMeasured() {
         table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, new String[] {"PRODUCE"});

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceError;
@@ -106,6 +107,7 @@ class TopicQuotasTest {
         }
     }
 
+    @Proves({"v1.steady", "v1.rule"})
     @ParameterizedTest
     @ValueSource(doubles = {1.2, 3, 20, 100})
     void aGreedyTopicStaysWithinATenthOfItsShareAndTheImportantOneKeepsItsRate(double times) {
@@ -130,6 +132,7 @@ class TopicQuotasTest {
         assertEquals(2_500_000, mean("greedy", 300, offers), 250_000);
     }
 
+    @Proves("v1.steady")
     @ParameterizedTest
     @ValueSource(doubles = {2, 50, 1_000})
     void noTopicIsTurnedBackForMuchLongerThan30SecondsAtATimeHoweverMuchItSentAtFirst(double times) {
@@ -139,6 +142,7 @@ class TopicQuotasTest {
         assertTrue(longest <= 31_000, longest + " ms");
     }
 
+    @Proves("v1.rule")
     @Test
     void belowTheTotalEveryTopicMayExceedItsOwn() {
         configure(TOTAL, Map.of("small", 1_000.0));
@@ -148,6 +152,7 @@ class TopicQuotasTest {
         assertEquals(120 * 2_900_000L, meters.count("small"));
     }
 
+    @Proves("v1.rule")
     @Test
     void aShortBurstOfATopicWhoseOneMinuteRateIsBelowItsOwnIsNoReasonThoughTheBrokerIsOver() {
         configure(TOTAL, Map.of("greedy", 1_000_000.0, "bursty", 500_000.0));
@@ -159,6 +164,7 @@ class TopicQuotasTest {
         assertTrue(quotas.rate() > TOTAL);
     }
 
+    @Proves("v1.recomputed")
     @Test
     void theShareFollowsTheTopicsThatComeAndGoAndTheThresholds() {
         configure(TOTAL, Map.of());
@@ -189,6 +195,7 @@ class TopicQuotasTest {
         assertFalse(passes("greedy") || passes("__mine"));
     }
 
+    @Proves("v1.exempt")
     @Test
     void theExemptWriteOnAndOtherRequestsGoOn() {
         configure(TOTAL, Map.of());
@@ -258,6 +265,7 @@ class TopicQuotasTest {
         assertFalse(Fence.active());
     }
 
+    @Proves("v1.logged")
     @Test
     void aPeriodIsLoggedWhenItBeginsAndWhenItEndsAndNoRequestIs() {
         configure(TOTAL, Map.of());

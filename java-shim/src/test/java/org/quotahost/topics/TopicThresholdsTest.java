@@ -16,10 +16,12 @@ import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
+import org.quotahost.Proves;
 
 /** How many bytes/s are expected of each topic. */
 class TopicThresholdsTest {
 
+    @Proves("v1.rest")
     @Test
     void topicsWithoutAThresholdShareWhatTheOthersLeave() {
         var thresholds = new TopicThresholds(100, Map.of("important", 50.0, "absent", 20.0), Set.of());
@@ -31,6 +33,7 @@ class TopicThresholdsTest {
                 thresholds.expected("absent", share)));
     }
 
+    @Proves("v1.exempt")
     @Test
     void topicsThatAreNeverTurnedBackHaveNoShare() {
         var thresholds = new TopicThresholds(100, Map.of(), Set.of("__consumer_offsets", "snapshots"));
