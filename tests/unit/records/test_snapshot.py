@@ -282,6 +282,7 @@ def test_an_integer_may_have_a_fraction_of_zeros_or_an_exponent_as_draft_7_has_i
     assert type(found.volumes[0].capacity) is int
 
 
+@pytest.mark.proves("proposal-035.exact-integers")
 def test_an_integer_with_a_fraction_is_refused_where_doubles_are_not_exact() -> None:
     wide = json.dumps(record(volumes=[volume(capacity=2**53 + 1)]))
     assert decode(b"0", wide.encode()).volumes[0].capacity == 2**53 + 1

@@ -40,6 +40,7 @@ def test_an_override_may_leave_nothing_free_too() -> None:
     assert (found.soft, found.hard, found.contradict) == (20, 20, False)
 
 
+@pytest.mark.proves("proposal-035.consumed-nothing")
 @pytest.mark.parametrize("side", ["soft", "hard"])
 def test_0_bytes_used_is_refused_since_it_may_mean_always_or_never(side: str) -> None:
     with pytest.raises(SettingsError, match=r"static\.storage\.\w+=0: must be at least one byte, or none"):

@@ -195,7 +195,7 @@ def test_a_limit_that_holds_for_both_is_both_limits() -> None:
     assert (judge.soft_limit(used(5, 40)), judge.hard_limit(used(5, 40))) == MIXED
 
 
-@pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits")
+@pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits", "proposal-035.limits-by-volume")
 def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
     own = used(12, soft=Limit(FREE, 9))
