@@ -98,13 +98,11 @@ class JavaShim:
 
     def _configure_topics(self, settings: Settings) -> None:
         topics = settings.topics
-        # By whatever names these go here: brokers would miss each other's snapshots, and the pipeline's records.
-        own = (settings.snapshots_topic, settings.cluster_volumes_topic, settings.usage_topic, settings.shares_topic)
         self._topics.configure(
             math.nan if topics.total is None else topics.total,
             self._strings([topic for topic, _ in topics.thresholds]),
             self._doubles([rate for _, rate in topics.thresholds]),
-            self._strings([*topics.spared, *own]),
+            self._strings(settings.spared_topics),
             topics.reject_error,
         )
 

@@ -83,10 +83,10 @@ def limits(policy: LimitAware, volume: Volume) -> Numbers:
     breached = (policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume))
     for limit in (soft, hard):
         if not isinstance(limit, Limit | None):
-            raise TypeError(f"a policy's limit must be a Limit or None, not {limit!r}")
+            raise TypeError(f"a policy's limit must be a Limit or None, not {limit!r:.200}")
     for each in breached:
         if not isinstance(each, bool):
-            raise TypeError(f"whether a limit is breached must be True or False, not {each!r}")
+            raise TypeError(f"whether a limit is breached must be True or False, not {each!r:.200}")
     numbers = {"Breached": _HARD if breached[1] else _SOFT if breached[0] else 0.0}
     found = bounds(volume, soft, hard)
     return numbers if found is None else {"Soft": float(found.soft), "Hard": float(found.hard), **numbers}

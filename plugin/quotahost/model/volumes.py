@@ -81,9 +81,9 @@ class Factor:
         value = self.value
         # NaN fails the comparison: no factor can make a limit that Kafka doesn't enforce.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise ValueError(f"factor {value!r} must be a number from 0.0 to 1.0")
+            raise ValueError(f"factor {value!r:.200} must be a number from 0.0 to 1.0")
         if not isinstance(self.cause, str):
-            raise ValueError(f"the cause of a factor must be a string, not {self.cause!r}")
+            raise ValueError(f"the cause of a factor must be a string, not {self.cause!r:.200}")
 
     @property
     def state(self) -> State:
@@ -127,4 +127,4 @@ class ClusterVolumes:
             if not isinstance(found, tuple) or not all(issubclass(each, kind) for each in {*map(type, found)}):
                 raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {found!r:.200}")
         if not isinstance(self.waiting, str):
-            raise ValueError(f"waiting of ClusterVolumes must be a string, not {self.waiting!r}")
+            raise ValueError(f"waiting of ClusterVolumes must be a string, not {self.waiting!r:.200}")

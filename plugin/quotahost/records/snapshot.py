@@ -19,7 +19,7 @@ from pydantic import Field, ValidationInfo, with_config
 
 from quotahost.model import Volume
 from quotahost.records.codec import Codec, Refused
-from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, Record, Whole
+from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, NullIs, Record, Whole
 from quotahost.records.fields import (
     LimitJson,
     Long,
@@ -99,7 +99,7 @@ class Snapshot(Record):
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
     cluster: Annotated[Name, Field(alias="clusterId")] = ""
     age_ms: Long | None = None
-    schema_version: Annotated[Whole, Field(ge=VERSION, le=VERSION)] = field(
+    schema_version: Annotated[Whole, Field(ge=VERSION, le=VERSION), NullIs(VERSION)] = field(
         default=VERSION, kw_only=True, compare=False, repr=False
     )
 

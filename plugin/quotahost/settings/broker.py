@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Final
+from typing import Final, Self
+
+from pydantic import model_validator
 
 from quotahost.model import Limit
 from quotahost.settings.declaration import PREFIX, Problem, declared
@@ -33,6 +35,21 @@ _PERIODS: Final = 2  # within validity: one snapshot may be late or lost
 # docs/reference/properties.md, and a default that depends on another property must come after it.
 class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSettings, PluginSettings):
     """All properties of a broker as typed values; made by :meth:`from_properties`."""
+
+    @model_validator(mode="after")
+    def _thresholds_take_effect(self) -> Self:
+        without = next((topic for topic, _ in self.topics.thresholds if topic in self.record_topics), None)
+        if without is not None:
+            raise ValueError(
+                f"topics.bytes.in.per.sec.threshold: topic {without} has a threshold, but is never turned back, "
+                "as it is quotahost's own; remove the threshold"
+            )
+        return self
+
+    @property
+    def spared_topics(self) -> tuple[str, ...]:
+        """The topics that are never turned back: brokers would miss each other's snapshots, or the pipeline's."""
+        return *self.topics.spared, *self.record_topics
 
     @property
     def storage_soft(self) -> Limit | None:

@@ -166,7 +166,7 @@ def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
         as_factor(cast("Any", answer), "")
     except ValueError as error:
         expected = "a factor source answers ClusterVolumes, a Factor, a number or None"
-        raise ContractBroken(6, f"read() answered {answer!r}: {expected}; {error}") from None
+        raise ContractBroken(6, f"read() answered {answer!r:.200}: {expected}; {error}") from None
 
 
 def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:

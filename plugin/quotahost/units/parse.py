@@ -118,7 +118,7 @@ def _whole_bytes(value: object, least: int) -> int | None:
         return None
     # Not by parse_quantity: a float keeps 53 bits of a size, and makes 2**63 of the largest one.
     size = _quantity(value)
-    if size < least:
+    if size < least or 0 < size < 1:
         raise ValueError(f"must be at least {'one byte' if least else '0'}, or {NONE}; {_SIZE_REMEDY}")
     if size > MAX_SIZE:
         raise ValueError(f"must be at most {MAX_SIZE} bytes (2^63 - 1), which no disk has; {_SIZE_REMEDY}")

@@ -10,7 +10,7 @@ from pyspark.sql import Row, SparkSession
 
 from quotahost.pipeline.history.writer import readings
 from quotahost.pipeline.volumes import parse as records
-from quotahost.records.snapshot import decode
+from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
 from tests.reference.volumes import Record
@@ -115,6 +115,12 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
     taken = {number for number in NUMBERS if model.refusal(record(0, "1", with_number(PLACES[0], number))) is None}
     assert taken >= {"5.0", "5e0", "1.073741824E11", "9007199254740991.0", "9223372036854775807"}
     assert not taken & {"9007199254740992.0", "1.5", "1e400", '"5.0"', "05.0"}
+
+
+def test_a_text_that_is_never_closed_is_refused_and_looked_through_once(spark: SparkSession) -> None:
+    """If each of its quotes began a search to the end, the largest record would take minutes."""
+    given = record(0, "1", b"{" + b'\\"' * ((MAX_BYTES - 1) // 2))
+    assert [row["error"] for row in records.parse(frame(spark, [given])).collect()] == [model.refusal(given)]
 
 
 def parsed(spark: SparkSession, given: Record) -> Row:

@@ -52,3 +52,9 @@ def test_0_bytes_used_is_refused_since_it_may_mean_always_or_never(side: str) ->
 def test_a_share_is_from_0_to_1(text: str) -> None:
     with pytest.raises(SettingsError, match=r"write 0\.05 or 5%"):
         settings(static__storage__hard__min_free_percent=text)
+
+
+@pytest.mark.parametrize("side", ["soft", "hard"])
+def test_a_part_of_a_byte_is_refused_since_a_share_was_meant(side: str) -> None:
+    with pytest.raises(SettingsError, match=r"min-free-bytes=0\.05"):
+        settings(**{f"static__storage__{side}__min_free_bytes": "0.05"})

@@ -91,3 +91,10 @@ def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, s
     message = refused(**given)
     assert message.startswith(PREFIX + "topics.")
     assert [word for word in words if word not in message] == []
+
+
+@pytest.mark.parametrize("spared", [{}, {PREFIX + SPARED: "mine"}], ids=["by default", "with another list"])
+def test_a_threshold_of_a_topic_of_quotahosts_own_is_an_error_whatever_its_name(spared: dict[str, str]) -> None:
+    given = {PREFIX + "snapshots.topic": "snaps", PREFIX + TOTAL: "100M", PREFIX + OWN: "snaps:60M"}
+    with pytest.raises(SettingsError, match=r"topic snaps has a threshold, but is never turned back"):
+        Settings.from_properties(given | spared)

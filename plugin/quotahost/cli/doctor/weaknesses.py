@@ -110,7 +110,7 @@ def _disks(settings: Settings) -> Iterator[Finding]:
     if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
         yield weak(
             "a hard limit leaves nothing free: Kafka takes a log directory offline as soon as an append to it fails",
-            f"{PREFIX}static.storage.hard.min-free-bytes=5G",
+            f"{PREFIX}static.storage.hard.min-free-bytes=5G, alone, or as much in the volume's own entry",
         )
     if settings.validity <= 2 * settings.factor_interval:
         yield weak(

@@ -11,8 +11,9 @@ from typing import Final
 from quotahost.records.declaration import MAX_EXACT
 
 # Java's regular expressions. Possessive quantifiers (++, *+), because others would end in a StackOverflowError for long
-# texts. A backslash is doubled once for SQL's string literals and once for the expression.
-_TEXT: Final = r'"[^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+"'
+# texts. A string that is never closed runs to the end ("?+): if it did not match, each quote in it would begin a
+# search. A backslash is doubled once for SQL's string literals and once for the expression.
+_TEXT: Final = r'"[^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+"?+'
 _TOKENS: Final = rf'(?s)(?:[^"0-9-]++|{_TEXT})++|-?[0-9][0-9.eE+-]*+|.'
 _NUMBER: Final = "^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 

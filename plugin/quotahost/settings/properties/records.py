@@ -41,6 +41,11 @@ class RecordSettings(Frozen):
     unregistered; or `unknown`, the strict form: after `validity` it leads to `fallback.action`, so that one machine
     that is down stops all producers."""
 
+    @property
+    def record_topics(self) -> tuple[str, ...]:
+        """The four topics of quotahost, by whatever names they go here."""
+        return self.snapshots_topic, self.cluster_volumes_topic, self.usage_topic, self.shares_topic
+
     @model_validator(mode="after")
     def _each_has_a_topic_of_its_own(self) -> Self:
         """Two kinds of records in one compacted topic would replace each other by key, and be refused by readers."""

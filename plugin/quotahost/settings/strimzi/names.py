@@ -77,7 +77,7 @@ def _read_bytes(text: str) -> str:
 
 def _read_ratio(text: str) -> str:
     # Without an exponent, which our shares don't take.
-    return f"{Decimal(repr(share(text))):f}"
+    return f"{Decimal(repr(abs(share(text)))):f}"
 
 
 def _read_interval(text: str) -> str:

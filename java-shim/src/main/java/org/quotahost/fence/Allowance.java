@@ -5,17 +5,19 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /**
  * How many bytes a client may send on in requests that are turned back, before its connections are muted.
  *
- * <p>A client that waits before it tries again, as Kafka's own clients do (retry.backoff.ms, 0.1 to 1 s), stays within
- * it and is not muted; one that doesn't has used it up at once. Each slot holds until when its bytes are paid for (the
- * generic cell rate algorithm). Clients share a slot if their keys have one hash: then the one may be muted for what
- * the other sends, for one window at a time.
+ * <p>A producer that waits before it tries again, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within it and
+ * is not muted; one that doesn't has used it up at once. No request takes more than a second of it, however large: a
+ * mute lets one request a second through, too. Each slot holds until when its bytes are paid for (the generic cell rate
+ * algorithm). Clients share a slot if their keys have one hash: then the one may be muted for what the other sends, for
+ * one window at a time.
  *
  * <p>Request threads call it: no lock, no allocation.
  */
 final class Allowance {
     /** What a client may save up, in seconds of its rate. */
     static final long SAVED_SECONDS = 4;
-    private static final long SAVED_NANOS = SAVED_SECONDS * 1_000_000_000L;
+    private static final long SECOND = 1_000_000_000L;
+    private static final long SAVED_NANOS = SAVED_SECONDS * SECOND;
     private static final int SLOTS = 4_096;
 
     private final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
@@ -34,9 +36,10 @@ final class Allowance {
      * @param nanos now, by System.nanoTime
      */
     boolean take(int key, long bytes, double bytesPerSecond, long nanos) {
+        if (!(bytesPerSecond > 0)) return false;
         int slot = (key ^ key >>> 12 ^ key >>> 24) & SLOTS - 1;
         long now = nanos - origin;
-        long cost = (long) Math.min(2.0 * SAVED_NANOS, bytes / bytesPerSecond * 1e9);
+        long cost = (long) Math.min(SECOND, bytes / bytesPerSecond * SECOND);
         while (true) {
             long before = paidUntil.get(slot);
             long after = Math.max(before, now) + cost;

@@ -81,7 +81,7 @@ public final class Fence {
         if (!holds) return now.topics == null ? null : now.topics.error(context, actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
         if (shadow) return null;
-        Refusal.note(context, actions, "", allowance, rejectedBytes);
+        Refusal.note(context, actions, results, "", allowance, rejectedBytes);
         return FenceClosedException.INSTANCE;
     }
 

@@ -53,7 +53,7 @@ public final class Mute {
      * Kafka looks up next, for its metric of throttle times, is the client's own.
      */
     public static Map<String, String> tagsFor(KafkaPrincipal principal) {
-        if (!used || principal == null || marked.get() != principal) return null; // the same object: a request has one
+        if (!used || principal == null || marked.get() != principal) return null; // by identity, as cheap as can be
         marked.set(null);
         return TAGS;
     }

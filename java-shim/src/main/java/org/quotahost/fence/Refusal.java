@@ -5,6 +5,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
  * What follows once a request is turned back: its bytes are counted, and if its principal has used up its allowance,
@@ -22,14 +23,15 @@ public final class Refusal {
     /**
      * Notes that the request which this thread handles is turned back.
      *
+     * @param results what the inner authorizer answered to the actions, in their order
      * @param topic for whose sake, "" for that of the closed fence
      * @param bytesPerSecond what its principal may send on for that topic
      * @param counter gets the bytes of its record batches
      */
-    public static void note(AuthorizableRequestContext context, List<Action> actions, String topic,
-            double bytesPerSecond, LongAdder counter) {
+    public static void note(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
+            String topic, double bytesPerSecond, LongAdder counter) {
         try {
-            counter.add(TurnedBackBytes.count(actions));
+            counter.add(TurnedBackBytes.count(actions, results));
             if (!isAllowed(context.principal(), topic, bytesPerSecond) && CurrentRequest.release()) Mute.mark(context.principal());
         } catch (Throwable e) {
             // A later Kafka keeps requests in another way. The answer that the client gets is the same.

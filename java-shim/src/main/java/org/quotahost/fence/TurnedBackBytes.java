@@ -1,12 +1,16 @@
 package org.quotahost.fence;
 
+import java.util.Collection;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
  * The bytes of record batches that were turned back, by topic: what would have been appended ("Broker side quota
@@ -27,22 +31,43 @@ public final class TurnedBackBytes {
 
     private TurnedBackBytes() {}
 
-    /** Counts the request that this thread handles; answers the bytes of its record batches. */
-    static long count(List<Action> actions) {
+    /** Counts the request that this thread handles; answers the bytes of record batches that its client may write. */
+    static long count(List<Action> actions, List<AuthorizationResult> results) {
+        Collection<TopicProduceData> topics = CurrentRequest.topics();
+        Set<String> allowed = topics.isEmpty() ? Set.of() : allowed(actions, results);
         long all = 0;
-        for (TopicProduceData topic : CurrentRequest.topics()) {
+        for (TopicProduceData topic : topics) {
+            String name = name(topic.name(), topics.size(), allowed);
+            if (name == null) continue;
             long bytes = CurrentRequest.records(topic);
-            add(name(topic.name(), actions), bytes);
+            add(name, bytes);
             all += bytes;
         }
         return all;
     }
 
-    /** The name of a topic of a request that Kafka asks about with these actions; in the request it may be "". */
-    static String name(String inRequest, List<Action> actions) {
-        if (!inRequest.isEmpty()) return inRequest;
-        var resource = actions.get(0).resourcePattern();
-        return actions.size() == 1 && resource.resourceType() == ResourceType.TOPIC ? resource.name() : SEVERAL;
+    private static Set<String> allowed(List<Action> actions, List<AuthorizationResult> results) {
+        Set<String> names = new HashSet<>();
+        for (int i = 0; i < results.size(); i++) {
+            var resource = actions.get(i).resourcePattern();
+            boolean topic = resource.resourceType() == ResourceType.TOPIC;
+            if (topic && results.get(i) == AuthorizationResult.ALLOWED) names.add(resource.name());
+        }
+        return names;
+    }
+
+    /**
+     * Under which name the bytes for a topic of a request are counted, or null if its client may not write to it.
+     *
+     * @param inRequest its name in the request, "" if that has its id
+     * @param number how many topics the request has
+     * @param allowed those that the client may write to, of those that Kafka asks about
+     */
+    static String name(String inRequest, int number, Set<String> allowed) {
+        if (inRequest.isEmpty()) return number == 1 && allowed.size() == 1 ? allowed.iterator().next() : SEVERAL;
+        if (!allowed.contains(inRequest)) return null;
+        // Where everything is allowed, the name may be anything.
+        return Topic.isValid(inRequest) ? inRequest : OTHERS;
     }
 
     static void add(String topic, long bytes) {

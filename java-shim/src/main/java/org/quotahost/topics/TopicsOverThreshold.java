@@ -38,7 +38,7 @@ record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException answer
         if (over == null) return null;
         (shadow ? shadowed : rejections).increment();
         if (shadow) return null;
-        Refusal.note(context, actions, over.topic, over.allowance(), rejectedBytes);
+        Refusal.note(context, actions, results, over.topic, over.allowance(), rejectedBytes);
         return answer;
     }
 }

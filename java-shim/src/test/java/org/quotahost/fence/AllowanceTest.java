@@ -43,9 +43,19 @@ class AllowanceTest {
     }
 
     @Test
-    void aRequestThatIsLargerThanAllThatCanBeSavedIsNeverWithinIt() {
-        assertFalse(take(ALICE, 1_000 * Allowance.SAVED_SECONDS + 1, 3_600));
-        assertTrue(take(ALICE, 1_000, 3_600), "and takes nothing");
+    void noRequestTakesMoreThanASecondOfIt() {
+        for (int i = 0; i < Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 100_000, 0));
+        assertFalse(take(ALICE, 100_000, 0.9));
+        assertTrue(take(ALICE, 100_000, 1));
+    }
+
+    @Test
+    void aProducerThatBacksOffAsKafkasDoIsNeverOutOfItHoweverLargeItsRequests() {
+        double now = 0;
+        for (double backOff = 0.1; now < 1_000; backOff = Math.min(1, 2 * backOff)) {
+            assertTrue(take(ALICE, 1_000_000, now));
+            now += backOff;
+        }
     }
 
     @Test
