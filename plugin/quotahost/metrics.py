@@ -32,7 +32,7 @@ class Described:
         kind: gauge or counter.
         help: its meaning.
         label: Prometheus' name for the MBean's name, "" where there is one bean of the type.
-        shown_by: the plugins that show it, "" for every broker.
+        shown_by: the plugins, or the part of the broker, that show it; "" for every broker.
     """
 
     type: str
@@ -112,10 +112,10 @@ CATALOGUE: Final = (
         ("FailedBytes", "failed_appends_bytes", COUNTER,
          "Bytes of records that were too large (Kafka's BytesRejectedPerSec)."),
     )),
-    *_bean("TurnedBack", label="topic", rows=(
+    *_bean("TurnedBack", label="topic", shown_by="the fence, once it has turned something back", rows=(
         ("Bytes", "turned_back_bytes", COUNTER,
          "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
-         "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond the first 1,000."),
+         "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond the first 1,000 names."),
     )),
     *_bean("Inbox", rows=(
         ("Depth", "inbox_depth", GAUGE, "New clients that wait for the host."),
