@@ -115,7 +115,7 @@ CATALOGUE: Final = (
     *_bean("TurnedBack", label="topic", shown_by="the fence, once it has turned something back", rows=(
         ("Bytes", "turned_back_bytes", COUNTER,
          "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
-         "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond the first 1,000 names."),
+         "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond 1,000 names."),
     )),
     *_bean("Inbox", rows=(
         ("Depth", "inbox_depth", GAUGE, "New clients that wait for the host."),
