@@ -209,8 +209,9 @@ def test_kafkas_clients_show_the_mean_and_the_largest_throttle_time_and_0_if_not
 
     assert shown("producer", "free-producer", "t", [10]) == [0, 0]
     avg, largest = shown("producer", "java-producer", "t", [10, 90_000])
-    assert largest > 0
-    assert avg == pytest.approx(largest / 2), "of two responses one was throttled"
+    assert 0 < avg <= largest / 2
+    # Kafka's producer counts each response of the connection, also those that tell it of brokers and versions.
+    assert largest / avg == pytest.approx(round(largest / avg)), "of so many responses one was throttled"
     assert shown("consumer", "clientD", "filled", 2) == [0, 0]
     avg, largest = shown("consumer", "java-consumer", "filled", 6)
     assert 0 < avg < largest
