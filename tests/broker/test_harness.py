@@ -64,7 +64,6 @@ def test_a_consumer_gets_no_more_than_its_quota_and_sees_throttle_times(node: Ka
     assert load.errors == []
 
 
-@pytest.mark.proves("kip-599.unlimited")
 def test_an_unlimited_producer_is_not_throttled_and_drains(node: KafkaNode) -> None:
     load = ProducerLoad(node.client_config("alice", "free"), "t", rate=1e6).start()
     eventually(lambda: load.meter.messages >= 100)
@@ -106,7 +105,6 @@ def test_beans_can_be_read_and_called(node: KafkaNode) -> None:
         jmx.get("no:type=Such", "Bean")
 
 
-@pytest.mark.proves("kip-13.jmx", "kip-13.client-id")
 def test_a_thousand_client_ids_are_measured_each_for_itself(node: KafkaNode) -> None:
     set_quota(node, {"request_percentage": 1000}, client_id=DEFAULT)
     client_ids = ["", *map(str, range(1000))]

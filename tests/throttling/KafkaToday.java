@@ -11,7 +11,13 @@ import org.apache.kafka.clients.admin.CreateTopicsOptions;
 import org.apache.kafka.clients.admin.DeleteTopicsOptions;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.QuotaViolationException;
+import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.metrics.stats.CumulativeSum;
+import org.apache.kafka.common.metrics.stats.TokenBucket;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
@@ -48,16 +54,39 @@ public final class KafkaToday {
             ThrottlingQuotaExceededException.class.getSuperclass().getSimpleName());
         say("exception-methods", methods(ThrottlingQuotaExceededException.class));
         say("violation-methods", methods(QuotaViolationException.class));
-        say("options-methods", methods(CreateTopicsOptions.class, CreatePartitionsOptions.class,
-            DeleteTopicsOptions.class));
-        say("retries-by-default", new CreateTopicsOptions().shouldRetryOnQuotaViolation());
+        for (Class<?> options : List.of(CreateTopicsOptions.class, CreatePartitionsOptions.class, DeleteTopicsOptions.class)) {
+            say("methods-" + options.getSimpleName(), methods(options));
+            Object made = options.getConstructor().newInstance();
+            say("retries-by-default-" + options.getSimpleName(), options.getMethod("shouldRetryOnQuotaViolation").invoke(made));
+        }
+        say("bucket-is", Arrays.stream(TokenBucket.class.getInterfaces()).map(Class::getSimpleName).toArray());
+        say("bucket-is-made-with", Arrays.stream(TokenBucket.class.getConstructors())
+            .map(c -> c.getParameterCount() == 0 ? "nothing" : c.getParameterTypes()[0].getSimpleName()).toArray());
         for (ApiKeys api : List.of(ApiKeys.PRODUCE, ApiKeys.FETCH)) {
             say("oldest-" + api.name, api.oldestVersion());
         }
         say("callback-methods", methods(ClientQuotaCallback.class));
         say("limit-type", ClientQuotaCallback.class.getMethod("quotaLimit",
             org.apache.kafka.server.quota.ClientQuotaType.class, java.util.Map.class).getReturnType().getSimpleName());
+        record();
         throttle();
+    }
+
+    /** What a sensor throws when its sum reaches its bound, and when it exceeds it. */
+    private static void record() {
+        try (Metrics metrics = new Metrics()) {
+            Sensor sensor = metrics.sensor("sensor");
+            sensor.add(metrics.metricName("sum", "group"), new CumulativeSum(), new MetricConfig().quota(Quota.upperBound(1)));
+            for (String what : List.of("recorded-at-a-bound", "recorded-above-a-bound")) {
+                String thrown = null;
+                try {
+                    sensor.record(1);
+                } catch (QuotaViolationException e) {
+                    thrown = e.getClass().getSimpleName();
+                }
+                say(what, thrown);
+            }
+        }
     }
 
     /** What a manager is given when it throttles, and what happens to the channel, in that order. */

@@ -16,13 +16,13 @@ NOW = 1_700_000_000_000
 MB = 1_000_000
 
 
-@pytest.mark.proves("kip-13.delay", "kip-13.delay-today")
+@pytest.mark.proves("kip-13.delay")
 def test_kip_13_delays_a_producer_of_60_mb_in_a_window_of_50_for_2_s() -> None:
     assert simple_delay_s(5 * MB * 9 + 15 * MB, 50 * MB, 5 * MB) == 2
     assert simple_delay_s(50 * MB, 50 * MB, 5 * MB) == 0
 
 
-@pytest.mark.proves("kip-13.delay-today")
+@pytest.mark.proves("kip-13.delay")
 @pytest.mark.parametrize(("into_the_second", "delay_ms"), [(0, 3000), (500, 2500), (999, 2001)])
 @pytest.mark.parametrize("samples", [10, 11])
 def test_kip_13s_producer_is_delayed_by_3_s_today_and_by_2_s_if_its_burst_ends_the_second(

@@ -48,9 +48,21 @@ def test_kip_13s_static_quotas_are_no_configs_of_a_broker(today: Today) -> None:
     assert {"producer_byte_rate", "consumer_byte_rate"} <= today["quota-names"]
 
 
-@pytest.mark.proves("kip-13.consumer-group")
-def test_a_quota_is_of_a_user_or_a_client_id_and_never_of_a_consumer_group(today: Today) -> None:
+@pytest.mark.proves("kip-13.consumer-group", "kip-13.client-and-topic")
+def test_a_quota_is_of_a_user_or_a_client_id_and_never_of_a_consumer_group_a_topic_or_a_partition(today: Today) -> None:
     assert today["entities"] == {"USER", "CLIENT_ID", "DEFAULT_USER", "DEFAULT_CLIENT_ID"}
+
+
+@pytest.mark.proves("kip-13.violation")
+def test_recording_a_value_above_a_bound_throws_and_one_at_the_bound_does_not(today: Today) -> None:
+    assert today["recorded-at-a-bound"] == {"null"}
+    assert today["recorded-above-a-bound"] == {"QuotaViolationException"}
+
+
+@pytest.mark.proves("kip-599-revision.bucket-stat")
+def test_a_token_bucket_is_a_measurable_stat_with_or_without_a_unit_of_time(today: Today) -> None:
+    assert today["bucket-is"] == {"MeasurableStat"}
+    assert today["bucket-is-made-with"] == {"nothing", "TimeUnit"}
 
 
 @pytest.mark.proves("kip-13.delay-in-exception")
@@ -65,7 +77,7 @@ def test_every_produce_and_fetch_request_that_kafka_takes_has_a_throttle_time_in
     assert (today["oldest-Produce"], today["oldest-Fetch"]) == ({"3"}, {"4"})
 
 
-@pytest.mark.proves("kip-13.migration")
+@pytest.mark.proves("kip-13.migration", "kip-599.zookeeper")
 def test_the_protocol_of_the_brokers_is_no_config_any_more(today: Today) -> None:
     assert "inter.broker.protocol.version" not in today["broker-configs"]
     assert not {name for name in today["broker-configs"] if name.startswith("zookeeper")}
@@ -98,9 +110,10 @@ def test_kip_599s_error_and_exception_have_the_diffs_names(today: Today) -> None
 
 @pytest.mark.proves("kip-599.no-retry-config")
 def test_an_application_opts_out_of_retries_by_an_option_of_the_call_and_not_by_a_config(today: Today) -> None:
-    assert {"retryOnQuotaViolation", "shouldRetryOnQuotaViolation"} <= today["options-methods"]
-    assert not {name for name in today["options-methods"] if "QuotaViolated" in name}
-    assert today["retries-by-default"] == {"true"}
+    for options in ("CreateTopicsOptions", "CreatePartitionsOptions", "DeleteTopicsOptions"):
+        assert {"retryOnQuotaViolation", "shouldRetryOnQuotaViolation"} <= today[f"methods-{options}"]
+        assert not {name for name in today[f"methods-{options}"] if "QuotaViolated" in name}
+        assert today[f"retries-by-default-{options}"] == {"true"}
     assert not {name for name in today["admin-configs"] if "quota" in name}
 
 

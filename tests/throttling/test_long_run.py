@@ -112,7 +112,7 @@ def test_in_one_window_all_forms_admit_the_same_but_for_version_15_at_the_quota_
     assert v15 == (bucket[:-1] if more else bucket)
 
 
-@pytest.mark.proves("kip-599-revision.rate-wait")
+@pytest.mark.proves("kip-599-revision.rate-wait", "kip-599.wait")
 @hypothesis_settings(deadline=None)
 @given(st.integers(1, 20), SAMPLES, st.integers(0, 10_000))
 def test_after_one_burst_all_forms_state_the_same_wait(quota: int, samples: int, beyond: int) -> None:

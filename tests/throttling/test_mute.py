@@ -15,7 +15,6 @@ NOW = 1_700_000_000_000
 RECORDS = st.lists(st.tuples(st.floats(0, 1e9), st.integers(0, 4000)), min_size=1, max_size=60)
 
 
-@pytest.mark.proves("proposal-035.steps")
 @hypothesis_settings(deadline=None, max_examples=500)
 @given(RECORDS, st.integers(0, 5000), st.integers(1, 20), st.sampled_from([100, 1000, 5000]), st.floats(0, 3600))
 def test_after_one_step_no_client_that_kept_to_the_limit_is_muted_for_longer(

@@ -54,7 +54,7 @@ def timed(kinds: list[str], values: st.SearchStrategy[float]) -> st.SearchStrate
     return (lists(DENSE) | lists(SPARSE)).map(with_times)
 
 
-@pytest.mark.proves("kip-13.windows", "kip-13.delay-today")
+@pytest.mark.proves("kip-13.windows", "kip-13.delay")
 @hypothesis_settings(deadline=None, max_examples=500)
 @given(
     events=timed(["record", "record", "measure", "throttle"], AMOUNTS),

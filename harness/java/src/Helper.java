@@ -31,6 +31,8 @@ public final class Helper {
         Map.entry("mutate", Mutations::run),
         Map.entry("produce", NumberedProducer::run),
         Map.entry("produce-mixed", MixedProducer::run),
+        Map.entry("throttled-producer", ThrottleTimes::produce),
+        Map.entry("throttled-consumer", ThrottleTimes::consume),
         Map.entry("read-shared", ShareReader::run),
         Map.entry("jmx-get", Jmx::get),
         Map.entry("jmx-query", Jmx::query),

@@ -126,7 +126,7 @@ def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(nod
         assert (error(trip), throttle(trip)) == (APPENDED, 0)
 
 
-@pytest.mark.proves("v1.throttled-meter")
+@pytest.mark.proves("v1.throttled-meter", "v1.no-meter-by-topic")
 def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topic(node: KafkaNode, topic: str) -> None:
     pause(node)
     before = gauge(node, "Fence", "RejectedBytes")

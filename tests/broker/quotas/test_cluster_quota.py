@@ -18,7 +18,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
+from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
@@ -116,7 +118,19 @@ def limits(cluster: Cluster) -> list[float]:
     return [round(limit(node)) for node in cluster.brokers]
 
 
-@pytest.mark.proves("kip-13.per-broker", "kip-13.cluster-wide")
+@pytest.mark.proves("kip-13.per-broker")
+def test_a_client_of_kafkas_quotas_has_its_whole_quota_on_each_broker(cluster: Cluster) -> None:
+    rate = 1e6
+    set_quota(cluster.brokers[0], {"producer_byte_rate": rate}, client_id="each")
+    for node in cluster.brokers[:2]:
+        introduce_clients(node, ["each"])
+        eventually(lambda node=node: limit(node, "each") == rate)
+    with load(cluster, 1, "each") as one, load(cluster, 2, "each") as two:
+        wait_for_rate(pytest.approx(2 * rate, rel=0.1), one, two)
+        assert [settled_rate(each, QUICK_WINDOW) for each in (one, two)] == pytest.approx([rate] * 2, rel=0.1)
+
+
+@pytest.mark.proves("kip-13.cluster-wide")
 def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) -> None:
     with load(cluster, 1, "q") as one:
         eventually(lambda: limit(cluster.brokers[0], "q") == QUOTA / 3)

@@ -21,7 +21,7 @@ import pytest
 from harness.clients.many_clients import introduce_clients
 from harness.clients.raw import RawClient, RoundTrip, now_ms, throttle_ms
 from harness.clients.rawbatch import record_batch
-from harness.java.helper import HelperError
+from harness.java.helper import HelperError, helper
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs, set_quota
 from harness.kafka.node import KafkaNode
@@ -31,6 +31,7 @@ from harness.system.waiting import eventually
 from quotahost.throttling.sampled_rate import SampledRate
 from tests.broker.support.explain import explain, field
 from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
+from tests.broker.support.numbers import end_offset
 
 pytestmark = pytest.mark.broker
 
@@ -43,7 +44,7 @@ SETTINGS: Final = {
     "plugin.overrides.quota.producer.default": "20K",
     "plugin.overrides.quota.consumer.default": "20K",
     "plugin.overrides.quota.producer.override": r"clientA:40K,ns\:app\,1:60K,live:50K",
-    "plugin.overrides.quota.consumer.override": "clientC:40K,clientD:5M",
+    "plugin.overrides.quota.consumer.override": "clientC:40K,clientD:5M,slow:4K",
 }
 Send = Callable[[RawClient], tuple[float, RoundTrip, int]]
 
@@ -124,7 +125,14 @@ def make_known(node: KafkaNode, client_id: str | None) -> None:
     eventually(lambda: has_own_quota(node, ANYONE, client_id or ""))
 
 
-@pytest.mark.proves("kip-13.bytes-written", "kip-13.append-first", "kip-13.windows", "kip-13.delay-today")
+@pytest.mark.proves(
+    "kip-13.client-id",
+    "kip-13.default-and-override",
+    "kip-13.bytes-written",
+    "kip-13.windows",
+    "kip-13.delay",
+    "kip-13.jmx",
+)
 @pytest.mark.parametrize(
     ("client_id", "bound", "size"),
     [
@@ -147,11 +155,10 @@ def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
     assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id=client_id or "", user="")] == [bound]
 
 
-@pytest.mark.proves("kip-13.bytes-read", "kip-13.read-later")
+@pytest.mark.proves("kip-13.client-id", "kip-13.bytes-read", "kip-13.jmx")
 @pytest.mark.parametrize(("client_id", "bound"), [("clientC", 40_000.0), ("reader", DEFAULT)])
 def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, client_id: str, bound: float) -> None:
-    with RawClient(node, "clientD") as unthrottled:
-        charge = len(unthrottled.fetch("filled", 21_000).response)
+    charge = size_of_filled(node)
     make_known(node, client_id)
     ledger = Ledger(bound, takes_back=True)
     ledger.play(node, client_id, fetching(charge))
@@ -160,17 +167,54 @@ def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, c
     ledger.check_beans(node, "Fetch" + bean_name(client_id))
 
 
+def size_of_filled(node: KafkaNode) -> int:
+    """Bytes of the response that has the record."""
+    with RawClient(node, "clientD") as unthrottled:
+        return len(unthrottled.fetch("filled", 21_000).response)
+
+
 @pytest.mark.proves("kip-13.append-first", "kip-13.throttle-time-field")
-def test_a_throttled_response_comes_at_once_and_its_connection_is_muted_for_the_time_that_it_states(
+def test_a_throttled_batch_is_appended_and_answered_at_once_and_its_connection_is_muted_for_the_time_it_states(
     node: KafkaNode,
 ) -> None:
     make_known(node, "greedy")
+    end = end_offset(node, "t")
     with RawClient(node, "greedy") as client:
         first = client.produce("t", record_batch(90_000))
         throttled = throttle_ms(first.response, first=False)
+        assert end_offset(node, "t") == end + 1
         second = client.produce("t", record_batch(10))
     # Kafka mutes before it responds, so the mute began within the first round trip.
     assert first.duration_ms < throttled <= second.received_ms - first.sent_ms
+
+
+@pytest.mark.proves("kip-13.read-later", "kip-13.throttle-time-field")
+def test_a_throttled_fetch_is_answered_at_once_without_a_record_and_its_connection_is_muted(node: KafkaNode) -> None:
+    make_known(node, "slow")
+    with RawClient(node, "slow") as client:
+        first = client.fetch("filled", 21_000)
+        throttled = throttle_ms(first.response, first=True)
+        second = client.fetch("filled", 21_000)
+    assert len(first.response) < size_of_filled(node) - 20_000 + 100, "the frame of a response alone"
+    assert first.duration_ms < throttled <= second.received_ms - first.sent_ms
+
+
+@pytest.mark.proves("kip-13.client-metrics")
+def test_kafkas_clients_show_the_mean_and_the_largest_throttle_time_and_0_if_not_throttled(node: KafkaNode) -> None:
+    def shown(client: str, client_id: str, *what: object) -> list[float]:
+        make_known(node, client_id)
+        config = {"bootstrap.servers": node.bootstrap, "client.id": client_id}
+        metrics = helper(node.version).ask(f"throttled-{client}", *what, config)
+        return [value for _, value in sorted(metrics.items())]  # "...-avg" is before "...-max"
+
+    assert shown("producer", "free-producer", "t", [10]) == [0, 0]
+    avg, largest = shown("producer", "java-producer", "t", [10, 90_000])
+    assert 0 < avg <= largest / 2
+    # Kafka's producer counts each response of the connection, also those that tell it of brokers and versions.
+    assert largest / avg == pytest.approx(round(largest / avg)), "of so many responses one was throttled"
+    assert shown("consumer", "clientD", "filled", 2) == [0, 0]
+    avg, largest = shown("consumer", "java-consumer", "filled", 6)
+    assert 0 < avg < largest
 
 
 @pytest.mark.proves("kip-13.others-unaffected")

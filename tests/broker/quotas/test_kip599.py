@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from statistics import mean
 from typing import Any, Final, Literal
 
 import pytest
@@ -16,6 +17,7 @@ from confluent_kafka import Producer
 
 from harness.clients.mutations import TopicError, mutate
 from harness.clients.raw import RawClient, now_ms, throttle_ms, topic_errors
+from harness.clients.rawmutations import QUOTA_EXCEEDED, mutate_raw
 from harness.java.jmx import Jmx
 from harness.kafka.admin import set_quota
 from harness.kafka.cluster import Cluster
@@ -39,7 +41,7 @@ KIP_599: Final = {f"topic-{n}": 80 for n in range(7)}
 SETTINGS: Final = {
     "supplier": "client-quotas,controller-mutation",
     "plugin.controller-mutation.default": "50",
-    "plugin.controller-mutation.client-ids": "strict:5,ledger:0.5,old:0.5,direct:0.5,both:0.5",
+    "plugin.controller-mutation.client-ids": "strict:5,ledger:0.5,old:0.5,direct:0.5,both:0.5,both-old:0.5",
 }
 
 
@@ -104,7 +106,7 @@ def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluste
         assert low <= expected <= high, kind
 
 
-@pytest.mark.proves("kip-599.auto-creation")
+@pytest.mark.proves("kip-599.auto-creation", "kip-599.auto-creation-client")
 def test_a_topic_that_kafka_creates_by_itself_is_charged_to_the_client_that_asked_for_it(cluster: Cluster) -> None:
     make_known(cluster, "ledger")
     eventually(lambda: tokens(cluster, "ledger") > BY_ITSELF)
@@ -137,6 +139,7 @@ def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Clus
         assert topic_errors(round_trip.response) == {"old": (0, None)}
         throttled = throttle_ms(round_trip.response, first=True)
         assert 6000 - round_trip.duration_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
+        assert round_trip.duration_ms < throttled, "the response isn't held meanwhile"
         muted.ping()
         other.ping()
         assert other.has_response(within=30)
@@ -145,31 +148,40 @@ def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Clus
         assert now_ms() - before >= throttled - 2
 
 
-@pytest.mark.proves("kip-599.two-quotas", "kip-599.throttle-time")
-def test_with_a_request_quota_too_the_longer_throttle_time_applies(cluster: Cluster) -> None:
-    make_known(cluster, "both")
+@pytest.mark.proves("kip-599.two-quotas", "kip-599.throttle-time", "kip-599.throttle-time-of-topics")
+@pytest.mark.parametrize(("client_id", "strict"), [("both", True), ("both-old", False)])
+def test_with_a_request_quota_too_the_longer_throttle_time_applies(
+    cluster: Cluster, client_id: str, strict: bool
+) -> None:
+    make_known(cluster, client_id)
     broker = cluster.brokers[0]
-    set_quota(broker, {"request_percentage": 0.01}, user=ANYONE, client_id="both")
-    eventually(lambda: table_row(broker, ANYONE, "both", "REQUEST")["limit"] == "0.01")
-    throttled = []
-    for topics in ({"one": 1}, {"two": 1}, {"many": 60}):
-        with RawClient(broker, "both") as client:
-            throttled.append(throttle_ms(client.create_topics(topics).response, first=True))
-    assert throttled[1] == 1000, "the bucket is nearly full; a request quota throttles for a window at most"
-    assert throttled[2] > 10_000
+    set_quota(broker, {"request_percentage": 0.01}, user=ANYONE, client_id=client_id)
+    eventually(lambda: table_row(broker, ANYONE, client_id, "REQUEST")["limit"] == "0.01")
+    answers = []
+    for topics in ({"one": 1}, {"two": 1}, {"many": 60}, {"three": 1, "four": 1}):
+        with RawClient(broker, client_id) as client:
+            # Kafka charges a request that only validates, so nothing needs to be created.
+            answers.append(mutate_raw(client, "create", topics, strict=strict, validate_only=True))
+    assert answers[1].throttle_ms == 1000, "the bucket is nearly full; a request quota throttles for a window at most"
+    assert {code for code, _ in answers[-1].errors.values()} == {QUOTA_EXCEEDED if strict else 0}
+    # 12 tokens are owed, and no more if two topics are refused; an old client, which is not refused, owes 14.
+    assert 10_000 < answers[-1].throttle_ms <= (24_000 if strict else 28_000)
 
 
-@pytest.mark.proves("kip-599-revision.metrics", "kip-599.metric", "kip-599.controller")
+@pytest.mark.proves(
+    "kip-599-revision.metrics", "kip-599-revision.throttle-time-average", "kip-599.metric", "kip-599.controller"
+)
 def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> None:
     """The broker that forwards a request mutes the client, and counts the throttle time among its Request metrics."""
     make_known(cluster, "direct")
     ours = "client-id=direct"
-    with RawClient(controller(cluster), "direct", CONTROLLER) as client:
-        round_trip = client.create_topics({"direct": 51})
-    throttled = throttle_ms(round_trip.response, first=True)
-    assert throttled > 0
+    throttled = []
+    for topics in ({"direct": 51}, {"direct-2": 4}):
+        with RawClient(controller(cluster), "direct", CONTROLLER) as client:
+            throttled.append(throttle_ms(client.create_topics(topics).response, first=True))
+    assert 0 < throttled[0] < throttled[1]
     shown = bean(controller(cluster), f"kafka.server:type=ControllerMutation,{ours}")
-    assert shown["throttle-time"] == throttled
+    assert shown["throttle-time"] == mean(throttled)
     with RawClient(cluster.brokers[0], "direct") as client:
         forwarded = throttle_ms(client.create_topics({"forwarded": 5}).response, first=True)
     # All clients without a request quota share this sensor.

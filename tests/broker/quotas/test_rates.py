@@ -35,7 +35,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-@pytest.mark.proves("kip-13.slowed-not-refused", "kip-13.throttle-time-field", "kip-13.client-metrics")
+@pytest.mark.proves("kip-13.slowed-not-refused", "kip-13.throttle-time-field")
 def test_a_producer_gets_the_static_rate_and_sees_throttle_times(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("bob", "p"), "t") as load:
         wait_for_rate(pytest.approx(STATIC, rel=0.1), load)

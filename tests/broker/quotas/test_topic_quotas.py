@@ -68,7 +68,14 @@ def topics_over(node: KafkaNode) -> list[str]:
 
 
 @pytest.mark.proves(
-    "v1.total-threshold", "v1.topic-threshold", "v1.dropped", "v1.measured-in-log", "kip-13.topic-quotas-rejected"
+    "v1.total-threshold",
+    "v1.topic-threshold",
+    "v1.one-minute-rate",
+    "v1.dropped",
+    "v1.measured-in-log",
+    "v1.logged",
+    "kip-13.topic-quotas-rejected",
+    "kip-13.error-after-delay",
 )
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
     # Small requests one after the other: some 20 MB/s when it is let in.
@@ -162,7 +169,7 @@ def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
 
 
-@pytest.mark.proves("v1.logged", "v1.exempt")
+@pytest.mark.proves("v1.exempt")
 def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(tight: KafkaNode, full: str) -> None:
     create_topic(tight, "quiet")
     end, before = end_offset(tight, full), topics(tight, "Rejections")
@@ -219,6 +226,19 @@ def test_the_error_of_turned_back_requests_can_be_chosen(tight: KafkaNode, full:
     eventually(lambda: attempt(alice, full) == error)
     alter_broker_config(tight, {PREFIX + "topics.reject.error": None})
     eventually(lambda: attempt(alice, full) == "NOT_ENOUGH_REPLICAS")
+
+
+@pytest.mark.proves("v1.error-meter", "v1.measured-in-log", "v1.no-meter-by-topic")
+def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(tight: KafkaNode) -> None:
+    create_topic(tight, "small-records", config={"max.message.bytes": "10"})
+    before = topics(tight, "FailedBytes")
+    assert attempt(tight.client_config("alice", "a"), "small-records") == "MSG_SIZE_TOO_LARGE"
+    rejected = Jmx(tight).get(
+        "kafka.server:type=BrokerTopicMetrics,name=BytesRejectedPerSec,topic=small-records", "Count"
+    )
+    assert topics(tight, "FailedBytes") == before + rejected
+    assert rejected > 10
+    assert bytes_appended(tight, "small-records") == 0
 
 
 def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: str) -> None:

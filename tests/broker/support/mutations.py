@@ -1,4 +1,4 @@
-"""Clients whose partition mutations are limited by Kafka's client quotas; buckets hold five seconds of a rate."""
+"""Clients whose partition mutations are limited by Kafka's client quotas; buckets hold ten seconds of a rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.kafka.quotas import EnforcedQuota, enforced_quotas
 from harness.system.waiting import eventually
 
 KEY: Final = "controller_mutation_rate"
-BURST_S: Final = 5  # controller.quota.window.num
+BURST_S: Final = 10  # controller.quota.window.num
 ONE_TOKEN: Final = 1 / BURST_S  # the rate whose bucket holds one token
 
 

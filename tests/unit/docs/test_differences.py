@@ -44,6 +44,7 @@ def test_a_test_that_is_not_there_is_noticed(test: str) -> None:
     assert differences.is_there(java + "clientsSeeAnErrorThatTheyTryAgain")
 
 
+@pytest.mark.proves("kip-599.burst-by-default")
 def test_the_numbers_are_those_that_the_documents_state_or_that_the_tests_assert() -> None:
     numbers = figures()
     stated = {

@@ -10,6 +10,7 @@ import net.jqwik.api.constraints.DoubleRange;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
+import org.quotahost.Proves;
 
 /** How quickly a factor falls, and that no step mutes for too long. */
 class RampTest {
@@ -52,6 +53,7 @@ class RampTest {
     }
 
     /** The throttle time of a client at its bound is (rate - bound) / bound x window: never above max.mute. */
+    @Proves("proposal-035.steps")
     @Property
     void noStepMutesForLongerThanAllowed(@ForAll @Size(max = 60) List<@DoubleRange(min = 0.01, max = 1) Double> targets,
             @ForAll @IntRange(min = 100, max = 3_000) int everyMs) {

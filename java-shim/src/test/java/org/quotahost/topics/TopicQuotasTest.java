@@ -152,7 +152,7 @@ class TopicQuotasTest {
         assertEquals(120 * 2_900_000L, meters.count("small"));
     }
 
-    @Proves("v1.rule")
+    @Proves({"v1.rule", "v1.one-minute-rate"})
     @Test
     void aShortBurstOfATopicWhoseOneMinuteRateIsBelowItsOwnIsNoReasonThoughTheBrokerIsOver() {
         configure(TOTAL, Map.of("greedy", 1_000_000.0, "bursty", 500_000.0));
