@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 from jsonschema import Draft7Validator
 
 from harness.clients.producer import ProducerLoad
