@@ -36,6 +36,15 @@ def test_it_has_its_own_size_is_seen_as_a_volume_and_leaves_an_empty_folder(
     assert list(folder.iterdir()) == []
 
 
+def test_a_body_that_fails_leaves_an_empty_folder_and_nothing_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with pytest.raises(KeyError), mounted_in_namespace(folder, str(4 * MEGA)):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == [folder]
+    assert not folder.is_symlink()
+
+
 def test_what_may_not_be_mounted_leaves_an_ordinary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with own_file_system(tmp_path / "disk", "4m") as mounted:
