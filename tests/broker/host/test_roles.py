@@ -125,7 +125,7 @@ def test_they_work_as_they_are_written(world: World) -> None:
     world.node.wait_for_log("thread leaves of plugin neighbour ended")
 
 
-@pytest.mark.proves("proposal-035.supplier")
+@pytest.mark.proves("proposal-035.supplier", "proposal-035.static")
 def test_a_rule_that_is_installed_while_the_broker_runs_applies_without_a_restart(world: World) -> None:
     distribute(world.folder, "late", {"quotahost.suppliers": {"late": "late:Late"}}, {"late": LATE})
     alter_broker_config(world.node, {PREFIX + "supplier": "late,static"})
