@@ -6,9 +6,11 @@ It runs as a process of its own, so that it doesn't delay the client beside it w
 from __future__ import annotations
 
 import multiprocessing
+import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -29,7 +31,7 @@ def flood(node: KafkaNode, topic: str, connections: int, *, reconnects: bool = F
     A connection carries requests without waiting for answers, or, if it ``reconnects``, one request and its answer.
     """
     spawn = multiprocessing.get_context("spawn")
-    work = (node.ports[INTERNAL], topic, connections, reconnects)
+    work = (os.getpid(), node.ports[INTERNAL], topic, connections, reconnects)
     process = spawn.Process(target=_run, args=work, daemon=True)
     process.start()
     try:
@@ -39,15 +41,14 @@ def flood(node: KafkaNode, topic: str, connections: int, *, reconnects: bool = F
         process.join()
 
 
-def _run(port: int, topic: str, connections: int, reconnects: bool) -> None:
+def _run(parent: int, port: int, topic: str, connections: int, reconnects: bool) -> None:
     request = struct.pack(">hhih", *PRODUCE, 0, 5) + b"flood" + produce_body(topic, record_batch(REQUEST_BYTES))
     data = struct.pack(">i", len(request)) + request
     send = _reconnect_forever if reconnects else _pipeline
-    workers = [threading.Thread(target=send, args=(port, data)) for _ in range(connections)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    for _ in range(connections):
+        threading.Thread(target=send, args=(port, data), daemon=True).start()
+    while os.getppid() == parent:  # a bench that was killed can't end this process
+        time.sleep(0.5)
 
 
 def _pipeline(port: int, data: bytes) -> None:
@@ -64,6 +65,9 @@ def _drain(connection: socket.socket) -> None:
 
 def _reconnect_forever(port: int, data: bytes) -> None:
     while True:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port)) as connection:
-            connection.sendall(data)
-            connection.recv(_READ)
+        try:
+            with suppress(ConnectionResetError, BrokenPipeError), socket.create_connection(("127.0.0.1", port)) as made:
+                made.sendall(data)
+                made.recv(_READ)
+        except OSError:
+            time.sleep(0.1)  # no broker listens there: it has not started yet, or has ended

@@ -7,7 +7,6 @@ longest throttle time as a refusal: one quota window.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -26,12 +25,11 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, plugin_properties
 
 RATE: Final = 5_000_000  # bytes/s that the quotas allow
-FIRST: Final = 5.0  # seconds in which the JVM warms up, and topic quotas let a burst pass
+FIRST: Final = 5.0  # seconds in which the JVM warms up, client quotas apply, and topic quotas let a burst pass
 WARM_UP: Final = 3.0  # seconds
 MEASURED: Final = 8.0  # seconds
 USERS: Final = {"alice": "secret"}  # exempt; names.OtherClient measures her latency
 _REQUESTS: Final = "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Means(StrEnum):
@@ -87,7 +85,6 @@ def running(means: Means) -> Iterator[KafkaNode]:
             create_topic(node, topic, config={"retention.bytes": "200000000", "segment.bytes": "50000000"})
         if stock:
             set_quota(node, stock, user="ANONYMOUS")
-            time.sleep(1)
         yield node
 
 
@@ -98,25 +95,20 @@ def cost(node: KafkaNode, connections: int, reconnects: bool) -> Cost:
         time.sleep(WARM_UP)
         other.delays.clear()  # its first records waited for the connection, and 1 % of the others are few
         began = time.monotonic()
-        cpu, (count, received), appended = _cpu_seconds(node), _requests(node), _appended(node)
+        cpu, (count, received), appended = node.cpu_seconds(), _requests(node), _appended(node)
         time.sleep(MEASURED)
         seconds = time.monotonic() - began
-        cpu, (count_after, received_after) = _cpu_seconds(node) - cpu, _requests(node)
+        cpu, (count_after, received_after) = node.cpu_seconds() - cpu, _requests(node)
         appended = _appended(node) - appended
         p99 = other.p99()
     requests, received = count_after - count, received_after - received
     return Cost(cpu / seconds, received / seconds, appended / seconds, requests / seconds, p99)
 
 
-def _cpu_seconds(node: KafkaNode) -> float:
-    fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
 def _requests(node: KafkaNode) -> tuple[int, float]:
     """Produce requests since the start of the broker, and their bytes: yammer's mean is the sum over the count."""
-    count, mean = (float(Jmx(node).get(_REQUESTS, attribute)) for attribute in ("Count", "Mean"))
-    return int(count), count * mean
+    (bean,) = Jmx(node).query(_REQUESTS).values()
+    return int(bean["Count"]), bean["Count"] * bean["Mean"]
 
 
 def _appended(node: KafkaNode) -> int:

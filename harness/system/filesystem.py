@@ -64,15 +64,17 @@ def mounted_in_namespace(folder: Path, size: str) -> Iterator[bool]:
     place.mkdir()
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _IN_NAMESPACE, "sh", size, str(place)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]  # three integers
-        try:
-            mounted = process.stdout.readline() == b"mounted\n"
-            if mounted:
-                folder.rmdir()
-                folder.symlink_to(f"/proc/{process.pid}/root{place}")
-            yield mounted
-        finally:
-            if folder.is_symlink():
-                folder.unlink()
-                folder.mkdir()
-    place.rmdir()
+    try:
+        with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]  # three integers
+            try:
+                mounted = process.stdout.readline() == b"mounted\n"
+                if mounted:
+                    folder.rmdir()
+                    folder.symlink_to(f"/proc/{process.pid}/root{place}")
+                yield mounted
+            finally:
+                if folder.is_symlink():
+                    folder.unlink()
+                    folder.mkdir()
+    finally:
+        place.rmdir()  # the mount ended with the process

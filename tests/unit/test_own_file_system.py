@@ -11,6 +11,7 @@ import pytest
 
 from harness.system.filesystem import mounted_in_namespace, own_file_system
 from quotahost.disks.file_stores import read_disks
+from tests.skips import COULD_NOT_RUN
 
 MEGA = 1 << 20
 
@@ -23,7 +24,7 @@ def test_it_has_its_own_size_is_seen_as_a_volume_and_leaves_an_empty_folder(
     folder.mkdir()
     with way(folder, str(4 * MEGA)) as mounted:
         if not mounted:
-            pytest.skip("COULD NOT RUN: this user may mount no file system here")
+            pytest.skip(f"{COULD_NOT_RUN}this user may mount no file system here")
         (folder / "file").write_bytes(bytes(3 * MEGA))
         assert shutil.disk_usage(folder).free == MEGA
         with pytest.raises(OSError, match="No space left"):
@@ -33,6 +34,15 @@ def test_it_has_its_own_size_is_seen_as_a_volume_and_leaves_an_empty_folder(
     assert folder.is_dir()
     assert not folder.is_symlink()
     assert list(folder.iterdir()) == []
+
+
+def test_a_body_that_fails_leaves_an_empty_folder_and_nothing_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with pytest.raises(KeyError), mounted_in_namespace(folder, str(4 * MEGA)):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == [folder]
+    assert not folder.is_symlink()
 
 
 def test_what_may_not_be_mounted_leaves_an_ordinary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,10 +32,10 @@ from tests.broker.support.volumes import (
 
 pytestmark = pytest.mark.broker
 
-VOLUME: Final = 96 * MEGA  # bytes of each
-SOFT, HARD = 24 * MEGA, 56 * MEGA  # bytes used
+VOLUME: Final = 100 * MEGA  # bytes of each
+SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
 QUOTA: Final = 6 * MEGA  # bytes/s of each client
-KEPT: Final = 40 * MEGA  # bytes to which retention holds a topic: half of the way
+KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
 SETTINGS: Final = {
     "factor.source": "local",
     "fence.authorizer": "none",
@@ -43,7 +43,7 @@ SETTINGS: Final = {
     "static.produce": str(QUOTA),
     "floor.bytes": "150000",  # near the hard limit the default, 35 kB/s, would take longer
     "static.storage.soft": str(SOFT),
-    "static.storage.hard": str(HARD),
+    "static.storage.hard.min-free-percent": "0.4",  # of VOLUME: it means HARD
 }
 SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
 
@@ -65,7 +65,7 @@ def ramp(consumed: int) -> float:
     return min(1.0, max(0.0, (HARD - consumed) / (HARD - SOFT)))
 
 
-@pytest.mark.proves("proposal-035.progressive")
+@pytest.mark.proves("proposal-035.progressive", "proposal-035.properties-old")
 def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_share_of_their_quota(
     node: KafkaNode,
 ) -> None:
@@ -96,7 +96,14 @@ def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_s
     eventually(lambda: state(node) == OPEN, what="space is back")
 
 
-@pytest.mark.proves("proposal-035.volumes", "proposal-035.pause")
+@pytest.mark.proves(
+    "proposal-035.volumes",
+    "proposal-035.pause",
+    "proposal-035.states",
+    "proposal-035.largest",
+    "proposal-035.properties-old",
+    "proposal-035.properties-new",
+)
 def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write_to_an_empty_one(
     node: KafkaNode,
 ) -> None:

@@ -63,6 +63,13 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
     return listener_properties(node, "TLS", "SSL", port, port) | own
 
 
+def plugins_connections(node: KafkaNode) -> float:
+    """How many of the plugins' clients are connected to the listener TLS, which asks each for its certificate."""
+    listener = "kafka.server:type=socket-server-metrics,listener=TLS,*"
+    found = Jmx(node).query(f"{listener},clientSoftwareName=confluent-kafka-python")
+    return sum(float(bean["connections"]) for bean in found.values())
+
+
 def check_publishes_in_a_pause(node: KafkaNode) -> None:
     eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
     eventually(lambda: state(node) == OPEN)
@@ -71,12 +78,13 @@ def check_publishes_in_a_pause(node: KafkaNode) -> None:
     before = end_offset(node, SNAPSHOTS)
     eventually(lambda: end_offset(node, SNAPSHOTS) > before + 1, what="snapshots flow while producers are stopped")
     assert gauge(node, "Connection,name=publish-volumes", "Connected") == 1
+    assert plugins_connections(node) > 0
     assert gauge(node, "Publication", "Errors") == 0
     assert PASSWORD not in node.log_text()
     assert "PRIVATE KEY" not in node.log_text()
 
 
-@pytest.mark.proves("proposal-035.client")
+@pytest.mark.proves("proposal-035.client", "proposal-035.own-updates")
 def test_by_default_it_connects_as_the_broker_itself_with_its_keystores(
     tmp_path: Path, parties: tuple[Identity, Identity, Path]
 ) -> None:
@@ -87,7 +95,7 @@ def test_by_default_it_connects_as_the_broker_itself_with_its_keystores(
         check_publishes_in_a_pause(node)
 
 
-@pytest.mark.proves("proposal-035.client")
+@pytest.mark.proves("proposal-035.client", "proposal-035.own-updates")
 def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
     tmp_path: Path, parties: tuple[Identity, Identity, Path]
 ) -> None:
@@ -121,7 +129,7 @@ def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
         yield stack.enter_context(cluster), proxies
 
 
-@pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-no-data", "proposal-035.metric-connection")
+@pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-connection", "proposal-035.metric-errors")
 def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_until_it_heals(
     behind_proxies: tuple[Cluster, list[Proxy]],
 ) -> None:

@@ -125,7 +125,7 @@ def test_they_work_as_they_are_written(world: World) -> None:
     world.node.wait_for_log("thread leaves of plugin neighbour ended")
 
 
-@pytest.mark.proves("proposal-035.supplier")
+@pytest.mark.proves("proposal-035.supplier", "proposal-035.static")
 def test_a_rule_that_is_installed_while_the_broker_runs_applies_without_a_restart(world: World) -> None:
     distribute(world.folder, "late", {"quotahost.suppliers": {"late": "late:Late"}}, {"late": LATE})
     alter_broker_config(world.node, {PREFIX + "supplier": "late,static"})
@@ -154,15 +154,16 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
         before = world.errors(plugin)
         eventually(lambda b=before: world.errors(plugin) > b + 3, what=f"{plugin} {mood}")
         if error:
+            world.node.wait_for_log(f"^{error}", start=start)
             assert world.node.log_text(start).count(f"\n{error}") == 1, "once, however often it fails"
     if plugin in ASKED:
         eventually(lambda: world.factor() == 1.0, what="fallback.action=OPEN after validity")
         assert gauge(world.node, "Factor", "Unknown") == 1
         world.node.wait_for_log(f"plugin outsider failed in {METHODS[plugin]}".replace("()", r"\(\)"), start=start)
-        assert "its last factor holds for validity" in world.node.log_text(start)
+        world.node.wait_for_log("its last factor holds for validity", start=start)
     else:
         assert world.factor() == LEFT
-        assert "it runs again after its period" in world.node.log_text(start)
+        world.node.wait_for_log("it runs again after its period", start=start)
     world.check_serves("known", QUOTA if plugin in ASKED else QUOTA * LEFT)
     world.check_serves(f"new-while-{plugin}-fails")
     runs = world.runs("Outsider")

@@ -15,6 +15,7 @@ import yaml
 from harness.system.debian import PackageMissing, debian_package
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
+from tests.skips import COULD_NOT_RUN
 
 
 class Server(LoggedProcess):
@@ -53,7 +54,7 @@ def package() -> Path:
     """The files of Debian's package; the test that asks is skipped with the reason where there are none."""
     found = _found()
     if isinstance(found, str):
-        pytest.skip(f"could not run: no Prometheus on this machine: {found}")
+        pytest.skip(f"{COULD_NOT_RUN}no Prometheus on this machine: {found}")
     return found
 
 

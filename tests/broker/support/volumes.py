@@ -17,6 +17,7 @@ from harness.plugin import STATES
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
+from tests.skips import COULD_NOT_RUN
 
 MEGA: Final = 1_000_000
 #: Broker properties with which space comes back within a second of its deletion or the end of its retention.
@@ -29,7 +30,7 @@ QUICK_DELETION: Final = {
 SMALL_BURSTS: Final = {"quota.window.num": "2"}
 WINDOW: Final = 2.0  # seconds of it
 NO_VOLUME: Final = (
-    "COULD NOT RUN: this user may mount no file system here, and a test that fills a volume needs a small one. "
+    f"{COULD_NOT_RUN}this user may mount no file system here, and a test that fills a volume needs a small one. "
     "Run it as root, in a container that may mount (SYS_ADMIN), or where user namespaces are allowed"
 )
 

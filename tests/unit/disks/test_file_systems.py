@@ -20,6 +20,7 @@ from quotahost.model import Limit, LimitType
 from quotahost.model.bounds import bounds
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, settings
+from tests.skips import COULD_NOT_RUN
 
 Mount = Callable[..., Path]
 
@@ -34,7 +35,7 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
         place.mkdir()
         done = subprocess.run(["mount", *arguments, str(place)], capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"this machine mounts no file system: {done.stderr.strip()}")
+            pytest.skip(f"{COULD_NOT_RUN}this machine mounts no file system: {done.stderr.strip()}")
         mounted.append(place)
         return place
 
@@ -85,7 +86,7 @@ def test_a_file_system_without_a_fixed_number_of_inodes_is_not_full(mount: Mount
 def test_a_file_system_without_a_size_is_unknown_and_not_full() -> None:
     """Full it would stay for ever, whatever is deleted."""
     if os.statvfs("/proc").f_blocks:
-        pytest.skip("/proc has a size here")
+        pytest.skip(f"{COULD_NOT_RUN}/proc has a size here")
     found = read_disks("1", ["/proc"])
     assert found.volumes == ()
     assert found.offline == ("/proc: its file system reports no size",)
@@ -110,7 +111,7 @@ def test_a_dead_disk_that_still_answers_from_memory_is_offline(tmp_path: Path, m
     try:
         subprocess.run(["mkfs.ext4", "-q", str(image)], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"this machine makes no ext4: {error}")
+        pytest.skip(f"{COULD_NOT_RUN}this machine makes no ext4: {error}")
     place = formatted(mount("-o", "loop", str(image)))
     os.sync()
     clock = Clock()

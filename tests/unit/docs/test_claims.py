@@ -52,14 +52,29 @@ def section(name: str) -> type[BaseModel] | None:
 
 def exists(name: str) -> bool:
     """Whether there is a property, or a family of such properties, of this name."""
-    if name in KNOWN or f"{name}.*" in KNOWN or any(f"{each}.".startswith(name.rstrip("*")) for each in KNOWN):
+    if name in KNOWN or any(each.startswith(f"{name.removesuffix('.*')}.") for each in KNOWN):
         return True
     family = next((each for each in ("kafka.", "static.kafka.admin.") if name.startswith(each)), None)
     if family or not name.startswith("plugin."):
         return family is not None
-    model = section(name.split(".")[1])
-    # Below the second dot is the model's own affair: it says so itself if it doesn't know the name.
-    return model is not None and name.split(".")[2].replace("-", "_") in {*model.model_fields, "quota"}
+    plugin, _, own = name.removeprefix("plugin.").partition(".")
+    model = section(plugin)
+    fields = model.model_fields.items() if model else ()
+    return own in {field.alias or key.replace("_", "-") for key, field in fields}
+
+
+@pytest.mark.parametrize(
+    "name", ["static.storage.har", "valid", "factor.sourc", "plugin.overrides.quota.nonsense", "plugin.nobody.rate"]
+)
+def test_a_name_that_only_begins_like_a_property_is_none(name: str) -> None:
+    assert not exists(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["static.storage.hard", "static.storage", "static.storage.*", "plugin.overrides.quota.producer.default"]
+)
+def test_a_property_and_a_family_of_properties_are_there(name: str) -> None:
+    assert exists(name)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

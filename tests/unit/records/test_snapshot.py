@@ -211,6 +211,7 @@ def test_the_largest_record_allowed_is_read() -> None:
 PERCENT = "MinFreePercentage"
 
 
+@pytest.mark.proves("proposal-035.schema-integers")
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -38,6 +38,7 @@ def test_it_is_a_supplier() -> None:
     assert isinstance(supplier, QuotaSupplier)
 
 
+@pytest.mark.proves("proposal-035.static")
 @pytest.mark.parametrize("client", CLIENTS)
 def test_every_client_gets_the_rate_of_the_type(client: Client) -> None:
     supplier = static(produce=1e6, fetch=2e6, request=50.0, controller_mutation=5.5)

@@ -23,7 +23,7 @@ OF_0_4 = {
 }
 
 
-@pytest.mark.proves("proposal-035.properties-old")
+@pytest.mark.proves("proposal-035.properties-old", "proposal-035.consumed-limits")
 def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None:
     settings = read(OF_0_2)
     assert settings.storage_soft == Limit(LimitType.CONSUMED_BYTES, 10_000_000)

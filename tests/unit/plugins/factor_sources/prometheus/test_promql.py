@@ -19,6 +19,7 @@ from quotahost.plugins.factor_sources.prometheus import promql
 from quotahost.plugins.factor_sources.prometheus.http import MAX_BYTES
 from quotahost.plugins.factor_sources.prometheus.promql import Credentials, PromQL, QueryFailed
 from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
+from tests.skips import COULD_NOT_RUN
 
 SECRET = "s3cret-t0ken"
 LONG = 30.0  # seconds; no test waits for it
@@ -270,7 +271,7 @@ def test_credentials_that_a_server_repeats_are_hidden(
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     if shutil.which("openssl") is None:
-        pytest.skip("openssl, which makes the test's certificate, is not installed")
+        pytest.skip(f"{COULD_NOT_RUN}openssl, which makes the test's certificate, is not installed")
     pem = tmp_path / "server.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem")]
