@@ -6,15 +6,14 @@ WITH texts AS (
   SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp,
     {bound} AS bound  -- the cluster that the topic belongs to
   FROM {raw}),
-first AS (
-  SELECT *, explode(array(from_json(text, '{schema}', map('columnNameOfCorruptRecord', '_corrupt')))) AS f
-  FROM texts),
--- JSON's integers may have a fraction of zeros (5.0) or an exponent (1e3), which from_json takes for no BIGINT. Only what
--- it doesn't take is written otherwise and read again.
 read AS (
-  SELECT *, explode(array(if(f._corrupt IS NULL OR octet_length(value) > {max_bytes}, f,
-    from_json({whole_numbers}, '{schema}', map('columnNameOfCorruptRecord', '_corrupt'))))) AS s
-  FROM first),
+  -- For JSON Schema 5.0 and 5e0 are integers, which from_json takes for no BIGINT. Only what it doesn't take is written
+  -- otherwise and read again; a lambda that reads one field costs the others nothing that could be measured.
+  SELECT *, explode(transform(
+    array(from_json(text, '{schema}', map('columnNameOfCorruptRecord', '_corrupt'))),
+    r -> if(r._corrupt IS NULL OR octet_length(text) > {max_bytes}, r,
+      from_json({whole_numbers}, '{schema}', map('columnNameOfCorruptRecord', '_corrupt'))))) AS s
+  FROM texts),
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
 SELECT topic, partition, offset, timestamp, broker, value, at,
