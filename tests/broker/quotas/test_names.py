@@ -73,7 +73,7 @@ def test_an_exempt_client_is_exempt_though_the_table_is_full(node: KafkaNode) ->
         eventually(lambda: gauge(node, "QuotaTable", "Clients") == 2)
     alter_broker_config(node, {PREFIX + "newcomers.produce": "1M"})
     try:
-        assert table_row(node, "bob", "p")["limit"] == str(RATE), "there is no place for him"
+        eventually(lambda: table_row(node, "bob", "p")["limit"] == str(RATE), what="the rate of who has no place")
         with ProducerLoad(node.client_config("root", "p"), "t", rate=6e6) as load:
             eventually(lambda: load.meter.bytes > 20e6, what="what no other client would get")
         assert load.max_throttle() == 0
