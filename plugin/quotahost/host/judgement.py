@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from quotahost.api import QuotaFactorSource, QuotaPolicy
 from quotahost.host.guard import Guard
 from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import as_factor
+from quotahost.model.volumes import as_answer
 from quotahost.settings.broker import Settings
 from quotahost.text import escaped, printable
 
 OPEN: Final = Factor(1.0)
 _CONSEQUENCE: Final = "its last factor holds for validity"
-_ANSWERS: Final = "a factor source must answer ClusterVolumes, a Factor, a number or None"
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _LONGEST: Final = 1000  # characters of such a sentence
 
@@ -69,7 +68,9 @@ class Judge:
             starting: whether nothing has been known yet, so that a failure is waited for as long as at a start.
         """
         name, plugin = source
-        answer = self._guard.call(name, "read()", _CONSEQUENCE, lambda: _checked(plugin.read(), name))
+        answer = self._guard.call(
+            name, "read()", _CONSEQUENCE, lambda: as_answer(plugin.read(), f"factor source {name}")
+        )
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if starting else validity
         if isinstance(answer, Factor):
@@ -93,7 +94,7 @@ class Judge:
     def _factor(self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None) -> tuple[Factor, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or ""."""
         if policy is None:
-            self._shown.show(None, ())
+            self.hide()
             return OPEN, ""
         name, plugin = policy
         # A source returns the same object while nothing has changed, so `is` is enough: to ask the policy about 20,000
@@ -120,16 +121,6 @@ class Judge:
             )
             is not False
         )
-
-
-def _checked(answer: Any, name: str) -> ClusterVolumes | Factor | None:
-    """The factor source's answer, if it is one (contract, sentence 6); a bare number is a factor."""
-    if answer is None or isinstance(answer, ClusterVolumes):
-        return answer
-    try:
-        return as_factor(answer, f"factor source {name}")
-    except ValueError as error:
-        raise TypeError(f"{_ANSWERS}, not {answer!r:.200}: {error}") from None
 
 
 def _line(text: str) -> str:

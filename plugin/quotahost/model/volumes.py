@@ -93,15 +93,6 @@ class Factor:
         return State.PAUSE if self.value <= 0 else State.THROTTLE
 
 
-def as_factor(answer: float | Factor, cause: str) -> Factor:
-    """What a factor source answered as a Factor; a bare number gets this cause (proposal 035: ``Supplier<Double>``).
-
-    Raises:
-        ValueError: a number outside [0, 1], or no number.
-    """
-    return answer if isinstance(answer, Factor) else Factor(answer, cause)
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterVolumes:
     """The newest fresh volumes of every broker in service, or why they are not known.
@@ -128,3 +119,18 @@ class ClusterVolumes:
                 raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {found!r:.200}")
         if not isinstance(self.waiting, str):
             raise ValueError(f"waiting of ClusterVolumes must be a string, not {self.waiting!r:.200}")
+
+
+def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
+    """What a factor source answered; a bare number is a factor with this cause (proposal 035: ``Supplier<Double>``).
+
+    Raises:
+        TypeError: it is no answer of a factor source (contract, sentence 6).
+    """
+    if answer is None or isinstance(answer, ClusterVolumes | Factor):
+        return answer
+    try:
+        return Factor(answer, cause)  # type: ignore[arg-type]  # it checks that itself
+    except ValueError as error:
+        expected = "a factor source answers ClusterVolumes, a Factor, a number or None"
+        raise TypeError(f"{expected}, not {answer!r:.200}: {error}") from None

@@ -14,7 +14,7 @@ from typing import Final
 from quotahost.api import Context
 from quotahost.api.context import LoadedPlugin
 from quotahost.model import ClusterVolumes, Factor
-from quotahost.model.volumes import as_factor
+from quotahost.model.volumes import as_answer
 from quotahost.plugins.factor_sources.cluster_volumes.standby_metrics import Counted, StandbyMetrics
 
 _RETRY: Final = 5.0  # seconds between tries to build it
@@ -52,11 +52,9 @@ class StandbyInstance:
             return _being_built(self.name)
         # The host hands a live change to its own plugins only, and the standby is none of them.
         self.loaded.context.settings = self._context.settings
-        answer: ClusterVolumes | Factor | float | None = self.loaded.plugin.read()
+        answer = as_answer(self.loaded.plugin.read(), f"factor source {self.name}")
         if answer is None:
             return ClusterVolumes((), waiting=f"factor source {self.name} doesn't know")
-        if not isinstance(answer, ClusterVolumes):
-            answer = as_factor(answer, f"factor source {self.name}")
         self.ready = self.ready or isinstance(answer, Factor) or not answer.waiting
         return answer
 

@@ -88,12 +88,17 @@ public final class Fence {
     /** Whether the request may write to a topic that the fence protects; one such topic holds the whole request up. */
     private static boolean writes(List<Action> actions, List<AuthorizationResult> results) {
         for (int i = 0; i < results.size(); i++) {
-            ResourcePattern resource = actions.get(i).resourcePattern();
-            boolean allowed = results.get(i) == AuthorizationResult.ALLOWED;
-            boolean topic = resource.resourceType() == ResourceType.TOPIC;
-            if (allowed && topic && !Exemptions.spares(resource.name())) return true;
+            String topic = writable(actions.get(i), results.get(i));
+            if (topic != null && !Exemptions.spares(topic)) return true;
         }
         return false;
+    }
+
+    /** The topic to which the client may write by this action of a produce request, or null if it is none. */
+    public static String writable(Action action, AuthorizationResult result) {
+        ResourcePattern resource = action.resourcePattern();
+        boolean topic = resource.resourceType() == ResourceType.TOPIC;
+        return topic && result == AuthorizationResult.ALLOWED ? resource.name() : null;
     }
 
     /**

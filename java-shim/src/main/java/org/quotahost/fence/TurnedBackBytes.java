@@ -8,7 +8,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
@@ -49,9 +48,8 @@ public final class TurnedBackBytes {
     private static Set<String> allowed(List<Action> actions, List<AuthorizationResult> results) {
         Set<String> names = new HashSet<>();
         for (int i = 0; i < results.size(); i++) {
-            var resource = actions.get(i).resourcePattern();
-            boolean topic = resource.resourceType() == ResourceType.TOPIC;
-            if (topic && results.get(i) == AuthorizationResult.ALLOWED) names.add(resource.name());
+            String topic = Fence.writable(actions.get(i), results.get(i));
+            if (topic != null) names.add(topic);
         }
         return names;
     }

@@ -3,10 +3,10 @@ package org.quotahost.topics;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.fence.Fence;
 import org.quotahost.fence.Refusal;
 import org.quotahost.fence.TurnedBackTopics;
 
@@ -28,10 +28,9 @@ record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException answer
             List<AuthorizationResult> results, boolean shadow) {
         TopicUse over = null;
         for (int i = 0; i < results.size(); i++) {
-            var resource = actions.get(i).resourcePattern();
-            boolean topic = resource.resourceType() == ResourceType.TOPIC;
-            if (!topic || results.get(i) != AuthorizationResult.ALLOWED) continue;
-            TopicUse use = topics.get(resource.name());
+            String topic = Fence.writable(actions.get(i), results.get(i));
+            if (topic == null) continue;
+            TopicUse use = topics.get(topic);
             if (use != null) use.countTurnedBack();
             if (over == null) over = use;
         }
