@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench import broker, callback, logs, names, newclients, pipeline, refusal, report, sensors, shares, topics, usage
-from bench.disks import held, latency, picture, publishing, recovery, rolling, stop, throttle
+from bench.disks import held, latency, lumps, picture, publishing, recovery, rolling, stop, tap, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
@@ -26,6 +26,8 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "picture": lambda args: picture.main(),
     "throttle": lambda args: throttle.main(),
     "held": lambda args: held.main(),
+    "lumps": lambda args: lumps.main(),
+    "tap": lambda args: tap.main(args.runs),
     "recovery": lambda args: recovery.main(args.runs),
     "rolling": lambda args: rolling.main(args.runs),
     "pipeline": lambda args: pipeline.main(),
@@ -42,7 +44,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the bench broker")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
     parser.add_argument(
-        "--runs", type=int, help="number of runs for each plugin of the benches recovery, latency and rolling"
+        "--runs", type=int, help="number of runs for each plugin of the benches tap, recovery, latency and rolling"
     )
     args = parser.parse_args()
     for name in args.which:

@@ -8,46 +8,28 @@ own, so that whatever else the machine does disturbs all of them alike.
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from bench.callback import strimzi_jars
-from bench.disks.brokers import CHECK_INTERVAL, QUICK_DELETION, check_alive, free_bytes
+from bench.disks.brokers import check_alive
 from bench.disks.rolling import longest_silence
+from bench.disks.small_broker import MEGA, Holder, Room, factor, set_by_hand, small_broker, used_bytes
 from bench.disks.throttle import Rates, rates
 from bench.markdown import machine_line, table
 from harness.clients.producer import ProducerLoad
-from harness.java.jmx import Jmx
-from harness.kafka.admin import create_topic, set_quota
+from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, PREFIX, plugin_properties, prefixed
-from harness.system.filesystem import own_file_system
 
-QUOTA: Final = 4_000_000  # bytes/s
-LENGTH: Final = 30.0  # seconds for which the topic keeps its data
-BETWEEN: Final = int(QUOTA * LENGTH)  # bytes from the soft to the hard limit
-SOFT: Final = 20_000_000  # bytes used
-HARD: Final = SOFT + BETWEEN
-CAPACITY: Final = 2 * HARD
+QUOTA: Final = 4 * MEGA  # bytes/s
+HALF: Final = 0.5  # where the factor should settle, and the share of the quota that the stock broker gives
+LENGTH: Final = 30  # seconds for which the topic keeps its data
+ROOM: Final = Room(QUOTA, soft=20 * MEGA, hard=20 * MEGA + QUOTA * LENGTH, capacity=280 * MEGA)
 SETTLED: Final = 60.0  # seconds until the measurement begins
 WATCHED: Final = 165.0  # seconds that are measured: fifteen quota windows
-KEEPS: Final = {"retention.ms": str(int(LENGTH * 1000)), "segment.bytes": str(1 << 20), "segment.ms": "1000"}
-
-
-class Holder(StrEnum):
-    """What holds the producer back, by its name in the table."""
-
-    STOCK = "stock, a quota of half set by hand"
-    LIMITS = "quotahost, policy limits"
-    FORECAST = "quotahost, policy forecast"
-    STRIMZI = "Strimzi's plugin"
+KEEPS: Final = {"retention.ms": str(LENGTH * 1000), "segment.bytes": str(1 << 20), "segment.ms": "1000"}
 
 
 @dataclass(frozen=True)
@@ -74,61 +56,27 @@ class Held:
         return QUOTA * sum(self.factors) / len(self.factors)
 
 
-def _properties(holder: Holder) -> dict[str, str]:
-    if holder is Holder.STOCK:
-        return {}
-    if holder is Holder.STRIMZI:
-        strimzi = {
-            "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
-            "static.produce": str(QUOTA),
-            "static.storage.check-interval": str(CHECK_INTERVAL),
-            "static.storage.per.volume.limit.min.available.bytes": str(CAPACITY - HARD),
-        }
-        return prefixed(strimzi)
-    policy = holder.rpartition(" ")[2]
-    limits = {"static.storage.soft": str(SOFT), "static.storage.hard": str(HARD)}
-    own = {"factor.source": "local", "policy": policy, "static.produce": str(QUOTA), "fence.authorizer": "none"}
-    return plugin_properties(own | limits) | FENCE
-
-
-@contextmanager
-def _node(holder: Holder) -> Iterator[KafkaNode]:
-    with tempfile.TemporaryDirectory() as folder, own_file_system(Path(folder) / "node", str(CAPACITY)) as mounted:
-        if not mounted:
-            raise RuntimeError("no small file system can be mounted here: run this bench as root")
-        properties = QUICK_DELETION | _properties(holder)
-        node = KafkaNode(Path(folder) / "node", classpath=[JAR, *map(Path, strimzi_jars())], properties=properties)
-        if holder is Holder.STRIMZI:
-            node.properties[PREFIX + "static.kafka.admin.bootstrap.servers"] = node.bootstrap
-        with node:
-            if holder is Holder.STOCK:
-                set_quota(node, {"producer_byte_rate": QUOTA / 2}, client_id="eager")
-            create_topic(node, "t", config=KEEPS)
-            yield node
-
-
-def _factor(node: KafkaNode, holder: Holder) -> float:
-    if holder is Holder.STOCK:
-        return 0.5
-    if holder is Holder.STRIMZI:
-        found = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
-        return max((float(bean["Value"]) for bean in found.values()), default=1.0)
-    return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))
-
-
 def run(holder: Holder) -> Held:
     """Runs one broker for SETTLED + WATCHED seconds."""
-    with _node(holder) as node, ProducerLoad(node.client_config(client_id="eager"), "t") as load:
-        time.sleep(SETTLED)
-        began, factors, most = time.monotonic(), list[float](), 0
-        while time.monotonic() < began + WATCHED:
-            time.sleep(1)
-            check_alive(node)
-            factors.append(_factor(node, holder))
-            most = max(most, CAPACITY - free_bytes(node.data_dirs[0]))
-        end = began + WATCHED
-        achieved, silence = rates(load.meter, began, end), longest_silence(load.meter, began, end)
-        return Held(achieved, factors, most, silence, load.max_throttle(began))
+    with small_broker(holder, ROOM) as node:
+        if holder is Holder.STOCK:
+            set_by_hand(node, HALF * QUOTA)
+        create_topic(node, "t", config=KEEPS)
+        with ProducerLoad(node.client_config(client_id="eager"), "t") as load:
+            time.sleep(SETTLED)
+            return _watch(holder, node, load)
+
+
+def _watch(holder: Holder, node: KafkaNode, load: ProducerLoad) -> Held:
+    began, factors, most = time.monotonic(), list[float](), 0
+    end = began + WATCHED
+    while time.monotonic() < end:
+        time.sleep(1)
+        check_alive(node)
+        factors.append(HALF if holder is Holder.STOCK else factor(node, holder))
+        most = max(most, used_bytes(node, ROOM))
+    achieved, silence = rates(load.meter, began, end), longest_silence(load.meter, began, end)
+    return Held(achieved, factors, most, silence, load.max_throttle(began))
 
 
 def report(runs: dict[Holder, Held]) -> str:
@@ -161,7 +109,7 @@ def _row(holder: Holder, each: Held, stock: Held) -> list[str]:
         f"{each.silence:.1f}",
         f"{each.throttle:,.1f}",
         f"{min(each.factors):.2f} to {max(each.factors):.2f}",
-        f"{(each.most - SOFT) / BETWEEN:.0%}",
+        f"{(each.most - ROOM.soft) / ROOM.band:.0%}",
     ]
 
 
