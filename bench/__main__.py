@@ -6,8 +6,22 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, callback, logs, names, newclients, pipeline, refusal, report, sensors, shares, topics, usage
-from bench.disks import held, latency, lumps, picture, publishing, recovery, rolling, stop, tap, throttle
+from bench import (
+    broker,
+    callback,
+    logs,
+    logs_way,
+    names,
+    newclients,
+    pipeline,
+    refusal,
+    report,
+    sensors,
+    shares,
+    topics,
+    usage,
+)
+from bench.disks import held, latency, lumps, picture, publishing, recovery, rolling, scope, stop, tap, throttle
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
@@ -16,7 +30,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "broker": lambda args: broker.pairs(args.pairs),
     "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
     "flood": lambda args: broker.flood(args.clients),
-    "logs": lambda args: logs.main(),
+    "logs": lambda args: f"{logs.main()}\n\n{logs_way.main()}",
     "refusal": lambda args: refusal.main(),
     "usage": lambda args: usage.main(),
     "topics": lambda args: topics.main(),
@@ -28,6 +42,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "held": lambda args: held.main(),
     "lumps": lambda args: lumps.main(),
     "tap": lambda args: tap.main(args.runs),
+    "scope": lambda args: scope.main(),
     "recovery": lambda args: recovery.main(args.runs),
     "rolling": lambda args: rolling.main(args.runs),
     "pipeline": lambda args: pipeline.main(),

@@ -41,11 +41,11 @@ class Cost(NamedTuple):
 
 def measure(with_callback: bool, clients: int, version: str = DEFAULT_VERSION, steps: int = 1) -> Cost:
     """Moves the limits through all FACTORS, ``steps`` times, while so many clients have sensors."""
-    with tempfile.TemporaryDirectory() as folder, _node(Path(folder), with_callback, version) as node:
+    with tempfile.TemporaryDirectory() as folder, broker(Path(folder), with_callback, version) as node:
         create_topic(node, "t")
         move = _factor(node) if with_callback else _default_quota(node)
         with RawClient(node, "first") as client:
-            _introduce(node, client, clients, with_callback)
+            introduce(node, client, clients, with_callback)
             times: tuple[list[float], list[float]] = ([], [])
             begin = node.log.end()
             last = 1.0
@@ -62,15 +62,19 @@ def measure(with_callback: bool, clients: int, version: str = DEFAULT_VERSION, s
 
 
 @contextmanager
-def _node(folder: Path, with_callback: bool, version: str) -> Iterator[KafkaNode]:
+def broker(
+    folder: Path, with_callback: bool, version: str = DEFAULT_VERSION, max_mute: str = "1h", **more: str
+) -> Iterator[KafkaNode]:
+    """A broker whose factor, with the callback, is in a file; ``more`` are further properties of Kafka."""
     settings = {
         "static.scope": "client",
         "static.produce": f"{QUOTA:.0f}",
-        "max.mute": "1h",
+        "max.mute": max_mute,
         "factor.interval": "100ms",
+        "factor.source": "from-file",
+        "fence.authorizer": "none",
     }
-    settings |= {"factor.source": "from-file"}
-    properties = plugin_properties(settings) if with_callback else {}
+    properties = (plugin_properties(settings) if with_callback else {}) | more
     (folder / "factor").write_text("1")
     env = {"PYTHONPATH": str(ROOT / "tests/broker/plugins"), "FACTOR": str(folder / "factor")}
     with KafkaNode(folder, version=version, classpath=[JAR], properties=properties, jvm_options=(), env=env) as node:
@@ -79,12 +83,17 @@ def _node(folder: Path, with_callback: bool, version: str) -> Iterator[KafkaNode
 
 def _factor(node: KafkaNode) -> Callable[[float], None]:
     def move(factor: float) -> None:
-        file = Path(node.env["FACTOR"])
-        file.with_suffix(".new").write_text(f"{factor:g}")
-        file.with_suffix(".new").replace(file)
+        write_factor(node, factor)
         eventually(lambda: abs(Jmx(node).get(_TABLE, "Factor") - factor) < 1e-6, what=f"factor {factor:g}")
 
     return move
+
+
+def write_factor(node: KafkaNode, factor: float) -> None:
+    """Writes the broker's factor into its file; doesn't wait until it is in force."""
+    file = Path(node.env["FACTOR"])
+    file.with_suffix(".new").write_text(f"{factor:g}")
+    file.with_suffix(".new").replace(file)
 
 
 def _default_quota(node: KafkaNode) -> Callable[[float], None]:
@@ -95,7 +104,8 @@ def _default_quota(node: KafkaNode) -> Callable[[float], None]:
     return move
 
 
-def _introduce(node: KafkaNode, client: RawClient, clients: int, with_callback: bool) -> None:
+def introduce(node: KafkaNode, client: RawClient, clients: int, with_callback: bool) -> None:
+    """Lets so many clients send a request, with the callback a second one once all are known."""
     names = [f"client-{n}" for n in range(clients)]
     for name in names:
         client.rename(name)

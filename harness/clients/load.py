@@ -35,7 +35,7 @@ class Load(ABC):
     """A producer or a consumer. A ``with`` block starts it and stops it at its end.
 
     Attributes:
-        topic: the topic that it writes or reads.
+        topic: the topic that it writes or reads; a producer of several has the one of its newest record here.
         meter: counts the bytes that the broker acknowledged, or that were consumed.
         throttles: the throttle times that brokers reported, in order; 0 s when a broker stops throttling.
         errors: librdkafka's messages about deliveries or fetches that failed.
@@ -43,7 +43,7 @@ class Load(ABC):
 
     def __init__(self, topic: str) -> None:
         """Prepares the load; ``start()`` connects it."""
-        self.topic: Final = topic
+        self.topic = topic
         self.meter = Meter()
         self.throttles: list[Throttled] = []
         self.errors: list[str] = []
