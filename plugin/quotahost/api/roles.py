@@ -112,8 +112,9 @@ class QuotaPolicy(Protocol):
 class LimitAware(Protocol):
     """A policy that can be asked for its limits (proposal 035, QuotaPolicy: getSoftLimit and the three beside it).
 
-    The host asks for the metrics alone; the factor is what ``quota_factor`` says. A policy has all four methods or
-    none. They are asked by volume, because a volume may have limits of its own (the proposal's snapshot note 2).
+    The host asks for the metrics, and to hold a PAUSE (``pause.release``); for the rest the factor is
+    what ``quota_factor`` says. A policy has all four methods or none. They are asked by volume, because a volume may
+    have limits of its own (the proposal's snapshot note 2).
     """
 
     def soft_limit(self, volume: Volume) -> Limit | None:
@@ -136,6 +137,19 @@ class LimitAware(Protocol):
 
     def breaches_hard_limit(self, volume: Volume) -> bool:
         """Whether the volume breaches the hard limit; then it breaches the soft one, too, and its factor is 0."""
+        ...
+
+
+@runtime_checkable
+class FactorListener(Protocol):
+    """A policy that wants to know which factor its volumes were filled under."""
+
+    def factor_in_force(self, factor: float) -> None:
+        """This factor, 0.0 to 1.0, has applied since the last call; 1 in shadow mode. Before the host asks anew.
+
+        It need not be the smallest that the policy has answered: small changes are left out, ``pause.release`` may
+        hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit follows it for some seconds.
+        """
         ...
 
 

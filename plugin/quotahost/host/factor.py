@@ -42,7 +42,7 @@ class FactorLoop:
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
         """``clock`` in seconds, monotonic."""
         self._shim, self._clock = shim, clock
-        self._judge = Judge(guard, VolumeLimits(shim, guard))
+        self._judge = Judge(guard, VolumeLimits(shim, guard), clock)
         self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
@@ -67,7 +67,9 @@ class FactorLoop:
             self._in_force.replace(OPEN)
         else:
             starting = self._known_at is None
-            judgement = self._judge.judge(source, plugins.policy(), settings, starting)
+            # In shadow mode no factor has any effect.
+            in_force = 1.0 if settings.mode == "shadow" else self._in_force.value
+            judgement = self._judge.judge(source, plugins.policy(), settings, starting, in_force)
             self._in_force.replace(self._decide(judgement, now, settings))
 
     def forget(self) -> None:
@@ -127,6 +129,11 @@ class FactorInForce:
         self._logged = self._factor.state
         self._transitions = 0  # since the last line
         shim.count("Factor", "", "Transitions", 0.0)
+
+    @property
+    def value(self) -> float:
+        """The factor in the table, 0.0 to 1.0."""
+        return self._factor.value
 
     def replace(self, new: Factor) -> None:
         """Put a factor into the table, if it is the first or differs by a step or in state; else at most its cause."""

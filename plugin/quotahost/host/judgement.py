@@ -7,12 +7,14 @@ applies to the unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from quotahost.api import QuotaFactorSource, QuotaPolicy
 from quotahost.host.guard import Guard
+from quotahost.host.pauses import Pauses
 from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import as_answer
@@ -43,9 +45,13 @@ class Judgement:
 class Judge:
     """Asks the factor source and the policy; a failure of either leaves things unknown."""
 
-    def __init__(self, guard: Guard, shown: VolumeLimits) -> None:
-        """``shown`` puts the limits and the factors of this broker's volumes into the metrics."""
+    def __init__(self, guard: Guard, shown: VolumeLimits, clock: Callable[[], float]) -> None:
+        """``shown`` puts the limits and the factors of this broker's volumes into the metrics.
+
+        ``clock`` in seconds, monotonic.
+        """
         self._guard, self._shown = guard, shown
+        self._pauses = Pauses(guard, clock)
         self._last: tuple[ClusterVolumes, Factor] | None = None
 
     def forget(self) -> None:
@@ -58,6 +64,7 @@ class Judge:
         policy: tuple[str, QuotaPolicy] | None,
         settings: Settings,
         starting: bool,
+        in_force: float,
     ) -> Judgement:
         """Read the source once.
 
@@ -66,6 +73,7 @@ class Judge:
             policy: the policy and its name; without one every volume is OPEN.
             settings: those in force.
             starting: whether nothing has been known yet, so that a failure is waited for as long as at a start.
+            in_force: the factor that has applied since the last read.
         """
         name, plugin = source
         answer = self._guard.call(
@@ -77,7 +85,8 @@ class Judge:
             self.hide()
             return Judgement(Factor(answer.value, _line(answer.cause)))
         if isinstance(answer, ClusterVolumes):
-            factor, failed = self._factor(answer, policy)
+            self._tell(policy, in_force)
+            factor, failed = self._factor(answer, policy, settings.pause_release)
             if answer.unknown:
                 # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
                 more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
@@ -91,7 +100,13 @@ class Judge:
         self._last = None
         self._shown.show(None, ())
 
-    def _factor(self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None) -> tuple[Factor, str]:
+    def _tell(self, policy: tuple[str, QuotaPolicy] | None, in_force: float) -> None:
+        if policy is not None and callable(tell := getattr(policy[1], "factor_in_force", None)):
+            self._guard.call(policy[0], "factor_in_force()", "it decides without that", lambda: tell(in_force))
+
+    def _factor(
+        self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None, release: float
+    ) -> tuple[Factor, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or ""."""
         if policy is None:
             self.hide()
@@ -101,7 +116,9 @@ class Judge:
         # volumes took 44 ms, and this runs every factor.interval.
         if self._last and answer is self._last[0] and not self._depends_on_time(name, plugin):
             return self._last[1], ""
-        factor, failure, own = judged(plugin, answer.volumes, self._shown.broker)
+        self._pauses.forget()
+        hold = partial(self._pauses.held, policy, release)
+        factor, failure, own = judged(plugin, answer.volumes, self._shown.broker, hold)
         self._shown.show(policy, own)
         if failure is None:
             # judged() calls the policy without the guard, so the guard has to hear of the success here.
@@ -129,7 +146,7 @@ def _line(text: str) -> str:
 
 
 def judged(
-    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str
+    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str, hold: Callable[[Volume, float], int | None]
 ) -> tuple[Factor, BaseException | None, list[tuple[Volume, float]]]:
     """The smallest factor of the volumes that the policy can judge, its first failure, and one broker's factors.
 
@@ -140,23 +157,28 @@ def judged(
         policy: is asked.
         volumes: of all brokers.
         broker: the id of the one whose volumes are returned with their factors.
+        hold: tells of a volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
     """
-    smallest: tuple[float, Volume] | None = None
+    smallest: tuple[float, Volume, int | None] | None = None
     failure: BaseException | None = None
     own: list[tuple[Volume, float]] = []
     for volume in volumes:
         try:
             # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
             value = Factor(policy.quota_factor(volume)).value
+            until = hold(volume, value)
+            if until is not None:
+                value = 0.0
             if volume.broker == broker:
                 own.append((volume, value))
         except BaseException as error:  # see quotahost.host.guard
             failure = failure or error
         else:
             if smallest is None or value < smallest[0]:
-                smallest = value, volume
+                smallest = value, volume, until
     if smallest is None:
         return OPEN, failure, own
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
-    value, volume = smallest
-    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}"), failure, own
+    value, volume, until = smallest
+    held = f": PAUSE until {until:,} bytes or fewer are used (pause.release)" if until is not None else ""
+    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}{held}"), failure, own

@@ -7,9 +7,12 @@ volume, to the last bit. Private; :mod:`quotahost.pipeline.spark.limits` has the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from quotahost.model.limits import Limit
+from quotahost.model.limits import Limit, exact
 from quotahost.model.volumes import Volume
+
+_SWITCH: Final = 100  # a switch lets go over a hundredth of the bytes at which it stops: it has no way of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,15 @@ class Bounds:
             return 1.0
         # Of whole numbers Python returns the float nearest to the quotient, however large they are.
         return (self.hard - consumed) / (self.hard - self.soft)
+
+    def lets_go_at(self, share: float) -> int:
+        """The most bytes consumed at which a PAUSE may end: this share, 0.0 to 1.0, of the way back is free then.
+
+        The way back goes from the hard limit to the soft one. A switch has none, so a hundredth of its limit counts.
+        """
+        way = self.hard - self.soft or self.hard // _SWITCH
+        # Exactly: as a float the way of a large volume may be longer than it is, and the end beyond the soft limit.
+        return self.hard - int(way * exact(share))
 
 
 def bounds(volume: Volume, soft: Limit | None, hard: Limit | None) -> Bounds | None:

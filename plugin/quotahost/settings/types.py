@@ -18,7 +18,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 
 from quotahost.model import QuotaType, State
 from quotahost.text import nearest
-from quotahost.units.parse import parse_count
+from quotahost.units.parse import parse_count, parse_share
 from quotahost.units.show import Unit
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -84,6 +84,17 @@ Name = Annotated[str | None, BeforeValidator(_name), Unit("name", _or_none)]
 StandbyName = Annotated[str | None, BeforeValidator(_name), AfterValidator(_standby), Unit("name, or `none`", _or_none)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Unit("names, comma-separated", _listed(", "))]
 SomeNames = Annotated[Names, AfterValidator(_some)]
+
+
+def _part(value: object) -> float:
+    part = parse_share(value)
+    if part is None:
+        raise ValueError("must be from 0 to 1; write 0.1, 10%, or 0 for none of it")
+    return part
+
+
+# 0 to 1, written 0.1 or 10%.
+Part = Annotated[float, BeforeValidator(_part), Unit("share, 0.0 to 1.0", lambda part: f"{part:g}")]
 
 
 def _principals(value: object) -> tuple[str, ...]:

@@ -170,6 +170,7 @@ def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> No
     last: dict[tuple[str, str, int], tuple[float, Volume]] = {}
     # The pipeline lists only the fullest of volumes of one kind, since every policy falls as a volume fills
     # (docs/adr/0009): by a policy that rises again the brokers would miss the smallest factor.
+    host.factor_in_force(1.0)
     for volume in sorted(volumes, key=lambda v: v.consumed):
         factor = _factor(host, volume)
         lowest, emptier = last.get((volume.broker, volume.name, volume.capacity), (1.0, volume))

@@ -123,6 +123,10 @@ class FakeHost(Generic[PluginT]):
         """A second has passed: call ``tick()`` of a plugin that has it."""
         self._hand("tick")
 
+    def factor_in_force(self, factor: float) -> None:
+        """This factor has applied since the last call: hand it to a policy that listens."""
+        self._hand("factor_in_force", factor)
+
     def run(self, within: float = 30.0) -> None:
         """Run the task once, on the task's thread.
 

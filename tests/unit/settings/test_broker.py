@@ -53,6 +53,7 @@ LIVE = [
     "startup.grace",
     "floor.bytes",
     "max.mute",
+    "pause.release",
     "factor.quota.types",
     "mode",
 ]

@@ -380,6 +380,7 @@ def test_a_policy_whose_limits_fit_its_factors_passes() -> None:
         ({"soft_limit": lambda self, v: 0.8}, "a Limit or None", 6),
         ({"breaches_hard_limit": lambda self, v: 1}, "True or False", 6),
         ({"hard_limit": lambda self, v: 1 / 0}, "raised ZeroDivisionError", 5),
+        ({"factor_in_force": lambda self, f: 1 / 0}, r"factor_in_force\(\) raised ZeroDivisionError", 5),
     ],
 )
 def test_limits_that_do_not_fit_the_factors_are_caught(instead: dict[str, Any], words: str, number: int) -> None:

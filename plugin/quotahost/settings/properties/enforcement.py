@@ -6,7 +6,7 @@ from typing import Any
 
 from quotahost.model import State
 from quotahost.settings.declaration import Frozen, declare
-from quotahost.settings.types import Action, Mode, QuotaTypes, Text
+from quotahost.settings.types import Action, Mode, Part, QuotaTypes, Text
 from quotahost.units import BytesPerSecond, Duration
 
 
@@ -38,6 +38,10 @@ class EnforcementSettings(Frozen):
     max_mute: Duration = declare("max.mute", default="30s")
     """The longest throttle time that one step of the factor downwards may cause; quotahost reaches a lower factor in
     several steps, one each quota window."""
+    pause_release: Part = declare("pause.release", default="0.1")
+    """How much of the way from a volume's hard limit back to its soft one must be free before its PAUSE ends, 0.0 to
+    1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. A volume without a soft limit lets go over a
+    hundredth of its hard one."""
     factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
     """Quota types that the factor multiplies."""
     # By default ACLs stay in force where there are some; behind `none` everybody may do everything.
