@@ -1,6 +1,6 @@
 """How far a limit may fall in one step, so that no client is muted for longer than ``max.mute``.
 
-Ramp.java and the share book limit their steps so.
+``throttling.tap`` and the share book limit their steps so.
 
 Kafka doesn't unmute a client when its limit rises again, so a long mute must not happen in the first place.
 """

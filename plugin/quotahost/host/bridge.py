@@ -19,7 +19,7 @@ from quotahost.host.loop import Host
 from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
 from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
 from quotahost.settings.broker import Settings
-from quotahost.throttling.quota_window import quota_window
+from quotahost.throttling.quota_window import quota_windows
 
 #: The shim's methods take whole milliseconds, Python's settings and clocks are in seconds.
 _MILLIS = 1000
@@ -90,8 +90,8 @@ class JavaShim:
             self._doubles([math.nan if rate is None else rate for rate in rates]),
             self._strings(sorted(measured)),
         )
-        window, max_mute = quota_window(self.broker()), settings.max_mute.total_seconds()
-        self._table.configureRamp(int(window * _MILLIS), int(max_mute * _MILLIS))
+        windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
+        self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
         self._host.configureInbox(settings.inbox_max)
         self._host.configureLease(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
         self._configure_topics(settings)

@@ -1,12 +1,26 @@
 """How far back Kafka looks for a quota: the longest time that the rate of a client may be measured over.
 
-Two places need one answer: the host limits how fast the factor may fall (``Ramp`` in Java), and the supplier
+Two places need one answer: the host limits how fast the factor may fall (``Tap``), and the supplier
 ``cluster-quota`` how fast a share may fall. Both want no client muted for longer than ``max.mute``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class QuotaWindows(NamedTuple):
+    """Over which windows a broker measures PRODUCE, FETCH and REQUEST: how many, and of how many seconds each."""
+
+    number: int
+    size: int
+
+
+def quota_windows(broker: Mapping[str, str]) -> QuotaWindows:
+    """``quota.window.num`` and ``quota.window.size.seconds`` of the broker's own properties, or Kafka's defaults."""
+    number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
+    return QuotaWindows(int(number), int(size))
 
 
 def quota_window(broker: Mapping[str, str]) -> float:
@@ -20,5 +34,5 @@ def quota_window(broker: Mapping[str, str]) -> float:
     Args:
         broker: the broker's own properties; Kafka's defaults stand for those that are missing.
     """
-    number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
-    return float((int(number) + 1) * int(size))
+    windows = quota_windows(broker)
+    return float((windows.number + 1) * windows.size)

@@ -4,22 +4,21 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 
 /**
  * The factor in force, which is the host's or the fallback's, and how all limits follow it.
  *
- * <p>Limits go down by a Ramp and up at once. If there is a fence, a PAUSE is the fence's: it turns produce requests
- * back, and the produce limits stay as they were, so that producers go on without a delay afterwards. Limits change
- * under the table's lock only.
+ * <p>Limits go down and up by a Tap. If there is a fence, a PAUSE is the fence's: it turns produce requests back, and
+ * the produce limits go no lower than where they begin after the release. Limits change under the table's lock only.
  */
 public final class FactorInForce {
     private final Scopes scopes;
     private final Object lock;
-    private final Ramp produceRamp = new Ramp();
-    private final Ramp ramp = new Ramp();
-    private double factorBeforePause = 1;
+    private final Tap produceTap = new Tap();
+    private final Tap tap = new Tap();
     private volatile Factor hostFactor = new Factor(1, "");
     /** Null while the host's factor is in force. */
     private volatile Double fallbackFactor;
@@ -48,12 +47,12 @@ public final class FactorInForce {
     }
 
     /**
-     * The number that produce limits are multiplied by now: the ramp takes it to the factor in force, or, while the
-     * fence holds a PAUSE, to the factor from before the PAUSE.
+     * The number that produce limits are multiplied by now: the tap takes it to the factor in force, or, while the
+     * fence holds a PAUSE, to where it begins after the release.
      */
     public double limitFactor() {
         synchronized (lock) {
-            return produceRamp.value();
+            return produceTap.value();
         }
     }
 
@@ -62,17 +61,17 @@ public final class FactorInForce {
         return steps;
     }
 
-    /** Sets how quickly limits may fall: by Kafka's window and the longest mute that a step may cause, both in ms. */
-    void configure(long windowMs, long maxMuteMs) {
+    /** Sets how quickly limits may move: by Kafka's windows and the longest mute that a step may cause (Tap). */
+    void configure(int windows, long windowMs, long maxMuteMs) {
         synchronized (lock) {
-            produceRamp.configure(windowMs, maxMuteMs);
-            ramp.configure(windowMs, maxMuteMs);
+            produceTap.configure(windows, windowMs, maxMuteMs);
+            tap.configure(windows, windowMs, maxMuteMs);
         }
     }
 
     /** The rule with the factors as they are now; under the lock. */
     LimitRule rule(double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
-        return new LimitRule(ramp.value(), produceRamp.value(), floorBytes, factored, shadow);
+        return new LimitRule(tap.value(), produceTap.value(), floorBytes, factored, shadow);
     }
 
     /** Sets the host's factor (0..1) and its cause. */
@@ -88,10 +87,7 @@ public final class FactorInForce {
         move();
     }
 
-    /**
-     * Takes the limits as far towards the factor in force as max.mute allows now; Watch calls it until they are
-     * there.
-     */
+    /** Takes the limits as far towards the factor in force as is allowed now; Watch calls it until they are there. */
     public void move() {
         Map<Integer, Map<List<String>, Double>> rates = null;
         while (!moved(rates)) rates = rates();
@@ -109,13 +105,10 @@ public final class FactorInForce {
                 rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
             }
             reduced = factor < 1;
-            if (factor > 0) factorBeforePause = factor;
-            produceRamp.aim(heldByFence(factor) ? factorBeforePause : factor);
-            ramp.aim(factor);
-            long now = System.nanoTime();
-            if (produceRamp.step(now) | ramp.step(now)) { // not ||: both take their step
+            long now = TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+            if (produceTap.step(factor, heldByFence(factor), now) | tap.step(factor, false, now)) { // not ||: both move
                 steps = steps + 1; // first, since request threads may see the new limits at once
-                scopes.apply(scopes.rule().withFactors(ramp.value(), produceRamp.value()));
+                scopes.apply(scopes.rule().withFactors(tap.value(), produceTap.value()));
             }
             return true;
         }

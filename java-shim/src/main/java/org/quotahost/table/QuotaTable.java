@@ -125,9 +125,15 @@ public final class QuotaTable {
         scopes.apply(factorInForce.rule(floorBytes, types, shadow));
     }
 
-    /** Sets how quickly limits may fall: by Kafka's window and the longest mute that a step may cause, both in ms. */
-    public void configureRamp(long windowMs, long maxMuteMs) {
-        factorInForce.configure(windowMs, maxMuteMs);
+    /**
+     * Sets how quickly a factor may move limits.
+     *
+     * @param windows quota.window.num
+     * @param windowMs quota.window.size.seconds in ms
+     * @param maxMuteMs the longest mute in ms that a step may cause (max.mute)
+     */
+    public void configureTap(int windows, long windowMs, long maxMuteMs) {
+        factorInForce.configure(windows, windowMs, maxMuteMs);
     }
 
     /** Sets the clients that the fence never turns back (Fence.exempt). */

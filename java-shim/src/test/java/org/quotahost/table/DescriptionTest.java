@@ -104,7 +104,7 @@ class DescriptionTest {
     void aLimitAtTheFloorIsMarkedAndAQuotaBelowItIsNot() {
         publish(table, "alice", "app", Scopes.CLIENT, 1_000);
         publish(table, "alice", "small", Scopes.CLIENT, 5);
-        table.configureRamp(1, 1_000_000_000); // a fall to nothing in one step
+        table.configureTap(1, 0, 1); // a fall to nothing in one step
         table.factor(0, "");
         assertEquals(List.of("10.0", "true"), List.of(fields(PRODUCE).get(4), fields(PRODUCE).get(9)));
         assertEquals("false", fields(FETCH).get(9), "no factor acts on it");

@@ -104,7 +104,9 @@ class QuotaTableFenceTest {
         FenceFixture.fence("none", Map.of());
 
         assertTrue(Fence.closed());
-        assertEquals(500.0, limit(Tables.PRODUCE));
+        assertEquals(FLOOR, limit(Tables.PRODUCE));
+        table.factor(1, "");
+        assertEquals(1_000.0, limit(Tables.PRODUCE));
     }
 
     @Test

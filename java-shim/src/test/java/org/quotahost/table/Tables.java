@@ -27,7 +27,7 @@ public final class Tables {
 
     public static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
         QuotaTable table = new QuotaTable(inbox);
-        table.configureRamp(1, 1_000_000_000); // at once
+        table.configureTap(1, 0, 1); // at once
         table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS, Tables.ALL);
         return table;
     }

@@ -1,0 +1,145 @@
+package org.quotahost.table;
+
+import java.util.ArrayDeque;
+
+/**
+ * The number that quotas are multiplied by, on its way to the factor in force, downwards and upwards.
+ *
+ * <p>Kafka doesn't hold a client to its limit at each moment, but to the mean over its windows. So a limit that follows
+ * the factor at once shuts a client off until the past fits, or lets it send a whole window's bytes at once where the
+ * past is empty, as after a PAUSE. The tap moves by the mean of the factor over about the time that Kafka looks back:
+ * then what a client at its limit sends is the quota times the factor, now. docs/adr/0017-a-tap-not-a-ramp.md has the
+ * figures.
+ *
+ * <p>No step down mutes a client for longer than max.mute. Kafka's throttle time is (rate - bound) / bound x window. A
+ * client at its bound q, measured over a window of W seconds, is muted for at most D seconds if the bound goes no lower
+ * than q x W / (W + D). W seconds later its window contains nothing from before the step.
+ *
+ * <p>quotahost.throttling.Tap is the same in Python; tests/throttling/test_tap.py holds the two equal to the bit. So
+ * operations stand here in the same order as there. FactorInForce calls it under the table's lock.
+ */
+final class Tap {
+    /** Below this value the limits of all but absurdly high quotas are at the floor: the tap goes to 0 at once. */
+    private static final double NEGLIGIBLE = 1e-5;
+    /** A smaller part of the value isn't worth a step: each makes Kafka scan all its sensors. */
+    private static final double STEP = 0.05;
+    /** How many changes of the factor the mean takes into account; of more, the oldest counts as the next. */
+    private static final int MOST = 512;
+
+    private long kafkaMs;
+    private long meanMs;
+    private double least;
+    /** The part of a value that one step leaves at least: W / (W + D). */
+    private double stepShare;
+    private double value = 1;
+    /** 0 while held. */
+    private double factor = 1;
+    /** The factors before it that the mean still reaches back to, the oldest first. */
+    private final ArrayDeque<Past> factors = new ArrayDeque<>();
+    /** The higher values of Kafka's time, the oldest and highest first. */
+    private final ArrayDeque<Past> values = new ArrayDeque<>();
+
+    private record Past(double value, long leftMs) {}
+
+    Tap() {
+        configure(11, 1_000, 30_000);
+    }
+
+    /**
+     * The share of the factor with which a limit begins, where Kafka's windows are empty: 1 / quota.window.num.
+     *
+     * <p>Kafka divides by that many windows at the end of a client's first window, so with this share a client gets in
+     * its first second what its quota gives in a second. A smaller one would mute those who send large batches for
+     * longer, since Kafka mutes for excess / limit x window.
+     */
+    private static double leastShare(int windows) {
+        return 1.0 / windows;
+    }
+
+    /**
+     * The time in ms over which the tap takes its mean: half a window less than all of Kafka's. Rate.windowSize looks
+     * back from (windows - 1) to windows where the windows were empty before.
+     */
+    private static long meanMs(int windows, long windowMs) {
+        return windows * windowMs - windowMs / 2;
+    }
+
+    /**
+     * The share of its limit (0..1) that a client gets so many ms after it began with empty windows.
+     *
+     * @param windows quota.window.num
+     * @param windowMs quota.window.size.seconds in ms
+     */
+    static double rise(long sinceMs, int windows, long windowMs) {
+        long time = meanMs(windows, windowMs);
+        return sinceMs >= time ? 1 : Math.max(leastShare(windows), (double) sinceMs / time);
+    }
+
+    /**
+     * Sets the pace.
+     *
+     * @param windows quota.window.num
+     * @param windowMs quota.window.size.seconds in ms; 0 takes every step at once
+     * @param maxMuteMs the longest mute in ms that a step may cause (max.mute), above 0
+     */
+    void configure(int windows, long windowMs, long maxMuteMs) {
+        kafkaMs = (windows + 1) * windowMs;
+        meanMs = meanMs(windows, windowMs);
+        least = leastShare(windows);
+        stepShare = (double) kafkaMs / (kafkaMs + maxMuteMs);
+    }
+
+    double value() {
+        return value;
+    }
+
+    /**
+     * Moves as far towards a factor as is allowed now. Answers whether the value has changed.
+     *
+     * @param next the factor (0..1) that is in force from now on
+     * @param held whether a fence turns back what the limits would slow. The mean then counts 0, since nothing is
+     *     recorded; for those who pass the fence the value goes no lower than where it begins after the release
+     * @param nowMs monotonic
+     */
+    boolean step(double next, boolean held, long nowMs) {
+        remember(held ? 0 : next, nowMs);
+        double start = held ? Math.min(value, least) : least * next;
+        double target = Math.max(mean(nowMs), start);
+        double bounded = Math.max(target, Math.min(value, lowest(nowMs)));
+        boolean settled = bounded == target && factors.isEmpty();
+        if (bounded == value || !(settled || Math.abs(bounded - value) >= STEP * value)) return false;
+        while (!values.isEmpty() && values.peekLast().value <= value) values.removeLast();
+        values.addLast(new Past(value, nowMs));
+        value = bounded;
+        return true;
+    }
+
+    private void remember(double next, long nowMs) {
+        if (next != factor) {
+            factors.addLast(new Past(factor, nowMs));
+            factor = next;
+        }
+        while (!factors.isEmpty() && (nowMs - factors.peekFirst().leftMs >= meanMs || factors.size() > MOST)) {
+            factors.removeFirst();
+        }
+    }
+
+    private double mean(long nowMs) {
+        if (factors.isEmpty()) return factor;
+        long begin = nowMs - meanMs;
+        double total = 0;
+        for (Past each : factors) {
+            total += each.value * (each.leftMs - begin);
+            begin = each.leftMs;
+        }
+        return (total + factor * (nowMs - begin)) / meanMs;
+    }
+
+    /** The lowest value that mutes nobody for longer than max.mute. */
+    private double lowest(long nowMs) {
+        while (!values.isEmpty() && nowMs - values.peekFirst().leftMs >= kafkaMs) values.removeFirst();
+        double highest = values.isEmpty() ? value : Math.max(value, values.peekFirst().value);
+        double lowest = highest * stepShare;
+        return lowest < NEGLIGIBLE ? 0 : lowest;
+    }
+}

@@ -1,0 +1,132 @@
+"""How limits follow the factor over time, downwards and upwards: the tap.
+
+Kafka doesn't hold a client to its limit at each moment, but to the mean over its windows. So a limit that follows the
+factor at once shuts a client off until the past fits, or lets it send a whole window's bytes at once when the past is
+empty, as after a PAUSE. The tap moves by the mean of the factor over about the time that Kafka looks back: then what
+a client at its limit sends is the quota times the factor, now. docs/adr/0017-a-tap-not-a-ramp.md has the figures.
+
+``Tap.java`` is the same in the broker; tests/throttling/test_tap.py holds the two equal to the bit. So operations stand
+here in the same order as there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+#: Below this value the limits of all but absurdly high quotas are at the floor: the tap goes to 0 at once.
+NEGLIGIBLE: Final = 1e-5
+#: A smaller part of the value isn't worth a step: each makes Kafka scan all its sensors.
+STEP: Final = 0.05
+#: How many changes of the factor the mean takes into account at most; of more, the oldest counts as the next.
+MOST: Final = 512
+
+
+def least_share(windows: int) -> float:
+    """The share of the factor with which a limit begins, where Kafka's windows are empty: 1 / ``quota.window.num``.
+
+    Kafka divides by that many windows at the end of a client's first window, so with this share a client gets in its
+    first second what its quota gives in a second. A smaller one would mute those who send large batches for longer,
+    since Kafka mutes for excess / limit x window.
+    """
+    return 1.0 / windows
+
+
+def mean_ms(windows: int, window_ms: int) -> int:
+    """The time in ms over which the tap takes its mean: half a window less than all of Kafka's.
+
+    ``Rate.windowSize`` looks back from (windows - 1) to windows where the windows were empty before.
+    """
+    return windows * window_ms - window_ms // 2
+
+
+def rise(since_ms: int, windows: int, window_ms: int) -> float:
+    """The share of its limit (0..1) that a client gets so many ms after it began with empty windows.
+
+    Args:
+        since_ms: the time since then.
+        windows: ``quota.window.num``.
+        window_ms: ``quota.window.size.seconds`` in ms.
+    """
+    time = mean_ms(windows, window_ms)
+    return 1.0 if since_ms >= time else max(least_share(windows), since_ms / time)
+
+
+class Tap:
+    """The number that quotas are multiplied by, on its way to a factor. It begins at 1, as if that had always been."""
+
+    def __init__(self, windows: int = 11, window_ms: int = 1000, max_mute_ms: int = 30_000) -> None:
+        """The arguments are those of ``configure``."""
+        self._value = self._factor = 1.0
+        # Each with when it was left, in ms, the oldest first: the factors that the mean still reaches back to, and the
+        # higher values of Kafka's time, of which the first is the highest.
+        self._factors: deque[tuple[float, int]] = deque()
+        self._past: deque[tuple[float, int]] = deque()
+        self.configure(windows, window_ms, max_mute_ms)
+
+    def configure(self, windows: int, window_ms: int, max_mute_ms: int) -> None:
+        """Set the pace.
+
+        Args:
+            windows: ``quota.window.num``.
+            window_ms: ``quota.window.size.seconds`` in ms; 0 takes every step at once.
+            max_mute_ms: the longest mute in ms that a step may cause (``max.mute``), above 0.
+        """
+        self._kafka_ms = (windows + 1) * window_ms
+        self._mean_ms = mean_ms(windows, window_ms)
+        self._least = least_share(windows)
+        self._step_share = self._kafka_ms / (self._kafka_ms + max_mute_ms)
+
+    @property
+    def value(self) -> float:
+        """The number (0..1) by which quotas are multiplied."""
+        return self._value
+
+    def step(self, factor: float, held: bool, now_ms: int) -> bool:
+        """Move as far towards a factor as is allowed now.
+
+        Args:
+            factor: 0..1, in force from now on.
+            held: whether a fence turns back what the limits would slow. The mean then counts 0, since nothing is
+                recorded; for those who pass the fence the value goes no lower than where it begins after the release.
+            now_ms: monotonic.
+
+        Returns:
+            Whether the value has changed.
+        """
+        self._remember(0.0 if held else factor, now_ms)
+        least = min(self._value, self._least) if held else self._least * factor
+        target = max(self._mean(now_ms), least)
+        value = max(target, min(self._value, self._lowest(now_ms)))
+        settled = value == target and not self._factors
+        if value == self._value or not (settled or abs(value - self._value) >= STEP * self._value):
+            return False
+        while self._past and self._past[-1][0] <= self._value:
+            self._past.pop()
+        self._past.append((self._value, now_ms))
+        self._value = value
+        return True
+
+    def _remember(self, factor: float, now_ms: int) -> None:
+        if factor != self._factor:
+            self._factors.append((self._factor, now_ms))
+            self._factor = factor
+        while self._factors and (now_ms - self._factors[0][1] >= self._mean_ms or len(self._factors) > MOST):
+            self._factors.popleft()
+
+    def _mean(self, now_ms: int) -> float:
+        if not self._factors:
+            return self._factor
+        begin, total = now_ms - self._mean_ms, 0.0
+        for factor, left in self._factors:
+            total += factor * (left - begin)
+            begin = left
+        return (total + self._factor * (now_ms - begin)) / self._mean_ms
+
+    def _lowest(self, now_ms: int) -> float:
+        """The lowest value that mutes nobody for longer than ``max.mute`` (``tests/reference/mute.py``)."""
+        while self._past and now_ms - self._past[0][1] >= self._kafka_ms:
+            self._past.popleft()
+        highest = max(self._value, self._past[0][0]) if self._past else self._value
+        lowest = highest * self._step_share
+        return 0.0 if lowest < NEGLIGIBLE else lowest
