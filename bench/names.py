@@ -10,6 +10,7 @@ import itertools
 import math
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -33,7 +34,9 @@ RATE: Final = 1_000_000  # bytes/s, of the first figure
 HIGH: Final = 10_000_000_000  # bytes/s, of the others: nothing is throttled, and all is measured
 SECONDS: Final = 30.0
 NAMES: Final = 100_000
-LONG_NAMES: Final = 20_000  # of 32,000 characters; 100,000 would be 3.2 GB of traffic
+LONG_NAMES: Final = 5_000  # of 32,000 characters; 20,000 end a stock broker of 2 GB
+HEAP: Final = "2g"
+PATIENCE: Final = 120.0  # seconds in which a broker should have served all names of a kind
 USERS: Final = {"alice": "secret"}
 
 
@@ -44,7 +47,7 @@ def running(quotahost: bool, rate: int, scope: str) -> Iterator[KafkaNode]:
     properties = plugin_properties(settings) if quotahost else {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        KafkaNode(Path(folder), classpath=[JAR], properties=properties, users=USERS, heap="1g", jvm_options=()) as node,
+        KafkaNode(Path(folder), classpath=[JAR], properties=properties, users=USERS, heap=HEAP, jvm_options=()) as node,
     ):
         create_topic(node, "t")
         if not quotahost:
@@ -73,7 +76,7 @@ def bytes_got(quotahost: bool, scope: str) -> float:
 def live_heap(broker: KafkaNode) -> float:
     """MB that are reachable in the broker's heap, after a full collection."""
     command = [program("jcmd"), str(broker.pid), "GC.class_histogram"]
-    total = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    total = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()[-1]
     return int(total.split()[2]) / 1e6
 
 
@@ -91,6 +94,15 @@ def colliding() -> Iterator[str]:
     """Client-ids of 34 characters, which all have one hash in Java."""
     pairs = itertools.product(("Aa", "BB"), repeat=17)
     return itertools.islice(map("".join, pairs), NAMES)
+
+
+def in_time(names: Iterator[str]) -> Iterator[str]:
+    """The names; raises TimeoutError if they are not taken within PATIENCE."""
+    end = time.monotonic() + PATIENCE
+    for name in names:
+        if time.monotonic() > end:
+            raise TimeoutError(f"the broker has not served the names within {PATIENCE:g} s")
+        yield name
 
 
 KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
@@ -128,31 +140,35 @@ class OtherClient:
         return 1e3 * statistics.quantiles(self.delays, n=100)[98]
 
 
-def cost(quotahost: bool, scope: str) -> dict[str, tuple[float, float]]:
-    """By kind of names, in turn: the live heap in MB afterwards, and another client's p99 in ms meanwhile."""
+def cost(quotahost: bool, scope: str, names: Callable[[], Iterator[str]]) -> tuple[float, float, float]:
+    """The live heap in MB before these names and after them, and another client's p99 in ms meanwhile.
+
+    NaN for what can't be had any more: a heap that is full of names answers nobody.
+    """
     body = produce_body("t", record_batch(10))
-    found = {}
+    before = after = p99 = math.nan
     with running(quotahost, HIGH, scope) as broker:
         introduce_clients(broker, (f"warm-{number % 10}" for number in range(20_000)), PRODUCE, body)
-        found["10 of 6 characters"] = (live_heap(broker), math.nan)
-        for kind, names in KINDS.items():
-            other = OtherClient(broker)
-            introduce_clients(broker, names(), PRODUCE, body)
+        before, other = live_heap(broker), OtherClient(broker)
+        try:
+            introduce_clients(broker, in_time(names()), PRODUCE, body)
             p99 = other.p99()
-            found[kind] = (live_heap(broker), p99)
-    return found
+            after = live_heap(broker)
+        except (OSError, subprocess.TimeoutExpired):
+            other.p99()
+    return before, after, p99
 
 
 def main(scope: str) -> str:
     """The figures as Markdown."""
     got, stock = bytes_got(True, scope), bytes_got(False, scope)
     rows = [[f"bytes in {SECONDS:g} s, MB", f"{got / 1e6:.1f}", f"{stock / 1e6:.1f}", f"{got / stock:.2f}"]]
-    own, stocks = cost(True, scope), cost(False, scope)
-    for kind, (heap, p99) in own.items():
-        other_heap, other_p99 = stocks[kind]
-        rows.append([f"{kind}: live heap, MB", f"{heap:.1f}", f"{other_heap:.1f}", f"{heap / other_heap:.2f}"])
-        if math.isnan(p99):
-            continue
-        rows.append([f"{kind}: p99 of another, ms", f"{p99:.1f}", f"{other_p99:.1f}", f"{p99 / other_p99:.2f}"])
+    for kind, names in KINDS.items():
+        own, other = cost(True, scope, names), cost(False, scope, names)
+        for what, ours, stocks in zip(
+            ("live heap before, MB", "live heap, MB", "p99 of another, ms"), own, other, strict=True
+        ):
+            rows.append([f"{kind}: {what}", f"{ours:.1f}", f"{stocks:.1f}", f"{ours / stocks:.2f}"])
+        print(*(" | ".join(row) for row in rows[-3:]), sep="\n", file=sys.stderr)
     heads = [f"a fresh client-id for each request, scope {scope}", "quotahost", "stock", "quotahost / stock"]
     return table(heads, rows) + "\n\n" + machine_line()
