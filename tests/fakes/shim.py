@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from quotahost.host.messages import Answers, Batch, Event, Gauge
 from quotahost.model import QUOTA_TYPES, Client, ClientUsage, Factor, LogDir, QuotaType
+from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -44,6 +45,7 @@ class FakeShim:
     spared: list[str] = field(default_factory=list)
     exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
+    affected: list[Affected | None] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
     verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -162,7 +164,8 @@ class FakeShim:
     def factor(self) -> Factor:
         return self.last_factor
 
-    def set_factor(self, value: float, cause: str) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+        self.affected.append(affected)
         if cause != (self.causes or [""])[-1]:
             self.causes.append(cause)
         if value != self.last_factor.value:

@@ -18,6 +18,7 @@ from quotahost.host.logs import Logs
 from quotahost.host.loop import Host
 from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
 from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
+from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling.quota_window import quota_windows
 
@@ -36,6 +37,7 @@ class JavaShim:
         self._strings: Any = jpype.JArray(jpype.JString)
         self._ints: Any = jpype.JArray(jpype.JInt)
         self._doubles: Any = jpype.JArray(jpype.JDouble)
+        self._booleans: Any = jpype.JArray(jpype.JBoolean)
         self._ids: Any = jpype.JClass("org.quotahost.table.ClientIds")
         self._id_sets: Any = jpype.JArray(self._ids)
         self._known_ids: dict[frozenset[str], Any] = {}
@@ -180,8 +182,18 @@ class JavaShim:
     def forget(self, type: str, name: str) -> None:
         self._gauges.remove(type, _unicode(name))
 
-    def set_factor(self, value: float, cause: str) -> None:
-        self._table.factor(value, _unicode(cause))
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+        if affected is None:
+            self._table.factor(value, _unicode(cause))
+            return
+        topics = list(affected.places)
+        self._table.factor(
+            value,
+            _unicode(cause),
+            self._strings(_all_unicode(topics)),
+            self._strings(_all_unicode(affected.places.values())),
+            self._booleans([topic in affected.held for topic in topics]),
+        )
 
     def factor(self) -> Factor:
         last = self._in_force.hostFactor()

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from quotahost.host.messages import Answers, Batch, Gauge
 from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
+from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 
 
@@ -94,8 +95,11 @@ class Shim(Protocol):
     def factor(self) -> Factor:
         """The factor that was set last, maybe by a host before this one."""
 
-    def set_factor(self, value: float, cause: str) -> None:
-        """The factor from 0 to 1 that applies from now on, and its cause in words for an operator."""
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+        """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
+
+        ``affected``: only clients that write to these topics; None: all clients.
+        """
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         """Whom the fence never turns back.

@@ -24,9 +24,12 @@ class Volume:
         soft: the soft limit published with it: its own, else that of its broker (proposal 035, snapshot note 2); None
             if that broker has none.
         hard: the hard limit published with it, likewise.
+        topics: the topics with a replica on it; None where nobody has listed them, which stands for all. They matter
+            only above the soft limit, and only there they are listed.
 
     Raises:
-        ValueError: broker or name is not a string, or a size is not a whole number of at least 0.
+        ValueError: broker or name is not a string, a size is not a whole number of at least 0, or topics are no
+            frozenset of strings.
     """
 
     broker: str
@@ -35,6 +38,7 @@ class Volume:
     consumed: int
     soft: Limit | None = None
     hard: Limit | None = None
+    topics: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         for what, text in (("broker", self.broker), ("name", self.name)):
@@ -47,6 +51,10 @@ class Volume:
         for what, limit in (("soft", self.soft), ("hard", self.hard)):
             if limit is not None and not isinstance(limit, Limit):
                 raise ValueError(f"{what} of a volume must be a Limit or None, not {limit!r}")
+        if self.topics is not None and (
+            not isinstance(self.topics, frozenset) or not {*map(type, self.topics)} <= {str}
+        ):
+            raise ValueError(f"topics of a volume must be a frozenset of strings or None, not {self.topics!r:.200}")
 
     @property
     def free(self) -> int:

@@ -55,6 +55,7 @@ LIVE = [
     "max.mute",
     "pause.release",
     "factor.quota.types",
+    "factor.scope",
     "mode",
 ]
 

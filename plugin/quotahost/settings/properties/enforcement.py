@@ -6,7 +6,7 @@ from typing import Any
 
 from quotahost.model import State
 from quotahost.settings.declaration import Frozen, declare
-from quotahost.settings.types import Action, Mode, Part, QuotaTypes, Text
+from quotahost.settings.types import Action, FactorScope, Mode, Part, QuotaTypes, Text
 from quotahost.units import BytesPerSecond, Duration
 
 
@@ -44,6 +44,10 @@ class EnforcementSettings(Frozen):
     hundredth of its hard one."""
     factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
     """Quota types that the factor multiplies."""
+    factor_scope: FactorScope = declare("factor.scope", default="cluster")
+    """Whom a factor of volumes is for: `cluster`, all clients, as proposal 035 says; or `topics`, only clients that
+    write to topics with a replica on a volume above its soft limit. `topics` needs the fence, which sees who writes
+    where; without it, and where a source doesn't know the topics, all clients are slowed."""
     # By default ACLs stay in force where there are some; behind `none` everybody may do everything.
     fence_authorizer: Text = declare(
         "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False

