@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from rich.live import Live
 from demo.disk import acts as disk
 from demo.disk import picture as disk_picture
 from demo.disk.acts import Recording
+from demo.disk.broker import broker as broker_of_disks
 from demo.quotas import scenario
 from demo.quotas.picture import draw
 from demo.quotas.scenario import Client, Phase, Result
@@ -74,17 +76,25 @@ def _broker(windows: int) -> bool:
             console.print(
                 f"the broker at {node.bootstrap} runs, with Python inside it, after {time.monotonic() - started:.1f} s"
             )
-            return _report(*_play(node, windows))
+            played = _play(node, windows)
+        return _report(*played, _disk(Path(folder) / "disks"))
 
 
-def _disk(node: KafkaNode) -> Recording:
-    title = "Now the disk: its soft and hard limits are set live, 80 and 240 MB above what is used"
-    console.print(f"[bold]{title}")
-    if not console.is_terminal:
-        printed: list[str] = []
-        return disk.play(node, lambda recording, caption: _print_sample(recording, caption, printed))
-    with Live(console=console, refresh_per_second=4) as live_view:
-        return disk.play(node, lambda recording, caption: live_view.update(disk_picture.live(recording, caption)))
+def _disk(directory: Path) -> Recording:
+    console.print("[bold]Now a disk: its soft and hard limits are set live, 80 and 240 MB above what is used")
+    console.print("another broker starts, with two log directories, and quota.window.num=2 for even rates ...")
+    with broker_of_disks(directory) as (node, two_volumes), ExitStack() as stack:
+        if not two_volumes:
+            console.print(
+                "no file system can be mounted here: both directories are on one disk, so purple's fills, too"
+            )
+        if not console.is_terminal:
+            printed: list[str] = []
+            return disk.play(node, two_volumes, lambda recording, caption: _print_sample(recording, caption, printed))
+        view = stack.enter_context(Live(console=console, refresh_per_second=4))
+        return disk.play(
+            node, two_volumes, lambda recording, caption: view.update(disk_picture.live(recording, caption))
+        )
 
 
 def _print_sample(recording: Recording, caption: str, printed: list[str]) -> None:
@@ -109,7 +119,7 @@ def _check(parts: Sequence[str]) -> None:
         sys.exit(problem)
 
 
-def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], float, Recording]:
+def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], float]:
     results: list[Result] = []
     first, *others = scenario.PHASES
     first.change(node)
@@ -119,8 +129,7 @@ def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], fl
             phase.change(node)
             results += _phase(phase, node, all_clients, windows)
         end = time.monotonic()
-    recording = _disk(node)
-    return results, all_clients, end, recording
+    return results, all_clients, end
 
 
 def _phase(phase: Phase, node: KafkaNode, all_clients: list[Client], windows: int) -> list[Result]:

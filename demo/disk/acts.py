@@ -1,8 +1,8 @@
 """The demo's second part: a disk fills, and producers are slowed, stopped, and let go when space is back.
 
-The broker of the first part goes on. Its limits are set live, close above what is used, so that the part takes a
-minute. A service that is exempt fills the disk; the users blue and green are the producers that the limits act on.
-``picture`` shows the samples that are taken here.
+The broker's limits are set live, close above what is used, so that the part takes a minute. A service that is exempt
+fills the disk; the users blue and green write to it, too, and are the producers that the limits act on. The user purple
+writes to another disk. ``picture`` shows the samples that are taken here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
+from demo.disk.broker import QUOTA, topic_on
 from demo.quotas.scenario import MEGA
 from harness.clients.load import Load
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, set_quota
+from harness.kafka.admin import alter_broker_config, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, STATES
 from quotahost.disks.file_stores import read_disks
 
 SOFT: Final = 80 * MEGA  # bytes above what is used when this part begins
 HARD: Final = 240 * MEGA
-QUOTA: Final = 2 * MEGA  # bytes/s of blue and of green
 USERS: Final = ("blue", "green")
+ELSEWHERE: Final = "purple"
 SERVICE: Final = 12 * MEGA  # bytes/s of the exempt service, which writes on at any factor
 POLL: Final = 0.5  # seconds between two samples
 PAUSE_TIME: Final = 5.0  # seconds to watch the pause before space is freed
@@ -39,7 +40,7 @@ class Sample:
 
     Attributes:
         at: seconds since the start.
-        consumed: bytes used of the volume.
+        consumed: bytes used of the volume that fills.
         factor: the factor in force.
         state: OPEN, THROTTLE or PAUSE.
         rates: bytes/s over the last second, by user.
@@ -58,10 +59,14 @@ class Sample:
 
 @dataclass
 class Recording:
-    """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't)."""
+    """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't).
+
+    ``two_volumes`` is False where no file system can be mounted: then purple's disk fills, too.
+    """
 
     soft: int
     hard: int
+    two_volumes: bool
     samples: list[Sample] = field(default_factory=list)
     paused_at: float | None = None
     freed_at: float | None = None
@@ -79,20 +84,31 @@ class Recording:
         paused = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
         return sum(paused[-1].totals[user] - paused[0].totals[user] for user in USERS) if paused else 0
 
+    def share_elsewhere(self) -> float:
+        """Purple's rate while others were slowed or stopped, as a share of its rate before; 0 if nobody was."""
+        slowed = [sample for sample in self.samples if sample.state != "OPEN"]
+        if not slowed or slowed[0].at <= 0:
+            return 0.0
+        first, last = slowed[0], slowed[-1]
+        before = first.totals[ELSEWHERE] / first.at
+        return (last.totals[ELSEWHERE] - first.totals[ELSEWHERE]) / max(0.1, last.at - first.at) / before
+
 
 Show = Callable[[Recording, str], None]
 
 
-def play(node: KafkaNode, show: Show) -> Recording:
+def play(node: KafkaNode, two_volumes: bool, show: Show) -> Recording:
     """Plays all acts; calls ``show`` after each sample, with a caption that says what is going on."""
-    _set_quotas(node)
-    create_topic(node, "filling")
-    recording = _set_limits(node)
-    # A rate just below the quota is even; a producer that has more to send gets it in bursts, a quota window at a time.
+    full, other = node.data_dirs
+    topics = {name: topic_on(node, full, name) for name in ("written", "filling")}
+    topics["elsewhere"] = topic_on(node, other, "elsewhere")
+    recording = _set_limits(node, two_volumes)
+    # A rate just below the quota is even; so the picture shows what the factor does.
     loads: dict[str, Load] = {
-        user: ProducerLoad(node.client_config(user, "app"), "written", rate=0.95 * QUOTA) for user in USERS
+        user: ProducerLoad(node.client_config(user, "app"), topics["written"], rate=0.95 * QUOTA) for user in USERS
     }
-    loads["service"] = ProducerLoad(node.client_config("service", "filler"), "filling", rate=SERVICE)
+    loads[ELSEWHERE] = ProducerLoad(node.client_config(ELSEWHERE, "app"), topics["elsewhere"], rate=0.95 * QUOTA)
+    loads["service"] = ProducerLoad(node.client_config("service", "filler"), topics["filling"], rate=SERVICE)
     with ExitStack() as stack:
         for load in loads.values():
             stack.enter_context(load)
@@ -100,24 +116,16 @@ def play(node: KafkaNode, show: Show) -> Recording:
     return recording
 
 
-def _set_quotas(node: KafkaNode) -> None:
-    """Takes the example plugin out again, and gives blue and green a client quota."""
-    removed = dict.fromkeys(f"{PREFIX}plugin.off-peak.{name}" for name in ("produce", "from", "to"))
-    alter_broker_config(node, {**removed, PREFIX + "supplier": "client-quotas,static"})
-    for user in USERS:
-        set_quota(node, {"producer_byte_rate": QUOTA}, user=user)
-
-
-def _set_limits(node: KafkaNode) -> Recording:
+def _set_limits(node: KafkaNode, two_volumes: bool) -> Recording:
     now = consumed(node)
-    recording = Recording(now + SOFT, now + HARD)
+    recording = Recording(now + SOFT, now + HARD, two_volumes)
     limits = {"soft": str(recording.soft), "hard": str(recording.hard)}
     alter_broker_config(node, {f"{PREFIX}static.storage.{side}": level for side, level in limits.items()})
     return recording
 
 
 def consumed(node: KafkaNode) -> int:
-    """Bytes used of the broker's volume."""
+    """Bytes used of the volume of the broker's first log directory."""
     return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
 
 
@@ -130,12 +138,12 @@ class _Runner:
 
     def run(self) -> None:
         recording = self._recording
-        caption = "the disk fills: above the soft limit all producers are slowed but the exempt service"
+        caption = "the disk fills: above the soft limit who writes to it is slowed, but not the exempt service"
         self._watch_until(lambda: self._state_is("PAUSE"), caption)
         recording.paused_at = recording.samples[-1].at
         self._loads["service"].stop()
-        self._watch_for(PAUSE_TIME, "the disk is at its hard limit: the fence turns producers back")
-        delete_topics(self._node, "filling")
+        self._watch_for(PAUSE_TIME, "the disk is at its hard limit: the fence turns back who writes to it")
+        delete_topics(self._node, self._loads["service"].topic)
         recording.freed_at = recording.samples[-1].at
         self._watch_until(lambda: self._state_is("OPEN"), "the service's topic is deleted: space comes back")
         recording.open_at = recording.samples[-1].at

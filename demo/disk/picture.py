@@ -13,11 +13,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from demo.disk.acts import Recording, Sample
+from demo.disk.acts import ELSEWHERE, USERS, Recording, Sample
 from demo.pictures import save, tidy
 
 BAR: Final = 40
-COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "service": "#7f7f7f"}
+COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "purple": "#8e44ad", "service": "#7f7f7f"}
+NAMES: Final = {ELSEWHERE: "purple, to another disk", "service": "service, exempt"}
 STYLES: Final = {"OPEN": "green", "THROTTLE": "yellow", "PAUSE": "red"}
 
 
@@ -57,11 +58,16 @@ def findings(recording: Recording) -> list[tuple[str, bool]]:
         back = next((s.at for s in recording.samples if s.at >= opened and sum(_limited_rates(s)) > 0), None)
         findings.append((f"{opened - freed:.1f} s after the topic was deleted, the state was OPEN again", True))
         findings.append((f"{(back or 0) - opened:.1f} s later, they produced again", back is not None))
+    if recording.two_volumes:
+        share = recording.share_elsewhere()
+        findings.append(
+            (f"{ELSEWHERE}, which writes to another disk, got {share:.0%} of its rate meanwhile", share > 0.9)
+        )
     return findings
 
 
 def _limited_rates(sample: Sample) -> list[float]:
-    return [rate for user, rate in sample.rates.items() if user != "service"]
+    return [sample.rates[user] for user in USERS]
 
 
 def draw(recording: Recording, file: Path) -> None:
@@ -72,7 +78,12 @@ def draw(recording: Recording, file: Path) -> None:
     for level, name, colour in ((recording.soft, "soft limit", "#e6a700"), (recording.hard, "hard limit", "#c0392b")):
         above.axhline(level / 1e6, color=colour, linestyle="dashed", linewidth=1, label=name)
     for user, colour in COLOURS.items():
-        below.plot(times, [sample.rates.get(user, 0) / 1e6 for sample in recording.samples], color=colour, label=user)
+        below.plot(
+            times,
+            [sample.rates.get(user, 0) / 1e6 for sample in recording.samples],
+            color=colour,
+            label=NAMES.get(user, user),
+        )
     for axes in (above, below):
         _states(axes, recording)
     tidy((above, below))

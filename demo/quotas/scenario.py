@@ -22,7 +22,7 @@ from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, ROOT, plugin_properties, prefixed
+from harness.plugin import JAR, ROOT, plugin_properties, prefixed
 from harness.system.waiting import eventually
 
 EXAMPLE: Final = ROOT / "examples/off_peak"
@@ -117,15 +117,10 @@ def install_example() -> None:
 
 @contextmanager
 def broker(directory: Path) -> Iterator[KafkaNode]:
-    """A running broker with quotahost and its fence, a topic to write to and a filled one to read from."""
-    settings = {
-        "static.fetch": "3M",
-        "static.scope": "client",
-        "static.excluded.principal.name.list": "User:service",
-        "fence.authorizer": "none",
-    }
-    users = {name: name for name in ("gold", "bronze", "reader", "blue", "green", "service")}
-    properties = plugin_properties(settings) | FENCE | {"log.segment.delete.delay.ms": "200"}
+    """A running broker with quotahost, a topic to write to and a filled one to read from."""
+    settings = {"static.fetch": "3M", "static.scope": "client"}
+    users = {name: name for name in ("gold", "bronze", "reader")}
+    properties = plugin_properties(settings)
     with KafkaNode(directory, classpath=[JAR], properties=properties, users=users) as node:
         for topic in ("written", "read"):
             create_topic(node, topic)
