@@ -102,7 +102,7 @@ def _properties(holder: Holder, room: Room, more: dict[str, str]) -> dict[str, s
 
 def set_by_hand(node: KafkaNode, quota: float) -> None:
     """Gives every client-id of a stock broker a quota in bytes/s, as an operator does."""
-    set_quota(node, {"producer_byte_rate": quota}, client_id=DEFAULT)
+    set_quota(node, {"producer_byte_rate": round(quota)}, client_id=DEFAULT)
 
 
 def factor(node: KafkaNode, holder: Holder) -> float:
