@@ -50,7 +50,7 @@ def test_in_the_cause_of_a_factor(name: str) -> None:
         def quota_factor(self, volume: Volume) -> float:
             return 0.5
 
-    factor, _, _ = judged(Half(), [Volume(name, name, 1, 1)], "1", lambda volume, factor: None)
+    factor, *_ = judged(Half(), [Volume(name, name, 1, 1)], "1", lambda volume, factor: None)
     assert is_plain(factor.cause, name)
 
 

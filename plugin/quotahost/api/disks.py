@@ -18,7 +18,8 @@ class DiskState:
     """What one look at the file stores of this broker found.
 
     Attributes:
-        volumes: the file stores, with the limits of ``static.storage.overrides``.
+        volumes: the file stores, with the limits of ``static.storage.overrides``, and the topics of those above their
+            soft limits.
         offline: the log directories that can't be read, each as ``DIRECTORY: REASON``.
         places: pairs of a log directory that can be read and the name of its volume.
     """

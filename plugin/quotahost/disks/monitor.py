@@ -18,7 +18,9 @@ from typing import Final, Self
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.background import LoggedOnce, Periodic, start_daemon
 from quotahost.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
+from quotahost.disks.topics import TopicsByVolume
 from quotahost.model import ClusterVolumes, Volume
+from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.volume_overrides import Matched, match
 from quotahost.text import printable
@@ -64,6 +66,7 @@ class DiskMonitor:
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._known: ClusterVolumes | None = None
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
+        self._topics = TopicsByVolume(clock)
         self._failure = LoggedOnce(log, logging.ERROR)
         self._inodes = LoggedOnce(log)
         self._logged = set[str]()
@@ -106,7 +109,7 @@ class DiskMonitor:
 
     def look(self) -> None:
         """Look at the disks now, on the calling thread."""
-        disks = self._with_limits(self._read())
+        disks = self._with_topics(self._with_limits(self._read()))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         before = self._newest[1]
         self._newest = (self._clock(), before if disks == before else disks)
@@ -171,6 +174,18 @@ class DiskMonitor:
         none = (None, None)
         limits = ((volume, *matched.limits.get(volume.name, none)) for volume in disks.volumes)
         return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
+
+    def _with_topics(self, disks: DiskState) -> DiskState:
+        """With the topics of the volumes that are above their soft limits: only there anybody asks for them."""
+        storage = self._settings().static.storage
+        above = set()
+        for volume in disks.volumes:
+            found = bounds(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
+            if found and found.breaches_soft(volume.consumed):
+                above.add(volume.name)
+        wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}
+        topics = self._topics.of(wanted)
+        return replace(disks, volumes=tuple(replace(v, topics=topics.get(v.name)) for v in disks.volumes))
 
     def _log_problems(self, matched: Matched, offline: bool) -> None:
         """Log each problem of the overrides once."""

@@ -16,9 +16,11 @@ from quotahost.background import LineLimit
 from quotahost.host.guard import Guard
 from quotahost.host.judgement import OPEN, Judge, Judgement
 from quotahost.host.plugins.plugin_set import PluginSet
+from quotahost.host.scope import Scoped, smaller
 from quotahost.host.shim import Shim
 from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import Factor, State
+from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 
 log = logging.getLogger("quotahost.factor")
@@ -47,7 +49,7 @@ class FactorLoop:
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last; OPEN in a broker that has just started.
-        self._known = shim.factor()
+        self._known = Scoped(shim.factor())
         self._shown = dict.fromkeys(("LackOfData", "Unknown"), False)
         for name in self._shown:
             shim.gauge("Factor", "", name, 0.0)
@@ -62,7 +64,7 @@ class FactorLoop:
         if source is None:
             self._judge.hide()
             # A source that is configured later starts then, and is waited for from then on.
-            self._started, self._known_at, self._known = now, None, OPEN
+            self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
             self._in_force.replace(OPEN)
         else:
@@ -70,37 +72,49 @@ class FactorLoop:
             # In shadow mode no factor has any effect.
             in_force = 1.0 if settings.mode == "shadow" else self._in_force.value
             judgement = self._judge.judge(source, plugins.policy(), settings, starting, in_force)
-            self._in_force.replace(self._decide(judgement, now, settings))
+            self._put(self._decide(judgement, now, settings), settings)
 
     def forget(self) -> None:
         """The plugins or their settings have changed: judge anew."""
         self._judge.forget()
 
-    def _decide(self, judgement: Judgement, now: float, settings: Settings) -> Factor:
+    def _put(self, new: Scoped, settings: Settings) -> None:
+        """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
+        factor, affected = new.factor, new.affected
+        # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
+        if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
+            self._in_force.replace(factor)
+            return
+        count = len(affected.places)
+        topics = "1 topic" if count == 1 else f"{count:,} topics"
+        self._in_force.replace(Factor(factor.value, f"{factor.cause}; for writers of {topics}"), affected)
+
+    def _decide(self, judgement: Judgement, now: float, settings: Settings) -> Scoped:
+        known_now = Scoped(judgement.factor, judgement.affected)
         if not judgement.unknown:
-            self._known_at, self._known = now, judgement.factor
+            self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
-            return judgement.factor
+            return known_now
         # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         if judgement.patience and now - since <= judgement.patience:
             if self._known_at is not None:
                 # The last factor was known. A volume that is known now may have become fuller than it was then.
                 self._show(lacking=False, unknown=True)
-                return _smaller(judgement.factor, self._known)
-            factor = _smaller(judgement.factor, self._at_start(judgement, settings))
+                return smaller(known_now, self._known)
+            found = smaller(known_now, self._at_start(judgement, settings))
         else:
             action = State(settings.fallback_action)
             instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {judgement.unknown}")
             # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
-            factor = _smaller(instead, judgement.factor)
-        self._show(lacking=factor.value < judgement.factor.value, unknown=True)
-        return factor
+            found = smaller(Scoped(instead), known_now)
+        self._show(lacking=found.factor.value < judgement.factor.value, unknown=True)
+        return found
 
-    def _at_start(self, judgement: Judgement, settings: Settings) -> Factor:
+    def _at_start(self, judgement: Judgement, settings: Settings) -> Scoped:
         """PAUSE where a fence turns writes back for the moment; without one a PAUSE would mute clients for longer."""
         if settings.fallback_action is State.PAUSE and self._shim.fence():
-            return Factor(0.0, f"waiting at the start: {judgement.unknown}")
+            return Scoped(Factor(0.0, f"waiting at the start: {judgement.unknown}"))
         return self._known
 
     def _show(self, lacking: bool, unknown: bool) -> None:
@@ -109,10 +123,6 @@ class FactorLoop:
             if value != self._shown[name]:
                 self._shown[name] = value
                 self._shim.gauge("Factor", "", name, float(value))
-
-
-def _smaller(one: Factor, other: Factor) -> Factor:
-    return one if one.value <= other.value else other
 
 
 class FactorInForce:
@@ -124,6 +134,7 @@ class FactorInForce:
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
         self._shown = self._factor.cause if self._factor.value < 1 else ""
+        self._affected: Affected | None = None
         self._handed_on = False
         self._limit = LineLimit(_LINES, clock)
         self._logged = self._factor.state
@@ -135,8 +146,11 @@ class FactorInForce:
         """The factor in the table, 0.0 to 1.0."""
         return self._factor.value
 
-    def replace(self, new: Factor) -> None:
-        """Put a factor into the table, if it is the first or differs by a step or in state; else at most its cause."""
+    def replace(self, new: Factor, affected: Affected | None = None) -> None:
+        """Put a factor into the table, if it is the first or differs by a step or in state.
+
+        Else at most its cause, and the topics whose writers it is for (None: it is for all clients).
+        """
         last = self._factor
         # A change of state is taken however small it is: the fence closes at exactly 0 and opens above it.
         transition = new.state is not last.state
@@ -146,12 +160,12 @@ class FactorInForce:
         if not transition and change < STEP and (change == 0 or change < SHARE * last.value):
             # Another volume may be the cause now, which explain and the metrics have to show.
             new = Factor(last.value, new.cause)
-            if new.cause == last.cause and self._handed_on:
+            if new.cause == last.cause and affected == self._affected and self._handed_on:
                 self._log_state()
                 return
         # The first one always: nobody else would take back what is in the table from before.
-        self._factor, self._handed_on = new, True
-        self._shim.set_factor(new.value, new.cause)
+        self._factor, self._affected, self._handed_on = new, affected, True
+        self._shim.set_factor(new.value, new.cause, affected)
         self._show_cause()
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)
@@ -201,3 +215,5 @@ class MissingFenceWarning:
                 "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
                 "producer to floor.bytes, and a producer that opens new connections evades even that"
             )
+            if settings.factor_scope == "topics":
+                log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")

@@ -15,11 +15,13 @@ from typing import Final
 from quotahost.api import QuotaFactorSource, QuotaPolicy
 from quotahost.host.guard import Guard
 from quotahost.host.pauses import Pauses
+from quotahost.host.scope import Scoped, affected, place
 from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.affected import Affected
 from quotahost.model.volumes import as_answer
 from quotahost.settings.broker import Settings
-from quotahost.text import escaped, printable
+from quotahost.text import escaped
 
 OPEN: Final = Factor(1.0)
 _CONSEQUENCE: Final = "its last factor holds for validity"
@@ -35,11 +37,13 @@ class Judgement:
         factor: the factor of everything that is known.
         unknown: why the rest is unknown, "" if nothing is.
         patience: how many seconds the rest may stay unknown before ``fallback.action`` applies.
+        affected: the topics on the volumes that lower the factor; None if it is for all clients.
     """
 
     factor: Factor
     unknown: str = ""
     patience: float = 0.0
+    affected: Affected | None = None
 
 
 class Judge:
@@ -52,7 +56,7 @@ class Judge:
         """
         self._guard, self._shown = guard, shown
         self._pauses = Pauses(guard, clock)
-        self._last: tuple[ClusterVolumes, Factor] | None = None
+        self._last: tuple[ClusterVolumes, Scoped] | None = None
 
     def forget(self) -> None:
         """The plugins or their settings have changed: judge the same volumes anew."""
@@ -86,13 +90,15 @@ class Judge:
             return Judgement(Factor(answer.value, _line(answer.cause)))
         if isinstance(answer, ClusterVolumes):
             self._tell(policy, in_force)
-            factor, failed = self._factor(answer, policy, settings.pause_release)
+            scoped, failed = self._factor(answer, policy, settings.pause_release)
             if answer.unknown:
                 # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
                 more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
-                return Judgement(factor, "; ".join(map(_line, answer.unknown[:_MOST_UNKNOWN])) + more)
+                unknown = "; ".join(map(_line, answer.unknown[:_MOST_UNKNOWN])) + more
+                return Judgement(scoped.factor, unknown, affected=scoped.affected)
             # What a source that has just started waits for is no failure: startup.grace applies to it, not validity.
-            return Judgement(factor, failed or _line(answer.waiting), patience if failed else grace)
+            unknown = failed or _line(answer.waiting)
+            return Judgement(scoped.factor, unknown, patience if failed else grace, scoped.affected)
         return Judgement(OPEN, f"factor source {name} doesn't know", patience)
 
     def hide(self) -> None:
@@ -106,11 +112,11 @@ class Judge:
 
     def _factor(
         self, answer: ClusterVolumes, policy: tuple[str, QuotaPolicy] | None, release: float
-    ) -> tuple[Factor, str]:
+    ) -> tuple[Scoped, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or ""."""
         if policy is None:
             self.hide()
-            return OPEN, ""
+            return Scoped(OPEN), ""
         name, plugin = policy
         # A source returns the same object while nothing has changed, so `is` is enough: to ask the policy about 20,000
         # volumes took 44 ms, and this runs every factor.interval.
@@ -118,16 +124,17 @@ class Judge:
             return self._last[1], ""
         self._pauses.forget()
         hold = partial(self._pauses.held, policy, release)
-        factor, failure, own = judged(plugin, answer.volumes, self._shown.broker, hold)
+        factor, failure, own, lowered = judged(plugin, answer.volumes, self._shown.broker, hold)
+        scoped = Scoped(factor, affected(lowered))
         self._shown.show(policy, own)
         if failure is None:
             # judged() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")
-            self._last = answer, factor
-            return factor, ""
+            self._last = answer, scoped
+            return scoped, ""
         self._guard.report(name, "quota_factor()", _CONSEQUENCE, failure)
         self._last = None
-        return factor, f"the policy {name} fails"
+        return scoped, f"the policy {name} fails"
 
     def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
         # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
@@ -147,8 +154,10 @@ def _line(text: str) -> str:
 
 def judged(
     policy: QuotaPolicy, volumes: Iterable[Volume], broker: str, hold: Callable[[Volume, float], int | None]
-) -> tuple[Factor, BaseException | None, list[tuple[Volume, float]]]:
-    """The smallest factor of the volumes that the policy can judge, its first failure, and one broker's factors.
+) -> tuple[Factor, BaseException | None, list[tuple[Volume, float]], list[tuple[Volume, float]]]:
+    """The smallest factor of the volumes that the policy can judge, its first failure, and the factors of volumes.
+
+    The factors are those of one broker's volumes, and then those below 1.
 
     A volume for which the policy fails must not hide one at its hard limit, so all are asked. Each is asked once: the
     answer of a policy may depend on how often it was asked.
@@ -162,6 +171,7 @@ def judged(
     smallest: tuple[float, Volume, int | None] | None = None
     failure: BaseException | None = None
     own: list[tuple[Volume, float]] = []
+    lowered: list[tuple[Volume, float]] = []
     for volume in volumes:
         try:
             # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
@@ -174,11 +184,13 @@ def judged(
         except BaseException as error:  # see quotahost.host.guard
             failure = failure or error
         else:
+            if value < 1:
+                lowered.append((volume, value))
             if smallest is None or value < smallest[0]:
                 smallest = value, volume, until
     if smallest is None:
-        return OPEN, failure, own
+        return OPEN, failure, own, lowered
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
     value, volume, until = smallest
     held = f": PAUSE until {until:,} bytes or fewer are used (pause.release)" if until is not None else ""
-    return Factor(value, f"broker {printable(volume.broker)}, volume {printable(volume.name)}{held}"), failure, own
+    return Factor(value, f"{place(volume)}{held}"), failure, own, lowered

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Final, NotRequired
 
-from pydantic import Field, PlainSerializer, PlainValidator
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import Limit, LimitType, Volume
@@ -36,6 +36,26 @@ _DATE_TIME: Final = re.compile(DATE_TIME)
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
 Long = Annotated[Whole, Field(ge=0, le=MAX_LONG)]
+
+
+#: A name of a topic, as Kafka allows it (its class ``internals.Topic``): for Python and, in SQL, for Java.
+#: Its end is that of DATE_TIME.
+TOPIC: Final = "^[A-Za-z0-9._-]{1,249}(?![^.]|[.])"
+_TOPIC: Final = re.compile(TOPIC)
+
+
+def _topic(name: str) -> str:
+    if _TOPIC.match(name) is None:
+        raise ValueError("must be the name of a topic")
+    return name
+
+
+Topic = Annotated[str, AfterValidator(_topic)]
+
+
+def topic_set(listed: list[str] | None) -> frozenset[str] | None:
+    """The topics of a list; None, which stands for all topics, where there is none."""
+    return None if listed is None else frozenset(listed)
 
 
 # ---- times -----------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ The task ``publish-volumes`` of each broker writes it to the compacted topic ``s
 the factor source ``snapshots`` of the other brokers and the pipeline read it. The form is ``schemas/snapshot.json``,
 the proposal's JSON schema word for word. The schema allows more fields; quotahost's own are ``schemaVersion`` (1),
 ``clusterId`` (left out while it is unknown), ``offlineLogDirs``, ``ageMs`` (how old the look at the disks was when it
-was published; :mod:`quotahost.records.age`), and ``softLimit`` and ``hardLimit`` of a volume, which override the
-broker's (the proposal's note 2).
+was published; :mod:`quotahost.records.age`), and of a volume ``softLimit`` and ``hardLimit``, which override the
+broker's (the proposal's note 2), and ``topics``, those with a replica on it; left out, it stands for all topics.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, NotRequired
 from pydantic import Field, ValidationInfo, with_config
 
 from quotahost.model import Volume
+from quotahost.model.affected import MAX_TOPICS
 from quotahost.records.codec import Codec, Refused
 from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, NullIs, Record, Whole
 from quotahost.records.fields import (
@@ -27,11 +28,13 @@ from quotahost.records.fields import (
     OwnLimit,
     SizesJson,
     Time,
+    Topic,
     exact_for,
     in_utc,
     limit,
     limit_json,
     sizes_json,
+    topic_set,
 )
 
 MAX_BYTES: Final = 256 * 1024
@@ -43,6 +46,7 @@ class VolumeJson(SizesJson):
 
     softLimit: NotRequired[LimitJson]
     hardLimit: NotRequired[LimitJson]
+    topics: NotRequired[Annotated[list[Topic], Field(max_length=MAX_TOPICS)] | None]
 
 
 def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ...]:
@@ -60,6 +64,7 @@ def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ..
             each["consumed"],
             limit(each.get("softLimit", {})),
             limit(each.get("hardLimit", {})),
+            topic_set(each.get("topics")),
         )
         for each in listed
     )
@@ -124,8 +129,22 @@ def encode(snapshot: Snapshot) -> bytes:
 
     But for one case: the proposal's schema has whole percentages only. So one that isn't whole is written rounded up
     for the broker, and with each volume as the bytes of that volume that it means.
+
+    Where the topics don't fit into the record, they are left out, which stands for all topics.
     """
-    return _CODEC.encode(snapshot, volumes=[_volume_json(volume, snapshot) for volume in snapshot.volumes])
+    volumes = [_volume_json(volume, snapshot) for volume in snapshot.volumes]
+    # First by their number: a megabyte of JSON isn't worth making to see that it is too large.
+    if sum(len(topic) for volume in snapshot.volumes for topic in volume.topics or ()) < MAX_BYTES:
+        listed = [
+            {**json, **({} if volume.topics is None else {"topics": sorted(volume.topics)})}
+            for json, volume in zip(volumes, snapshot.volumes, strict=True)
+        ]
+        try:
+            return _CODEC.encode(snapshot, volumes=listed)
+        except Refused as refused:
+            if refused.reason != "size":
+                raise
+    return _CODEC.encode(snapshot, volumes=volumes)
 
 
 def _volume_json(volume: Volume, snapshot: Snapshot) -> dict[str, Any]:

@@ -29,12 +29,13 @@ names = st.text(st.characters(codec="utf-8"), max_size=20)
 limits = st.builds(Limit, st.sampled_from([LimitType.CONSUMED_BYTES, LimitType.MIN_FREE_BYTES]), sizes)
 limits |= st.builds(Limit, st.just(LimitType.MIN_FREE_PERCENTAGE), st.floats(0, 100) | st.integers(0, 100))
 maybe = st.none() | limits
+topics = st.none() | st.frozensets(st.from_regex("[A-Za-z0-9._-]{1,249}", fullmatch=True), max_size=3)
 
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     broker = draw(names)
-    own = st.builds(Volume, st.just(broker), names, sizes, sizes, maybe, maybe)
+    own = st.builds(Volume, st.just(broker), names, sizes, sizes, maybe, maybe, topics)
     volumes = draw(st.lists(own, max_size=4, unique_by=lambda volume: volume.name))
     times = st.datetimes(datetime(1001, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
     offline = draw(st.lists(names, max_size=3))
@@ -206,6 +207,27 @@ def test_the_largest_record_allowed_is_read() -> None:
     assert refusal(raw.ljust(MAX_BYTES + 1)).reason == "size"
 
 
+# ---- topics ----------------------------------------------------------------------------------------
+
+
+def test_topics_are_written_only_where_they_are_known_and_null_stands_for_all_too() -> None:
+    made = [Volume("0", "/a", 1, 1, topics=frozenset(("y", "x"))), Volume("0", "/b", 1, 1), Volume("0", "/c", 1, 1)]
+    value = json.loads(encode(Snapshot("0", NOW, (*made[:2], replace(made[2], topics=frozenset())))))
+    assert [each.get("topics") for each in value["volumes"]] == [["x", "y"], None, []]
+    assert "topics" not in value["volumes"][1]
+    value["volumes"][0]["topics"] = None
+    assert [each.topics for each in decode(b"0", json.dumps(value).encode()).volumes] == [None, None, frozenset()]
+
+
+@pytest.mark.parametrize(("length", "fits"), [(100, True), (200, False), (249, False)])
+def test_topics_that_do_not_fit_are_left_out_and_the_volumes_are_published(length: int, fits: bool) -> None:
+    listed = frozenset(f"{n:04}".ljust(length, "x") for n in range(1000))
+    volumes = (Volume("0", "/a", 1, 1, topics=listed), Volume("0", "/b", 1, 1, topics=listed))
+    value = encode(Snapshot("0", NOW, volumes))
+    assert len(value) <= MAX_BYTES
+    assert [each.topics for each in decode(b"0", value).volumes] == [listed if fits else None] * 2
+
+
 # ---- what is refused -------------------------------------------------------------------------------
 
 PERCENT = "MinFreePercentage"
@@ -246,6 +268,15 @@ PERCENT = "MinFreePercentage"
         (record(volumes=[volume(consumed=int("9" * 4300))]), "schema"),
         (record(volumes=[volume(consumed=float("nan"))]), "schema"),
         (record(volumes=[volume(volumeName=5)]), "schema"),
+        (record(volumes=[volume(topics="orders")]), "schema"),
+        (record(volumes=[volume(topics={})]), "schema"),
+        (record(volumes=[volume(topics=[None])]), "schema"),
+        (record(volumes=[volume(topics=[["a"]])]), "schema"),
+        (record(volumes=[volume(topics=[""])]), "schema"),
+        (record(volumes=[volume(topics=["a", "t" * 250])]), "schema"),
+        (record(volumes=[volume(topics=["a\n"])]), "schema"),
+        (record(volumes=[volume(topics=["a b"])]), "schema"),
+        (record(volumes=[volume(topics=[str(n) for n in range(1001)])]), "schema"),
         (record(volumes=[volume(), volume()]), "volumes"),
         (record(volumes=[volume(volumeName=str(n)) for n in range(1025)]), "volumes"),
         (record(schemaVersion=2), "version"),

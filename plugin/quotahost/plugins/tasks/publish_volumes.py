@@ -28,9 +28,10 @@ class PublishVolumes:
     """Publishes at the start, at least every ``snapshots.period``, and at once when there is news.
 
     News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
-    the cluster's id, or a log directory that went offline (proposal 035, "The data source"). A snapshot bears the time
-    of the look, and how old the look was when it was published, from which all readers count its age. If the disks stop
-    answering for half of ``validity``, publishing stops, so that the other brokers treat this one as stale.
+    other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline (proposal 035,
+    "The data source"). A snapshot bears the time of the look, and how old the look was when it was published, from
+    which all readers count its age. If the disks stop answering for half of ``validity``, publishing stops, so that the
+    other brokers treat this one as stale.
     """
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
@@ -96,8 +97,9 @@ def is_news(before: Snapshot, now: Snapshot) -> bool:
 
 
 def _moved(before: Volume, now: Volume) -> bool:
-    # Other brokers make their factor of these, so a limit that an administrator has set must not wait for the period.
-    if (before.capacity, before.soft, before.hard) != (now.capacity, now.soft, now.hard):
+    # Other brokers make their factor of these, and of the topics for whom it is; so a limit that an administrator has
+    # set, or a new topic, must not wait for the period.
+    if (before.capacity, before.soft, before.hard, before.topics) != (now.capacity, now.soft, now.hard, now.topics):
         return True
     change = abs(now.consumed - before.consumed)
     limits = [limit.consumed_at(now.capacity) for limit in (now.soft, now.hard) if limit]

@@ -259,6 +259,9 @@ EMPTY = Volume("1", "/z", 0, 0)
             False,
         ),
         (snapshot(EMPTY), snapshot(EMPTY), False),
+        (snapshot(SMALL), snapshot(replace(SMALL, topics=frozenset("a"))), True),
+        (snapshot(replace(SMALL, topics=frozenset("a"))), snapshot(replace(SMALL, topics=frozenset("ab"))), True),
+        (snapshot(replace(SMALL, topics=frozenset("ab"))), snapshot(replace(SMALL, topics=frozenset("ba"))), False),
     ],
 )
 def test_news_is_a_difference_by_which_others_decide(before: Snapshot, now: Snapshot, news: bool) -> None:
