@@ -9,7 +9,8 @@ import pytest
 from quotahost.disks import file_stores
 from quotahost.disks import topics as listing
 from quotahost.disks.monitor import DiskMonitor
-from quotahost.disks.topics import LIST_EVERY, MAX_TOPICS, topics
+from quotahost.disks.topics import LIST_EVERY, topics
+from quotahost.model.affected import MAX_TOPICS
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, settings
 

@@ -18,7 +18,7 @@ def volume(name: str, free: int, *topics: str) -> Volume:
 
 
 def world(fence: bool = True, **given: str) -> World:
-    return World(fence, **({"factor__scope": "topics"} | given))
+    return World(fence, Factor(1.0), **({"factor__scope": "topics"} | given))
 
 
 def seen(world: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affected | None:
