@@ -19,7 +19,7 @@ from quotahost.cli.explain.command import explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.report.command import report
-from quotahost.cli.simulate import simulate
+from quotahost.cli.simulate.command import simulate
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
 
@@ -71,9 +71,9 @@ def plugins() -> None:
 
 app.command()(doctor)
 app.command()(explain)
-app.command()(simulate)
 app.command()(pipeline)
 app.command()(report)
+app.add_typer(simulate, name="simulate")
 
 
 @app.command()

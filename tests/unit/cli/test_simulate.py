@@ -1,4 +1,4 @@
-"""``quotahost simulate``: its table, and that a request within the rate is admitted by every form."""
+"""``quotahost simulate quota``: its table, and that a request within the rate is admitted by every form."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from quotahost.cli.main import app
-from quotahost.cli.simulate import FORMS, Request, parse_requests, run
+from quotahost.cli.simulate.quota import FORMS, Request, parse_requests, run
 
 
 def simulated(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+    return CliRunner().invoke(app, ["simulate", "quota", *map(str, arguments)])
 
 
 def rows(result: Result) -> list[list[str]]:
@@ -38,7 +38,7 @@ def test_kip_599s_burst_is_refused_for_12_s_by_each_of_its_forms_but_after_11_s_
 
 def test_the_document_shows_what_the_command_prints() -> None:
     text = (Path(__file__).parents[3] / "docs/quotas.md").read_text(encoding="utf-8")
-    command, shown = re.findall(r"^\$ quotahost simulate (.*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[0]
+    command, shown = re.findall(r"^\$ quotahost simulate quota (.*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[0]
     printed = simulated(*command.split()).stdout
     assert [line.rstrip() for line in printed.splitlines()] == shown.splitlines()
 

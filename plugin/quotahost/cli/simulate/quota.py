@@ -1,4 +1,4 @@
-"""``quotahost simulate``: the same requests under five forms of a quota, side by side.
+"""``quotahost simulate quota``: the same requests under five forms of a quota, side by side.
 
 It shows an operator, before a quota is set, how long clients would be throttled. The forms are the models of
 ``quotahost.throttling``: two are Kafka's, which the tests compare with Kafka itself, and three are those of a KIP.
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
         return f"delayed by {self.seconds:,.3f} s" if self.seconds else "admitted"
 
 
-def simulate(
+def quota(
     requests: Annotated[
         list[str], typer.Argument(metavar="AMOUNT@SECONDS...", help="560@0, or many: 15K@0..3/0.5 (from, to, step).")
     ],
@@ -75,9 +75,9 @@ def simulate(
     window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
     each_pattern = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(each_pattern), key=lambda request: request.ms)
-    quota = parsed("--rate", rate, parse_quantity)
-    number = _samples(samples, burst, quota, window_ms)
-    outcomes = run(arriving, quota, number, window_ms)
+    limit = parsed("--rate", rate, parse_quantity)
+    number = _samples(samples, burst, limit, window_ms)
+    outcomes = run(arriving, limit, number, window_ms)
     rows = [
         [f"{request.ms / 1000:g} s", show_number(request.amount), *map(str, each)]
         for request, each in zip(arriving, outcomes, strict=True)

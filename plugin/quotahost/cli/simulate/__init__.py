@@ -1,0 +1,5 @@
+"""``quotahost simulate``: shows what a setting would do, before anybody sets it.
+
+Each kind of simulation is a command of its own in a module of its name: ``quota`` plays requests against a quota. Only
+``quotahost.cli.main`` imports the package.
+"""
