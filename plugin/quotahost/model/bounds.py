@@ -12,7 +12,7 @@ from typing import Final
 from quotahost.model.limits import Limit, exact
 from quotahost.model.volumes import Volume
 
-_SWITCH: Final = 100  # a switch lets go over a hundredth of the bytes at which it stops: it has no way of its own
+_SWITCH: Final = 20  # a switch lets go over a twentieth of the bytes at which it stops: it has no way of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Bounds:
     def lets_go_at(self, share: float) -> int:
         """The most bytes consumed at which a PAUSE may end: this share, 0.0 to 1.0, of the way back is free then.
 
-        The way back goes from the hard limit to the soft one. A switch has none, so a hundredth of its limit counts.
+        The way back goes from the hard limit to the soft one. A switch has none, so a twentieth of its limit counts.
         """
         way = self.hard - self.soft or self.hard // _SWITCH
         # Exactly: as a float the way of a large volume may be longer than it is, and the end beyond the soft limit.

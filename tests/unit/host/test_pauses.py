@@ -68,9 +68,9 @@ def test_at_1_a_pause_ends_at_the_soft_limit() -> None:
     assert factors(world("1"), 1000, 501, 500) == [0, 0, 1]
 
 
-def test_a_hard_limit_alone_lets_go_over_a_hundredth_of_it() -> None:
+def test_a_hard_limit_alone_lets_go_over_a_twentieth_of_it() -> None:
     switch = {"static__storage__hard": "1000"}
-    assert factors(world("1", **switch), 1000, 991, 990, 999) == [0, 0, 1, 1]
+    assert factors(world("1", **switch), 1000, 951, 950, 999) == [0, 0, 1, 1]
     assert factors(world("0", **switch), 1000, 999) == [0, 1]
 
 
@@ -205,7 +205,7 @@ def test_a_pause_begins_at_hard_and_lasts_to_the_release_point_and_no_longer(
 ) -> None:
     limits = {"static__storage__hard": f"{HARD}"} if switch else LIMITS
     one = world(**limits)
-    way = HARD // 100 if switch else HARD - SOFT
+    way = HARD // 20 if switch else HARD - SOFT
     paused = False
     for share, consumed in looks:
         change(one, **limits, pause__release=f"{share:.20f}")
@@ -227,4 +227,4 @@ def test_volumes_of_every_size_let_go_between_soft_and_hard(one: int, other: int
     points = [found.lets_go_at(each) for each in (0.0, share / 2, share, 1.0)]
     assert all(a >= b for a, b in pairwise(points))
     assert points[0] == hard
-    assert points[-1] == (soft if soft < hard else hard - hard // 100)
+    assert points[-1] == (soft if soft < hard else hard - hard // 20)

@@ -29,6 +29,7 @@ MAX_VOLUMES: Final = 4096  # to remember; any more get the ramp
 _FORGET: Final = 600.0  # seconds after which a volume that nobody asked about is forgotten
 _MOVING: Final = 10.0  # seconds after which 1/e of the way to the wanted factor is left: it never jumps
 _SPARE: Final = 3600.0  # seconds for which the space left lasts at least, if nothing is deleted
+_REST: Final = 0.01  # of the way between the limits, before hard, where it comes to rest if nothing is ever deleted
 _OPEN: Final = 0.995  # from here on the factor is 1, which it would approach and never reach
 _GUARD_ALL: Final = 0.1  # where the ramp is at most this, the factor is no larger than the ramp
 _GUARD_NONE: Final = 0.2  # where the ramp is at least this, it doesn't restrict the factor
@@ -170,10 +171,11 @@ class _History:
         if not self.watched or not self.open_time:
             return ramp
         demand = self.filled / self.open_time  # bytes/s at factor 1
-        spare = (bounds.hard - self.consumed) / _SPARE
+        band = bounds.hard - bounds.soft
+        spare = max(0.0, ramp - _REST) * band / _SPARE
         # A volume that hardly fills needs no throttling, however full it is.
         slowest = spare / demand if demand > spare else 1.0
-        return min(1.0, max(self._balance(demand, bounds.hard - bounds.soft) * _position(ramp), slowest))
+        return min(1.0, max(self._balance(demand, band) * _position(ramp), slowest))
 
     def _balance(self, demand: float, band: int) -> float:
         """The factor at which the volume would stay as full as it is.

@@ -41,7 +41,7 @@ class EnforcementSettings(Frozen):
     pause_release: Part = declare("pause.release", default="0.1")
     """How much of the way from a volume's hard limit back to its soft one must be free before its PAUSE ends, 0.0 to
     1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. A volume without a soft limit lets go over a
-    hundredth of its hard one."""
+    twentieth of its hard one."""
     factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
     """Quota types that the factor multiplies."""
     factor_scope: FactorScope = declare("factor.scope", default="cluster")
