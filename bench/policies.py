@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from bench.markdown import table
 from harness.disk_model import Cluster, Demand, Disk, Drain, deviation, kept_for, lumps, movement, nothing, pauses
@@ -91,7 +91,7 @@ def setpoint(cluster: Cluster) -> Setpoint:
 
 def _context(name: str, section: Any) -> Context[Any]:
     node = FakeBroker()
-    return Context(name, section, cast("Settings", Settings.from_properties({})), 1, _LOG, broker=node, metrics=node)
+    return Context(name, section, Settings.from_properties({}), 1, _LOG, broker=node, metrics=node)
 
 
 POLICIES: Final = {"limits": limits, "setpoint": setpoint}
