@@ -31,7 +31,6 @@ class Holder(StrEnum):
     STOCK = "stock, by hand"
     LIMITS = "quotahost, policy limits"
     SETPOINT = "quotahost, policy setpoint"
-    FORECAST = "quotahost, policy forecast"
     STRIMZI = "Strimzi's plugin"
 
     @property

@@ -160,7 +160,7 @@ CATALOGUE: Final = (
         ("Factor", "volume_factor", GAUGE,
          "The policy's factor for a volume of this broker; at most 100 volumes, those with the smallest factors."),
     )),
-    *_bean("VolumeLimits", label="volume", shown_by="`limits`, `forecast`, a policy that can be asked", rows=(
+    *_bean("VolumeLimits", label="volume", shown_by="`limits`, `setpoint`, a policy that can be asked", rows=(
         ("Soft", "volume_soft_limit_bytes", GAUGE,
          "The bytes used of that volume above which the policy may lower the factor (proposal 035, getSoftLimit)."),
         ("Hard", "volume_hard_limit_bytes", GAUGE,

@@ -157,11 +157,11 @@ def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str
     eventually(lambda: state(node) == PAUSE)
 
 
-def test_the_policy_forecast_can_be_swapped_in_and_does_not_slow_a_disk_that_does_not_fill(
+def test_the_policy_setpoint_can_be_swapped_in_and_does_not_slow_a_disk_that_does_not_fill(
     node: KafkaNode, topic: str
 ) -> None:
     set_limits_around_usage(node)
-    change(node, policy="forecast")
+    change(node, policy="setpoint")
     eventually(lambda: state(node) == OPEN, 120, "nothing fills the disk")
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from quotahost.api import Context
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.plugins.policies.forecast import Forecast
 from quotahost.plugins.policies.limits import Limits
+from quotahost.plugins.policies.setpoint import Setpoint
 from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
@@ -57,10 +57,10 @@ def by_limits(node: Node) -> Limits:
     return Limits(Context("limits", None, cast("Any", node), 1, LOG, broker=NODE, metrics=NODE))
 
 
-def by_forecast(node: Node) -> Limits:
+def by_setpoint(node: Node) -> Limits:
     ticks = iter(range(1_000_000))
-    context = Context("forecast", Forecast.Section(), cast("Any", node), 1, LOG, broker=NODE, metrics=NODE)
-    return Forecast(context, lambda: float(next(ticks)))
+    context = Context("setpoint", Setpoint.Section(), cast("Any", node), 1, LOG, broker=NODE, metrics=NODE)
+    return Setpoint(context, lambda: float(next(ticks)))
 
 
 @st.composite
@@ -93,7 +93,7 @@ def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
 
 
 @pytest.mark.proves("proposal-035.percent")
-@pytest.mark.parametrize("policy", [by_limits, by_forecast])
+@pytest.mark.parametrize("policy", [by_limits, by_setpoint])
 @QUICK
 @given(seen=looks(), same=st.booleans())
 def test_every_reader_finds_the_factor_that_the_broker_itself_finds(

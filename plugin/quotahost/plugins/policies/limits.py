@@ -2,7 +2,7 @@
 
 This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first
 (``quotahost.model.bounds``), because limits of different types can be compared only so. The host takes the smallest
-factor of all volumes and hands it to the quota table. The policy ``forecast`` builds on this one.
+factor of all volumes and hands it to the quota table. The policy ``setpoint`` builds on this one.
 """
 
 from __future__ import annotations

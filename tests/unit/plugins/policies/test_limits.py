@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from quotahost.api import Context, QuotaPolicy
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.plugins.policies import limits as module
-from quotahost.plugins.policies.forecast import Forecast
 from quotahost.plugins.policies.limits import Limits
 from quotahost.plugins.policies.setpoint import Setpoint
 from quotahost.testing.broker import FakeBroker
@@ -236,4 +235,4 @@ def test_the_built_in_policies_are_entry_points() -> None:
     project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]
     built_in = project["entry-points"]["quotahost.policies"]
     found = {name: EntryPoint(name, target, "quotahost.policies").load() for name, target in built_in.items()}
-    assert found == {"limits": Limits, "forecast": Forecast, "setpoint": Setpoint}
+    assert found == {"limits": Limits, "setpoint": Setpoint}
