@@ -121,6 +121,7 @@ class Judge:
         # A source returns the same object while nothing has changed, so `is` is enough: to ask the policy about 20,000
         # volumes took 44 ms, and this runs every factor.interval.
         if self._last and answer is self._last[0] and not self._depends_on_time(name, plugin):
+            self._pauses.last()
             return self._last[1], ""
         self._pauses.forget()
         hold = partial(self._pauses.held, policy, release)

@@ -31,6 +31,7 @@ class Pauses:
         """``clock`` in seconds, monotonic."""
         self._guard, self._clock = guard, clock
         self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()  # when; the longest ago first
+        self._round: list[tuple[str, str]] = []  # those of the newest answer of the factor source
 
     def held(self, policy: tuple[str, QuotaPolicy], share: float, volume: Volume, factor: float) -> int | None:
         """At how many bytes used the volume's PAUSE ends, if it is in one that its factor alone wouldn't keep.
@@ -58,8 +59,15 @@ class Pauses:
         self._remember(key)
         return found.lets_go_at(share)
 
+    def last(self) -> None:
+        """The factor source has given its last answer again, so its volumes aren't judged: they are as they were."""
+        for key in self._round:
+            self._seen[key] = self._clock()
+            self._seen.move_to_end(key)
+
     def forget(self) -> None:
-        """Forget volumes that nobody has reported for long."""
+        """A new answer is judged next. Forget volumes that nobody has reported for long."""
+        self._round = []
         old = self._clock() - _FORGET
         while self._seen and next(iter(self._seen.values())) < old:
             self._seen.popitem(last=False)
@@ -68,6 +76,7 @@ class Pauses:
         if key in self._seen or len(self._seen) < MOST:
             self._seen[key] = self._clock()
             self._seen.move_to_end(key)
+            self._round.append(key)
 
     def _bounds(self, policy: tuple[str, QuotaPolicy], volume: Volume) -> Bounds | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""

@@ -148,6 +148,12 @@ def test_a_volume_that_nobody_reports_is_remembered_for_10_minutes() -> None:
     assert factors(one, 960) == [0.08]
 
 
+def test_a_full_disk_on_which_nothing_changes_for_an_hour_stays_in_its_pause() -> None:
+    one = world()
+    one.step(cluster(used(1000)), seconds=3600)  # the same answer each time, which is judged once
+    assert factors(one, 960) == [0]
+
+
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pauses, "MOST", 2)
     one = world()
