@@ -92,6 +92,9 @@ CATALOGUE: Final = (
         ("Mutes", "fence_mutes", COUNTER,
          "Connections that were muted for a quota window, since their client sends on too much that is turned back, "
          "by the fence or by topic quotas."),
+        ("CreationsRefused", "creations_refused", COUNTER,
+         "Requests to create topics or partitions that this controller has refused in a PAUSE (pause.creation)."),
+        ("CreationsShadowed", "creations_shadowed", COUNTER, "The same, had it not been for mode=shadow."),
     )),
     *_bean("TopicQuotas", rows=(
         ("Threshold", "topic_quotas_threshold_bytes", GAUGE,
@@ -170,6 +173,9 @@ CATALOGUE: Final = (
     )),
     *_bean("LogDirs", shown_by=_DISKS, rows=(
         ("Offline", "log_dirs_offline", GAUGE, "Log directories of this broker that are offline or can't be read."),
+    )),
+    *_bean("Cordon", shown_by="`cordon`", rows=(
+        ("LogDirs", "cordoned_log_dirs", GAUGE, "Log directories of this broker that are cordoned by the task."),
     )),
     *_bean("Connection", label="plugin", shown_by=_TOPICS, rows=(
         ("Connected", "connected", GAUGE, "1 while the plugin's own client reaches the cluster (proposal 035)."),

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from quotahost.cli.console import console, show, shown, table
 from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
-from quotahost.cli.explain.command import explain
+from quotahost.cli.explain.command import Explain, explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.report.command import report
@@ -70,7 +70,7 @@ def plugins() -> None:
 
 
 app.command()(doctor)
-app.command()(explain)
+app.command(cls=Explain)(explain)
 app.command()(pipeline)
 app.command()(report)
 app.add_typer(simulate, name="simulate")

@@ -156,6 +156,7 @@ ONE_OF: Final = _OneOf()
 Action = Annotated[Literal[State.PAUSE, State.OPEN], ONE_OF]
 Combination = Annotated[Literal["first", "most-constraining"], ONE_OF]
 FencedBrokers = Annotated[Literal["last-known", "unknown"], ONE_OF]
+Creation = Annotated[Literal["refuse", "allow"], ONE_OF]
 FactorScope = Annotated[Literal["cluster", "topics"], ONE_OF]
 Mode = Annotated[Literal["enforce", "shadow"], ONE_OF]
 Sharing = Annotated[Literal["client", "user", "client-id", "broker"], ONE_OF]

@@ -46,6 +46,7 @@ def answer(*quotas: QuotaState, **changes: Any) -> Answer:
         "pid": "42", "node": "1", "client": Client("alice", "app"), "mode": "enforce", "state": State.OPEN,
         "factor": 1.0, "limit_factor": 1.0, "cause": "", "factor_types": ("PRODUCE",),
         "fence_installed": False, "fence_closed": False, "fence_passes": False, "clients": 1, "clients_max": 3,
+        "creation_refused": False,
         "topics_threshold": 0.0, "topics_rate": 0.0, "topics_over": (), "source": "",
         "controller": "1", "mutation_seconds": 100.0,
         "quotas": quotas or (quota(),),
@@ -66,6 +67,7 @@ LINES = (
     "state\tmode\tenforce\nstate\tstate\tTHROTTLE\nstate\tfactor\t0.5\nstate\tlimit-factor\t0.7\n"
     "state\tcause\tbroker 2, volume \\u00fc\\\\\nstate\tfallback\tfalse\nstate\tfactor-types\tFETCH,PRODUCE\n"
     "state\tfence-installed\ttrue\nstate\tfence-closed\tfalse\nstate\tfence-passes\tfalse\n"
+    "state\tcreation-refused\ttrue\n"
     "state\ttopics-threshold\t3000.0\nstate\ttopics-rate\t3100.5\nstate\ttopics-over\ta,b.c\n"
     "state\tsource\tsnapshots\nstate\tcontroller\t7\nstate\tmutation-seconds\t11\n"
     "state\tclients\t3\nstate\tclients-max\t3\n"
@@ -393,13 +395,13 @@ def run(*arguments: str) -> Result:
 
 
 def arguments(java: Path) -> list[str]:
-    return (java / "arguments").read_text().splitlines()[-3:]
+    return (java / "arguments").read_text().splitlines()[-4:]
 
 
 def test_the_answer_is_shown_in_plain_text_and_a_newcomer_ends_with_3(java: Path) -> None:
     result = run("--user", "alice", "--client-id", "a\tü")
     assert result.exit_code == 3
-    assert arguments(java) == ["", "alice", "a\\u0009\\u00fc"]
+    assert arguments(java) == ["", "client", "alice", "a\\u0009\\u00fc"]
     assert "\nPRODUCE\n" in result.output
     assert "\nFETCH\n" in result.output
     assert result.output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")

@@ -56,6 +56,7 @@ LIVE = [
     "pause.release",
     "factor.quota.types",
     "factor.scope",
+    "pause.creation",
     "mode",
 ]
 

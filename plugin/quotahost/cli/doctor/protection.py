@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
-from quotahost.cli.console import Finding, weak
+from quotahost.cli.console import Finding, note, weak
 from quotahost.disks.file_stores import log_dirs, read_disks
 from quotahost.model import Limit, Volume
 from quotahost.model.bounds import bounds
@@ -76,6 +76,11 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
         yield weak(
             "the fence is installed, but without a factor source or topic quotas it never has a reason to close",
             f"set {PREFIX}factor.source, or take the fence out of {AUTHORIZER}",
+        )
+    if settings.pause_creation == "refuse" and settings.factor_source and broker.get("process.roles") == "broker":
+        yield note(
+            "in a PAUSE topics and partitions are still created, since the controllers are nodes of their own and know "
+            "no factor; the task cordon keeps new replicas off full volumes (Kafka 4.3 and newer)"
         )
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == "none" and acls:

@@ -89,6 +89,7 @@ class Answer(BaseModel):
         factor: the factor in force; ``limit_factor`` is what limits are multiplied by at the moment.
         factor_types: the quota types that it multiplies.
         fence_passes: whether the client's requests pass the fence while it is closed.
+        creation_refused: whether topics and partitions are created for those alone who pass the fence.
         topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
         topics_rate: bytes/s that it does take in.
         topics_over: the topics over their thresholds, from which producers are turned back.
@@ -113,6 +114,7 @@ class Answer(BaseModel):
     fence_installed: bool
     fence_closed: bool
     fence_passes: bool
+    creation_refused: bool
     topics_threshold: float
     topics_rate: float
     topics_over: Names

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
+from typer.core import TyperCommand
 
-from quotahost.cli.console import console, shown
+from quotahost.cli.console import console, parsed, shown
 from quotahost.cli.explain.answer import Answer
 from quotahost.cli.explain.query import ask
+from quotahost.cli.explain.query import named as broker_named
+from quotahost.cli.explain.volume.command import volume as explain_volume
 from quotahost.cli.explain.wording import Facts, common_facts, limited_by, quota_facts
 from quotahost.model import Client, QuotaType
+from quotahost.units.parse import parse_duration
 
 NEWCOMER: Final = 3  # the exit code
 _LABEL: Final = 10  # columns
@@ -26,12 +30,42 @@ def explain(
     pid: Annotated[int | None, typer.Option(help="Process id of the broker.")] = None,
     broker_id: Annotated[int | None, typer.Option(help="Its node.id.")] = None,
     type: Annotated[QuotaType | None, typer.Option(help="Only this quota type.", case_sensitive=False)] = None,
+    volume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[NAME]", help="Instead of a client: what fills this volume; without a name, which there are."
+        ),
+    ] = None,
+    interval: Annotated[str, typer.Option(help="Time between the two looks that measure a volume's growth.")] = "5s",
 ) -> None:
-    """Say why a client goes as fast as it does, on a broker that runs on this machine.
+    """Say why a client goes as fast as it does, or what fills a volume, on a broker that runs on this machine.
 
     Ends with 0 if the broker knows the client, with 3 if it doesn't (a newcomer), with 2 if no broker answered.
     """
-    raise typer.Exit(show(ask(named(client, user, client_id), pid, broker_id), type))
+    which = broker_named(pid, broker_id)
+    if volume is None:
+        raise typer.Exit(show(ask(named(client, user, client_id), which), type))
+    if (client, user, client_id, type) != (None, None, None, None):
+        raise typer.BadParameter("--volume is about no client: leave --client, --user, --client-id and --type out")
+    raise typer.Exit(explain_volume(volume, which, parsed("--interval", interval, parse_duration).total_seconds()))
+
+
+class Explain(TyperCommand):
+    """The command, which takes ``--volume`` with and without a name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give ``--volume`` an empty name where the next word is an option, or there is none."""
+        # typer has no option whose value may be left out.
+        following = [*args[1:], "--"]
+        filled = (
+            [
+                [one, ""] if one == "--volume" and after.startswith("--") else [one]
+                for one, after in zip(args, following, strict=True)
+            ]
+            if args
+            else []
+        )
+        return super().parse_args(ctx, [word for words in filled for word in words])
 
 
 def named(client: str | None, user: str | None, client_id: str | None) -> Client:

@@ -35,17 +35,33 @@ class Unanswered(QuotahostError):
         super().__init__(f"{problem}\n  -> {remedy}")
 
 
-def ask(client: Client, pid: int | None = None, broker: int | None = None) -> Answer:
-    """Ask the broker with this process id or this node id, or without either the only one, about a client.
+def named(pid: int | None, broker: int | None) -> str:
+    """The broker with this process id or this node id, or without either the only one, as Explain takes it."""
+    return str(pid) if pid is not None else "" if broker is None else f"broker:{broker}"
+
+
+def ask(client: Client, which: str = "") -> Answer:
+    """Ask a broker (:func:`named`) about a client.
 
     Raises:
         Unanswered: no such broker, several of them, or it can't be asked.
     """
-    which = str(pid) if pid is not None else "" if broker is None else f"broker:{broker}"
+    try:
+        return parse(question(which, "client", *client), client)
+    except ValueError as problem:
+        raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
+
+
+def question(which: str, *words: str) -> list[str]:
+    """The lines with which a broker (:func:`named`) answers a question of ``org.quotahost.explain.Explain``.
+
+    Raises:
+        Unanswered: no such broker, several of them, or it can't be asked.
+    """
     try:
         with carried_jar() as jar:
             lines = _run([java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path),
-                          "org.quotahost.explain.Explain", which, *map(escaped, client)])  # fmt: skip
+                          "org.quotahost.explain.Explain", which, *map(escaped, words)])  # fmt: skip
     except NoJar as error:
         raise Unanswered(str(error), "reinstall quotahost") from None
     # Explain ends with 2 after an error, but its line says more than the code.
@@ -53,10 +69,7 @@ def ask(client: Client, pid: int | None = None, broker: int | None = None) -> An
     if wrong is not None:
         kind, details = map(plain, wrong.split("\t")[1:3])
         raise trouble(kind, details, which)
-    try:
-        return parse(lines, client)
-    except ValueError as problem:
-        raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
+    return lines
 
 
 def java() -> str:

@@ -216,9 +216,17 @@ def _limits_now(answer: Answer, quota: QuotaState) -> str:
     produces = quota.type is QuotaType.PRODUCE
     if produces and answer.fence_closed and not answer.fence_passes and not answer.is_shadow:
         return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
+    mutates = quota.type is QuotaType.CONTROLLER_MUTATION
+    if (
+        mutates
+        and answer.creation_refused
+        and answer.is_active_controller
+        and not answer.fence_passes | answer.is_shadow
+    ):
+        return f"the PAUSE, in which no topics and partitions are created ({printable(answer.cause)})"
     if quota.limit is None:
         return ""
-    if quota.type is QuotaType.CONTROLLER_MUTATION:
+    if mutates:
         return _source_of_limit(answer, quota) + how_long(quota) if is_exhausted(answer, quota) else ""
     is_near = quota.rate is not None and quota.rate >= _NEAR * quota.limit
     # Kafka counts the delay of a forwarded mutation as one of requests, which says nothing of the request quota.

@@ -6,7 +6,7 @@ from typing import Any
 
 from quotahost.model import State
 from quotahost.settings.declaration import Frozen, declare
-from quotahost.settings.types import Action, FactorScope, Mode, Part, QuotaTypes, Text
+from quotahost.settings.types import Action, Creation, FactorScope, Mode, Part, QuotaTypes, Text
 from quotahost.units import BytesPerSecond, Duration
 
 
@@ -54,5 +54,9 @@ class EnforcementSettings(Frozen):
     )
     """The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: `none` for a cluster that had no
     authorizer, or the class that it had. The fence itself reads it."""
+    pause_creation: Creation = declare("pause.creation", default="refuse")
+    """Whether topics and partitions may be created in a PAUSE: `refuse` answers with POLICY_VIOLATION all but those who
+    pass the fence, or `allow`. The authorizer of controllers has to be the fence, and their JVM has to know the factor:
+    it does on a node that is broker and controller."""
     mode: Mode = declare("mode", default="enforce")
     """`enforce`, or `shadow`: quotahost computes and shows everything, and enforces nothing."""

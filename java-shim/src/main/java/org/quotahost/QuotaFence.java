@@ -8,6 +8,7 @@ import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.ForwardingAuthorizer;
 import org.quotahost.fence.InnerAuthorizer;
@@ -27,6 +28,8 @@ import org.slf4j.LoggerFactory;
  * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. InnerAuthorizer makes
  * it.
  *
+ * <p>On a controller it also refuses to create topics and partitions meanwhile (Creation).
+ *
  * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
  * the records that it sent are lost, as with any other error.
  *
@@ -37,6 +40,8 @@ public class QuotaFence extends ForwardingAuthorizer {
 
     /** Whether the fence counts it as installed: only on a broker, since a controller gets no produce request. */
     private boolean installed;
+    /** Whether this node is a controller, which alone is asked about creations. */
+    private boolean controls;
 
     @Override
     public void configure(Map<String, ?> configs) {
@@ -44,11 +49,12 @@ public class QuotaFence extends ForwardingAuthorizer {
         forwardTo(InnerAuthorizer.of(configs));
         inner().configure(configs);
         giveMetrics();
-        installed = Objects.toString(configs.get("process.roles"), "").contains("broker");
-        if (installed) {
-            Fence.superUsers(configs);
-            Fence.install();
-        }
+        String roles = Objects.toString(configs.get("process.roles"), "");
+        controls = roles.contains("controller");
+        installed = roles.contains("broker");
+        Fence.superUsers(configs);
+        if (installed) Fence.install();
+        if (controls) Creation.prepare();
         LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
                 getClass().getSimpleName(), InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
     }
@@ -58,6 +64,10 @@ public class QuotaFence extends ForwardingAuthorizer {
         List<AuthorizationResult> results = super.authorize(context, actions);
         if (Fence.active()) {
             RuntimeException error = Fence.error(context, actions, results);
+            if (error != null) throw error;
+        }
+        if (controls && Creation.refused()) {
+            RuntimeException error = Creation.error(context, actions, results);
             if (error != null) throw error;
         }
         return results;

@@ -9,20 +9,25 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
+import org.apache.kafka.clients.admin.DescribeConfigsOptions;
 import org.apache.kafka.clients.admin.DescribeLogDirsOptions;
 import org.apache.kafka.clients.admin.LogDirDescription;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.quotahost.util.Reply;
 
 /**
- * Asks the cluster about its brokers and their log directories, with Java's Admin client in this JVM and this
+ * Asks the cluster about its brokers, their log directories and how long topics are kept, with Java's Admin client in this JVM and this
  * broker's own credentials.
  *
  * <p>Python calls it for plugins, on threads of their own: a call waits up to TIMEOUT_MS. Every answer is a Reply:
@@ -30,6 +35,9 @@ import org.quotahost.util.Reply;
  */
 public final class ClusterAdmin implements AutoCloseable {
     static final int TIMEOUT_MS = 10_000;
+    /** The properties of a topic that decide what is deleted here, and when. */
+    private static final Set<String> RETENTION = Set.of("retention.ms", "retention.bytes", "cleanup.policy",
+            "remote.storage.enable", "local.retention.ms", "local.retention.bytes");
     private final Map<String, Object> config;
     private Admin admin;
     private boolean closed;
@@ -89,6 +97,32 @@ public final class ClusterAdmin implements AutoCloseable {
                 Throwable why = e.getCause() == null ? e : e.getCause();
                 String error = why.getClass().getSimpleName();
                 lines.add(String.join("\t", answer.getKey().toString(), "", "-1", "-1", error));
+            }
+        }
+        return lines.toArray(new String[0]);
+    }
+
+    /**
+     * A line for each of RETENTION that is set for each of these topics: topic, name, value, tab-separated. A topic
+     * that does not exist has none.
+     */
+    public String[] retention(String[] topics) {
+        return Reply.lines(() -> askRetention(topics));
+    }
+
+    private String[] askRetention(String[] topics) throws Exception {
+        List<ConfigResource> resources = Stream.of(topics).filter(topic -> !topic.isEmpty())
+                .map(topic -> new ConfigResource(ConfigResource.Type.TOPIC, topic)).toList();
+        var answers = admin().describeConfigs(resources, new DescribeConfigsOptions().timeoutMs(TIMEOUT_MS)).values();
+        List<String> lines = new ArrayList<>();
+        for (ConfigResource topic : resources) {
+            try {
+                for (ConfigEntry entry : get(answers.get(topic)).entries()) {
+                    if (!RETENTION.contains(entry.name())) continue;
+                    lines.add(String.join("\t", topic.name(), entry.name(), entry.value()));
+                }
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) throw e;
             }
         }
         return lines.toArray(new String[0]);

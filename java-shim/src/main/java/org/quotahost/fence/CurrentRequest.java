@@ -14,7 +14,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The produce request that this request thread handles: how large it is.
+ * The request that this request thread handles: how large it is, and what it holds.
  *
  * <p>An authorizer isn't told. But Kafka keeps each thread's request in a ThreadLocal of KafkaRequestHandler (for its
  * asynchronous callbacks), and Scala has made the accessor public. It is no public API: where it is missing, nothing is
@@ -101,11 +101,15 @@ final class CurrentRequest {
     }
 
     private static ProduceRequest produce() {
+        return body() instanceof ProduceRequest produce ? produce : null;
+    }
+
+    /** The request itself, which may be an envelope around a client's; null if this Kafka doesn't tell. */
+    static AbstractRequest body() {
         try {
             CurrentRequest now = kafkas;
             Object request = now == null ? null : now.current.get();
-            if (request == null) return null;
-            return (AbstractRequest) now.body.invokeExact(request) instanceof ProduceRequest produce ? produce : null;
+            return request == null ? null : (AbstractRequest) now.body.invokeExact(request);
         } catch (Throwable e) {
             return null;
         }

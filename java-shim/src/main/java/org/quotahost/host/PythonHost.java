@@ -278,6 +278,7 @@ public final class PythonHost {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts, config.mutationSeconds());
+        VolumeState.add(gauges, table, config.broker(), this::admin);
         Fence.onInstall(table.factorInForce()::move);
         thread.start(environment);
         watch.start();

@@ -5,6 +5,7 @@ import java.util.Set;
 import java.util.function.DoubleSupplier;
 import java.util.stream.Stream;
 import org.quotahost.cluster.ActiveController;
+import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.Mute;
 import org.quotahost.fence.TurnedBackBytes;
@@ -46,6 +47,8 @@ final class StandardGauges {
         gauges.add("Fence", "", "Shadowed", Fence::shadowed);
         gauges.add("Fence", "", "RejectedBytes", Fence::rejectedBytes);
         gauges.add("Fence", "", "Mutes", Mute::count);
+        gauges.add("Fence", "", "CreationsRefused", Creation::refusals);
+        gauges.add("Fence", "", "CreationsShadowed", Creation::shadowed);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);

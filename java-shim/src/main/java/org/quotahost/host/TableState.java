@@ -3,6 +3,7 @@ package org.quotahost.host;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.LimitRule;
@@ -48,6 +49,7 @@ final class TableState {
                 List.of("fence-installed", Fence.installed()),
                 List.of("fence-closed", Fence.closed()),
                 List.of("fence-passes", Fence.passes(principal, clientId)),
+                List.of("creation-refused", Creation.refused()),
                 List.of("topics-threshold", topics.threshold()),
                 List.of("topics-rate", topics.rate()),
                 List.of("topics-over", String.join(",", topics.over())),

@@ -2,6 +2,7 @@ package org.quotahost.host;
 
 import java.util.concurrent.TimeUnit;
 import org.quotahost.brokerlog.BrokerLog;
+import org.quotahost.fence.Creation;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
@@ -11,7 +12,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The thread for all that must go on while Python hangs: the lease, the table's clock, the limits on their way to the
- * factor in force, forgetting silent clients, and the log's line in place of Kafka's about changed limits.
+ * factor in force, forgetting silent clients, and the log's lines about changed limits and refused creations.
  */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -56,6 +57,7 @@ final class Watch {
         }
         warnWhenFull();
         BrokerLog.summarize(table.factorInForce()::limitFactor);
+        Creation.log();
         showNews.run();
         return everyMs();
     }

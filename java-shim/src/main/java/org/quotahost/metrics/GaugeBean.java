@@ -15,8 +15,8 @@ import javax.management.MBeanParameterInfo;
 import javax.management.ReflectionException;
 
 /**
- * An MBean whose attributes are read-only numbers, and whose operations take a principal and a client-id and answer
- * lines.
+ * An MBean whose attributes are read-only numbers, and whose operations take two texts (most of them a principal
+ * and a client-id) and answer lines.
  *
  * <p>JMX would want an interface for each set of attributes; a DynamicMBean describes itself, so Gauges can add to
  * it.

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 
 /**
@@ -116,10 +117,12 @@ public final class FactorInForce {
 
     /** Closes the fence for a PAUSE of PRODUCE, and opens it otherwise. Answers whether it is closed. */
     private boolean heldByFence(double factor) {
-        boolean pause = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
-        if (pause) Fence.close();
+        boolean held = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
+        // A controller that is no broker has no factor source: it knows no PAUSE but that of a silent host.
+        Creation.pause(held);
+        if (held) Fence.close();
         else Fence.open();
-        return pause;
+        return held;
     }
 
     /** The rates that Kafka measures now, by factored type: the factor multiplies them for clients without a quota. */

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
@@ -139,6 +140,11 @@ public final class QuotaTable {
     /** Sets the clients that the fence never turns back (Fence.exempt). */
     public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
         Fence.exempt(principals, clientIds, internalClientIds);
+    }
+
+    /** Sets whether topics and partitions may be created in a PAUSE (pause.creation). */
+    public void allowCreation(boolean on) {
+        Creation.allow(on);
     }
 
     /** Sets the topics that the fence never protects (Fence.spare). */

@@ -12,7 +12,6 @@ import org.apache.kafka.common.network.ClientInformation;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.AbstractRequest;
-import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.resource.PatternType;
@@ -100,6 +99,9 @@ public final class FenceFixture {
         MADE.clear();
         Fence.open();
         Fence.forgetLines();
+        Creation.pause(false);
+        Creation.allow(false);
+        Creation.forgetLines();
         Fence.turnBack(null);
         Fence.shadow(false);
         Fence.exempt(new String[0], new String[0], "");
@@ -112,10 +114,10 @@ public final class FenceFixture {
 
     /** What Kafka has of a request; this thread handles it. */
     public static final class Request {
-        private final ProduceRequest body;
+        private final AbstractRequest body;
         private final int size;
 
-        Request(ProduceRequest body, int size) {
+        Request(AbstractRequest body, int size) {
             this.body = body;
             this.size = size;
         }
@@ -132,7 +134,7 @@ public final class FenceFixture {
     private static final ThreadLocal<Request> CURRENT = new ThreadLocal<>();
 
     /** Until the end of the test this thread handles a request of 1,000 bytes with this body; null for none. */
-    public static void handles(ProduceRequest body) {
+    public static void handles(AbstractRequest body) {
         try {
             CurrentRequest.of(body == null ? null : CURRENT, Request.class);
         } catch (ReflectiveOperationException e) {

@@ -1,0 +1,144 @@
+package org.quotahost.fence;
+
+import java.util.List;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.errors.PolicyViolationException;
+import org.apache.kafka.common.internals.Topic;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.util.Escape;
+import org.quotahost.util.LineLimit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether topics and partitions may be created on this controller: in a PAUSE only by those who pass a closed fence.
+ *
+ * <p>A new replica may land on the very volume that is full, and takes index files there before its first record. Kafka
+ * asks the controller's authorizer about each creation, also one that a broker forwards (with the client's principal
+ * and client-id) or that follows from auto.create.topics.enable.
+ *
+ * <p>Who may not create anyway gets that answer. Requests with validateOnly and those for Kafka's internal topics alone
+ * pass: the former create nothing, and without the latter no consumer could commit.
+ */
+public final class Creation {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
+    private static final short TOPICS = ApiKeys.CREATE_TOPICS.id;
+    private static final short PARTITIONS = ApiKeys.CREATE_PARTITIONS.id;
+
+    private static final LongAdder refusals = new LongAdder();
+    private static final LongAdder shadowed = new LongAdder();
+    private static volatile boolean paused;
+    private static volatile boolean allowed;
+    /** Whose request was refused last, for the log; null once it was logged. */
+    private static volatile AuthorizableRequestContext last;
+    private static long logged;
+    private static LineLimit lines = new LineLimit(1);
+
+    private Creation() {}
+
+    /**
+     * The answer to a refused request.
+     *
+     * <p>Kafka's clients give POLICY_VIOLATION to their caller at once, with this sentence, and don't try again: a PAUSE
+     * may last for hours. An ApiException has no stack trace, so one instance serves all requests.
+     */
+    private static final class Refused extends PolicyViolationException implements FenceError {
+        private static final long serialVersionUID = 1L;
+        static final Refused INSTANCE = new Refused();
+
+        private Refused() {
+            super("quotahost creates no topics and partitions in a PAUSE, since disks of this cluster are full or their"
+                    + " state is unknown; delete topics or shorten their retention, or try again later");
+        }
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    /** Whether any creation is refused at this moment. */
+    public static boolean refused() {
+        return paused && !allowed;
+    }
+
+    /**
+     * The error with which a request is refused, or null to let it through.
+     *
+     * @param results what the inner authorizer answered to the actions, in their order
+     */
+    public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
+            List<AuthorizationResult> results) {
+        if (!refused() || !creates(context.requestType(), actions, results)) return null;
+        if (Fence.exempt(context.principal(), context.clientId())) return null;
+        if (Exemptions.isSuperUser(context.principal()) || isHarmless(CreationRequest.of(context))) return null;
+        if (Fence.inShadow()) {
+            shadowed.increment();
+            return null;
+        }
+        refusals.increment();
+        last = context;
+        return Refused.INSTANCE;
+    }
+
+    /** Whether the client has just been allowed to create: topics by the cluster's or the topic's right, or partitions. */
+    private static boolean creates(int request, List<Action> actions, List<AuthorizationResult> results) {
+        if (request != TOPICS && request != PARTITIONS) return false;
+        AclOperation right = request == TOPICS ? AclOperation.CREATE : AclOperation.ALTER;
+        for (int i = 0; i < results.size(); i++) {
+            if (actions.get(i).operation() == right && results.get(i) == AuthorizationResult.ALLOWED) return true;
+        }
+        return false;
+    }
+
+    private static boolean isHarmless(CreationRequest request) {
+        return request != null && (request.validateOnly() || request.topics().stream().allMatch(Topic::isInternal));
+    }
+
+    // ---- the authorizer, the table, the watch, operators -----------------------------------------------------
+
+    /** Looks once whether this Kafka tells what a request holds, so that no request thread has to. */
+    public static void prepare() {
+        CurrentRequest.prepare();
+    }
+
+    /** A PAUSE begins or ends. */
+    public static void pause(boolean on) {
+        paused = on;
+    }
+
+    /** With pause.creation=allow nothing is refused. */
+    public static void allow(boolean on) {
+        allowed = on;
+    }
+
+    /** Logs what was refused since the last line, at most once a minute; the watch calls it often. */
+    public static synchronized void log() {
+        AuthorizableRequestContext one = last;
+        if (one == null || lines.pass() == LineLimit.NO) return;
+        last = null;
+        long all = refusals.sum();
+        LOG.warn("PAUSE: {} requests to create topics or partitions were refused, the last of user {}, client-id {}"
+                + " (pause.creation=allow lets them pass)", all - logged, Escape.ascii(one.principal().getName()),
+                Escape.ascii(String.valueOf(one.clientId())));
+        logged = all;
+    }
+
+    /** Forgets what was logged; for tests, which refuse more often than a minute's lines allow. */
+    static synchronized void forgetLines() {
+        lines = new LineLimit(1);
+        last = null;
+        logged = refusals.sum();
+    }
+
+    /** How many requests were refused since the start of this JVM. */
+    public static long refusals() {
+        return refusals.sum();
+    }
+
+    /** How many requests would have been refused without mode=shadow. */
+    public static long shadowed() {
+        return shadowed.sum();
+    }
+}

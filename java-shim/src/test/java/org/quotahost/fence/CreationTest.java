@@ -1,0 +1,180 @@
+package org.quotahost.fence;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.errors.PolicyViolationException;
+import org.apache.kafka.common.message.CreatePartitionsRequestData;
+import org.apache.kafka.common.message.CreatePartitionsRequestData.CreatePartitionsTopic;
+import org.apache.kafka.common.message.CreateTopicsRequestData;
+import org.apache.kafka.common.message.CreateTopicsRequestData.CreatableTopic;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.CreatePartitionsRequest;
+import org.apache.kafka.common.requests.CreateTopicsRequest;
+import org.apache.kafka.common.requests.CreateTopicsResponse;
+import org.apache.kafka.common.requests.EnvelopeRequest;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.resource.Resource;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.QuotaFence;
+import org.quotahost.util.LogCapture;
+
+/** Whose topics and partitions a controller creates in a PAUSE, and what the others are told. */
+class CreationTest {
+    private static final List<Action> CLUSTER =
+            List.of(FenceFixture.to(AclOperation.CREATE, ResourceType.CLUSTER, Resource.CLUSTER_NAME));
+    private static final List<Action> TOPIC = List.of(FenceFixture.to(AclOperation.CREATE, ResourceType.TOPIC, "t"));
+    private static final List<Action> ALTER = List.of(FenceFixture.to(AclOperation.ALTER, ResourceType.TOPIC, "t"));
+
+    private final QuotaFence fence = FenceFixture.fence("none", Map.of("super.users", "User:root"));
+
+    @BeforeEach
+    void paused() {
+        Creation.pause(true);
+    }
+
+    @AfterEach
+    void reset() {
+        FenceFixture.reset();
+    }
+
+    private RuntimeException refusal(ApiKeys key, String user, List<Action> actions) {
+        return assertThrows(PolicyViolationException.class,
+                () -> fence.authorize(FenceFixture.from(key, user, "app"), actions));
+    }
+
+    private void passes(ApiKeys key, String user, List<Action> actions) {
+        assertEquals(List.of(AuthorizationResult.ALLOWED), fence.authorize(FenceFixture.from(key, user, "app"), actions));
+    }
+
+    @Test
+    void topicsAndPartitionsAreRefusedUntilThePauseEnds() {
+        refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+        refusal(ApiKeys.CREATE_TOPICS, "alice", TOPIC);
+        refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
+        Creation.pause(false);
+        passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+        passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
+    }
+
+    @Test
+    void theClientIsToldTheReasonForEachTopic() {
+        CreateTopicsResponse response = (CreateTopicsResponse) topics(false, "t")
+                .getErrorResponse(0, refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER));
+        assertTrue(response.data().topics().find("t").errorMessage().contains("no topics and partitions in a PAUSE"));
+    }
+
+    @Test
+    void whoPassesTheFenceMayCreateAndWhoMayNotAnywayIsToldSo() throws Exception {
+        Fence.exempt(new String[] {"backup"}, new String[0], "");
+        passes(ApiKeys.CREATE_TOPICS, "backup", CLUSTER);
+        passes(ApiKeys.CREATE_TOPICS, "root", CLUSTER);
+        try (QuotaFence strict = FenceFixture.fence("", Map.of())) {
+            strict.completeInitialLoad();
+            assertEquals(List.of(AuthorizationResult.DENIED),
+                    strict.authorize(FenceFixture.from(ApiKeys.CREATE_TOPICS, "alice", "app"), CLUSTER));
+        }
+    }
+
+    static Stream<ApiKeys> whateverFreesSpaceGoesOn() {
+        return Stream.of(ApiKeys.DELETE_TOPICS, ApiKeys.DELETE_RECORDS, ApiKeys.INCREMENTAL_ALTER_CONFIGS,
+                ApiKeys.ALTER_CONFIGS, ApiKeys.ALTER_PARTITION_REASSIGNMENTS, ApiKeys.METADATA);
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void whateverFreesSpaceGoesOn(ApiKeys key) {
+        passes(key, "alice", ALTER);
+        passes(key, "alice", CLUSTER);
+    }
+
+    private static CreateTopicsRequest topics(boolean validateOnly, String... names) {
+        var data = new CreateTopicsRequestData().setValidateOnly(validateOnly);
+        for (String name : names) data.topics().add(new CreatableTopic().setName(name));
+        return new CreateTopicsRequest(data, ApiKeys.CREATE_TOPICS.latestVersion());
+    }
+
+    private static CreatePartitionsRequest partitions(boolean validateOnly) {
+        var data = new CreatePartitionsRequestData().setValidateOnly(validateOnly);
+        data.topics().add(new CreatePartitionsTopic().setName("t").setCount(3));
+        return new CreatePartitionsRequest.Builder(data).build();
+    }
+
+    /** The request as a broker forwards it. */
+    private static EnvelopeRequest inEnvelope(ApiKeys key, AbstractRequest request) {
+        ByteBuffer data = request.serializeWithHeader(new RequestHeader(key, request.version(), "app", 1));
+        return new EnvelopeRequest.Builder(data, new byte[0], new byte[4]).build();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aQuestionWhetherItCouldBeCreatedPasses(boolean forwarded) {
+        for (boolean only : new boolean[] {true, false}) {
+            CreateTopicsRequest topics = topics(only, "t");
+            FenceFixture.handles(forwarded ? inEnvelope(ApiKeys.CREATE_TOPICS, topics) : topics);
+            if (only) passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+            else refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+            CreatePartitionsRequest partitions = partitions(only);
+            FenceFixture.handles(forwarded ? inEnvelope(ApiKeys.CREATE_PARTITIONS, partitions) : partitions);
+            if (only) passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
+            else refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
+        }
+    }
+
+    @Test
+    void kafkasInternalTopicsAreCreatedUnlessOthersAreToBeCreatedWithThem() {
+        FenceFixture.handles(topics(false, "__consumer_offsets", "__transaction_state"));
+        passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+        FenceFixture.handles(topics(false, "__consumer_offsets", "t"));
+        refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+    }
+
+    @Test
+    void inShadowItIsOnlyCountedAndWithAllowNotEvenThat() {
+        long refused = Creation.refusals(), shadowed = Creation.shadowed();
+        refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+        Fence.shadow(true);
+        passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+        Fence.shadow(false);
+        Creation.allow(true);
+        passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+        assertEquals(refused + 1, Creation.refusals());
+        assertEquals(shadowed + 1, Creation.shadowed());
+    }
+
+    @Test
+    void aBrokerThatIsNoControllerRefusesNothing() {
+        QuotaFence broker = FenceFixture.fence("none", Map.of("process.roles", "broker"));
+        assertDoesNotThrow(() -> broker.authorize(FenceFixture.from(ApiKeys.CREATE_TOPICS, "alice", "app"), CLUSTER));
+    }
+
+    @Test
+    void aMinuteOfRefusalsIsOneLineWhichNoNameForges() {
+        Creation.forgetLines();
+        String log = LogCapture.during(() -> {
+            for (int i = 0; i < 3; i++) refusal(ApiKeys.CREATE_TOPICS, "al\nice", CLUSTER);
+            Creation.log();
+            refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+            Creation.log();
+        });
+        assertEquals(1, LogCapture.lines(log, "create topics or partitions"), log);
+        assertTrue(log.contains("3 requests to create topics or partitions were refused, the last of user al\\u000aice,"
+                + " client-id app"), log);
+    }
+}

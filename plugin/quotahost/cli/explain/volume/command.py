@@ -1,0 +1,117 @@
+"""Asks a broker about a volume, measures its log directories twice, and prints both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+
+from quotahost.cli.console import console, shown, table
+from quotahost.cli.explain.query import Unanswered, question, trouble
+from quotahost.cli.explain.volume import facts, retention, wording
+from quotahost.cli.explain.volume.facts import BrokerVolumes
+from quotahost.cli.explain.volume.listing import OTHERS, look, written
+from quotahost.cli.explain.volume.measured import Cut, Measured, cut
+from quotahost.disks.file_stores import read_disks
+from quotahost.model import Volume
+from quotahost.report.wording import show_bytes
+from quotahost.text import printable
+
+_CUTS = 5  # topics of which the segments are looked at
+
+
+def volume(name: str, which: str, seconds: float) -> int:
+    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code.
+
+    Raises:
+        Unanswered: no broker answered, or it has no such volume.
+    """
+    broker = _ask(which)
+    disks = read_disks(broker.node, broker.directories)
+    volumes = {each.name: each for each in disks.volumes}
+    if not name:
+        return _list(broker, list(volumes.values()), disks.offline)
+    found = dict(disks.places).get(name, name)
+    if found not in volumes:
+        known = ", ".join(map(printable, volumes)) or "none that can be read"
+        lost = "".join(f"; {each}" for each in disks.offline)
+        raise Unanswered(f"broker {broker.node} has no volume {printable(name)}", f"it has: {known}{lost}")
+    directories = [directory for directory, of in disks.places if of == found]
+    _show(broker, *_measure(broker, found, directories, seconds), which)
+    return 0
+
+
+def _ask(which: str) -> BrokerVolumes:
+    try:
+        return facts.parse(question(which, "volumes"))
+    except ValueError as problem:
+        raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
+
+
+def _list(broker: BrokerVolumes, volumes: Sequence[Volume], offline: Sequence[str]) -> int:
+    rows = []
+    for each in volumes:
+        numbers = broker.numbers.get(each.name, {})
+        limits = [show_bytes(numbers[limit]) if limit in numbers else "" for limit in ("Soft", "Hard")]
+        factor = f"{numbers['Factor']:.4g}" if "Factor" in numbers else ""
+        rows.append([each.name, show_bytes(each.capacity), show_bytes(each.consumed), *limits, factor])
+    screen = console()
+    screen.print(table(("volume", "capacity", "consumed", "soft", "hard", "factor"), rows))
+    for lost in offline:
+        screen.print(Text(f"unknown: {shown(lost)}"), soft_wrap=True)
+    return 0
+
+
+def _measure(
+    broker: BrokerVolumes,
+    name: str,
+    directories: Sequence[str],
+    seconds: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[Measured, Callable[[str, retention.Retention], Cut]]:
+    """The volume after two looks, and what works out the cuts of a topic."""
+    before, first = _consumed(broker.node, directories, name), look(directories)
+    sleep(seconds)
+    now, second = _consumed(broker.node, directories, name), look(directories)
+    span = second.at - first.at
+    found = Measured(
+        now, directories, span, (now.consumed - before.consumed) / span, second.used, written(first, second),
+        second.unread,
+    )  # fmt: skip
+    return found, lambda topic, kept: cut(topic, kept, second)
+
+
+def _consumed(node: str, directories: Sequence[str], name: str) -> Volume:
+    disks = read_disks(node, directories)
+    if not disks.volumes:
+        raise Unanswered(f"volume {printable(name)} can't be read", "; ".join(disks.offline))
+    return disks.volumes[0]
+
+
+def _show(broker: BrokerVolumes, found: Measured, cuts: Callable[[str, retention.Retention], Cut], which: str) -> None:
+    screen = console()
+    for label, value in wording.facts(broker, found):
+        screen.print(Text.assemble((f"  {label:<10}", "dim"), shown(value)), soft_wrap=True)
+    _titled("What fills it", wording.TOPICS, wording.topic_rows(found))
+    _titled("Who writes", wording.CLIENTS, wording.client_rows(broker), wording.NOT_BY_TOPIC)
+    topics = [each for each in sorted(found.used, key=lambda one: -found.used[one]) if _is_topic(each)][:_CUTS]
+    if not topics:
+        return
+    kept, problem = facts.parse_retention(question(which, "retention", ",".join(topics)))
+    # Without an answer the ages of the topics stand in for their retention.
+    rows = [wording.cut_row(cuts(topic, retention.of(kept.get(topic, {"retention.ms": "-1"})))) for topic in topics]
+    note = wording.CLOSED + (f"\n  Retention is not known: {problem}" if problem else "")
+    _titled("What a shorter retention would free", wording.CUTS, rows, note)
+
+
+def _titled(title: str, columns: Sequence[str], rows: object, note: str = "") -> None:
+    screen = console()
+    screen.print(Text(f"\n{title}", style="bold"))
+    screen.print(table(columns, rows))  # type: ignore[arg-type]
+    if note:
+        screen.print(Text(f"  {shown(note)}", style="dim"), soft_wrap=True)
+
+
+def _is_topic(name: str) -> bool:
+    return name != OTHERS and " (" not in name

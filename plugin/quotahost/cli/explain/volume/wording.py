@@ -1,0 +1,137 @@
+"""A volume in an operator's words: labelled facts, and the rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from quotahost.cli.explain.volume.facts import BrokerVolumes
+from quotahost.cli.explain.volume.measured import Cut, Measured
+from quotahost.cli.explain.volume.retention import Retention
+from quotahost.report.wording import show_bytes, show_rate, show_span, show_time
+from quotahost.text import printable
+
+MOST: Final = 10  # topics in the table
+TOPICS: Final = ("topic", "size", "of used", "written")
+CLIENTS: Final = ("client", "produces")
+CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
+NOT_BY_TOPIC: Final = (
+    "Kafka doesn't tell which client writes to which topic: of the clients with a quota of their own these produce "
+    "most on this broker."
+)
+CLOSED: Final = (
+    "counted are segments that Kafka has closed, by the timestamps of their newest records; the one that it appends to "
+    "stays. The same is freed on each broker that has a replica."
+)
+
+_Facts = list[tuple[str, str]]
+
+
+def facts(broker: BrokerVolumes, found: Measured) -> _Facts:
+    """The facts about the volume, as pairs of label and text."""
+    volume, numbers = found.volume, broker.numbers.get(found.volume.name, {})
+    place = ", ".join(map(printable, found.directories))
+    return [
+        ("broker", f"{broker.node or 'of unknown id'} (pid {broker.pid})"),
+        ("volume", f"{printable(volume.name)}, with {place}"),
+        ("capacity", show_bytes(volume.capacity)),
+        ("consumed", f"{show_bytes(volume.consumed)} ({_share(volume.consumed, volume.capacity)})"),
+        *_limits(found, numbers),
+        ("state", _state(broker, numbers)),
+        ("growth", _growth(found, numbers)),
+        *[("unread", printable(each)) for each in found.unread],
+    ]
+
+
+def _limits(found: Measured, numbers: Mapping[str, float]) -> _Facts:
+    if "Hard" not in numbers:
+        why = "its policy tells none" if numbers else "this broker watches no volumes (static.storage.*, factor.source)"
+        return [("limits", f"unknown: {why}")]
+    consumed = found.volume.consumed
+    return [
+        (label, f"{show_bytes(numbers[name])}, {_distance(numbers[name] - consumed)}")
+        for label, name in (("soft", "Soft"), ("hard", "Hard"))
+    ]
+
+
+def _distance(left: float) -> str:
+    return f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
+
+
+def _state(broker: BrokerVolumes, numbers: Mapping[str, float]) -> str:
+    own = f"this volume's factor is {numbers['Factor']:.4g}; " if "Factor" in numbers else ""
+    cause = f" ({printable(broker.cause)})" if broker.cause and broker.factor < 1 else ""
+    return f"{own}{broker.state} with the factor {broker.factor:.4g} is in force{cause}"
+
+
+def _growth(found: Measured, numbers: Mapping[str, float]) -> str:
+    text = f"{show_rate(found.growth)} over {found.seconds:.1f} s"
+    if found.growth <= 0:
+        return text
+    ends = [("its hard limit", found.until(numbers.get("Hard"))), ("full", found.until(found.volume.capacity))]
+    # A limit that is reached needs no time.
+    known = [f"{name} {_in(seconds)}" for name, seconds in ends if seconds]
+    return f"{text}; at this growth {', '.join(known)}" if known else text
+
+
+def _in(seconds: float) -> str:
+    text = show_time(seconds)
+    return text if text.startswith("in ") else f"in {text}"
+
+
+def topic_rows(found: Measured) -> Iterable[Sequence[str]]:
+    """The topics that take most or grow most, and a row for the rest."""
+    order = sorted(found.used, key=lambda topic: found.used[topic], reverse=True)
+    quick = sorted(found.written, key=lambda topic: found.written[topic], reverse=True)
+    shown = list(dict.fromkeys([*order[:MOST], *[each for each in quick[:MOST] if found.written[each] > 0]]))
+    for topic in shown:
+        yield _row(printable(topic), found.used.get(topic, 0), found.written.get(topic, 0), found)
+    rest = found.used.keys() - set(shown)
+    if rest:
+        used, rate = (sum(of.get(topic, 0) for topic in rest) for of in (found.used, found.written))
+        yield _row(f"({len(rest)} others)", used, rate, found)
+    other = found.volume.consumed - sum(found.used.values())
+    if other > 0:
+        yield "(not Kafka's, or the file system's own)", show_bytes(other), _share(other, found.volume.consumed), ""
+
+
+def _row(topic: str, used: float, rate: float, found: Measured) -> Sequence[str]:
+    return topic, show_bytes(used), _share(used, found.volume.consumed), show_rate(rate)
+
+
+def client_rows(broker: BrokerVolumes) -> Iterable[Sequence[str]]:
+    """The busiest producers."""
+    for (principal, client_id), rate in broker.clients:
+        yield f"user {printable(principal)}, client-id {printable(client_id)}", f"{show_bytes(rate)}/s"
+
+
+def cut_row(cut: Cut) -> Sequence[str]:
+    """What shorter retentions of one topic would free."""
+    if cut.kept.compacted:
+        return printable(cut.topic), "compacted: no retention applies", "", ""
+    if cut.base is None:
+        return printable(cut.topic), _kept(cut), show_bytes(0), show_bytes(0)
+    parts = (
+        [show_bytes(cut.base / 2), show_bytes(cut.base / 4)]
+        if cut.by_size
+        else [_span(cut.base / 2), _span(cut.base / 4)]
+    )
+    freed = [f"{show_bytes(freed)} ({part})" for freed, part in zip(cut.freed, parts, strict=True)]
+    return printable(cut.topic), _kept(cut), *freed
+
+
+def _kept(cut: Cut) -> str:
+    if cut.by_size:
+        return f"{show_bytes(cut.base or 0)} a partition"
+    if cut.kept == Retention():
+        return "for ever" + (f"; its oldest closed segment is {_span(cut.base)} old" if cut.base else "")
+    return _span(cut.kept.seconds or 0)
+
+
+def _span(seconds: float) -> str:
+    return show_span(timedelta(seconds=seconds))
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.1%}" if whole else ""

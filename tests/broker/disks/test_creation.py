@@ -1,0 +1,115 @@
+"""Topics and partitions in a PAUSE: who may create them, what others are told, and what goes on all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness.clients.mutations import mutate
+from harness.kafka.admin import alter_broker_config, alter_config, create_topic, delete_topics
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.node import callback_node, gauge
+from tests.broker.support.numbers import attempt
+
+pytestmark = pytest.mark.broker
+
+SETTINGS: Final = {
+    "factor.source": "fixed",
+    "factor.interval": "100ms",
+    "plugin.fixed.factor": "1",
+    "fence.authorizer": "none",
+    "static.excluded.principal.name.list": "User:root",
+}
+USERS: Final = {"alice": "a", "root": "c"}
+SENTENCE: Final = "creates no topics and partitions in a PAUSE"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    """A node whose coordinators have no topics yet, which pauses."""
+    with callback_node(tmp_path_factory.mktemp("node"), SETTINGS, users=USERS, properties=FENCE) as node:
+        create_topic(node, "old")
+        pause(node)
+        yield node
+
+
+def pause(node: KafkaNode, factor: float = 0) -> None:
+    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{factor:g}"})
+    eventually(lambda: gauge(node, "QuotaTable", "Factor") == factor)
+
+
+def topics(node: KafkaNode) -> set[str]:
+    return set(AdminClient(node.client_config()).list_topics(timeout=30).topics)
+
+
+def refused(node: KafkaNode) -> float:
+    return gauge(node, "Fence", "CreationsRefused")
+
+
+def test_kafkas_own_admin_client_is_told_why_and_does_not_try_again(node: KafkaNode) -> None:
+    before = refused(node)
+    for kind in ("create", "grow"):
+        (error,) = mutate(node, "app", kind, {"old" if kind == "grow" else "new": 3}, retry=True).values()
+        assert error is not None
+        assert error.error == "PolicyViolationException"
+        assert SENTENCE in error.message
+    assert refused(node) == before + 2, "one request each"
+    assert "new" not in topics(node)
+    node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
+
+
+def test_librdkafka_is_told_the_same_and_excluded_principals_may_create(node: KafkaNode) -> None:
+    new = NewTopic("librdkafka", 1)
+    alice, root = (AdminClient(node.client_config(user)) for user in USERS)
+    with pytest.raises(KafkaException, match=SENTENCE) as told:
+        alice.create_topics([new])["librdkafka"].result(60)
+    assert told.value.args[0].name() == "POLICY_VIOLATION"
+    root.create_topics([new])["librdkafka"].result(60)
+    assert "librdkafka" in topics(node)
+
+
+def test_whatever_frees_space_and_questions_go_on(node: KafkaNode) -> None:
+    assert mutate(node, "app", "create", {"asked": 3}, validate_only=True) == {"asked": None}
+    assert mutate(node, "app", "grow", {"old": 3}, validate_only=True) == {"old": None}
+    alter_config(node, "TOPIC", "old", {"retention.ms": "60000"})
+    root = AdminClient(node.client_config("root"))
+    root.create_topics([NewTopic("large", 1)])["large"].result(60)
+    delete_topics(node, "large")
+    assert "large" not in topics(node)
+
+
+def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node: KafkaNode) -> None:
+    config = node.client_config("alice", "names") | {"message.timeout.ms": "3000"}
+    before = refused(node)
+    assert attempt(config, "by-itself") is not None
+    assert refused(node) > before
+    assert "by-itself" not in topics(node)
+    pause(node, 1)
+    eventually(lambda: attempt(config, "by-itself") is None)
+    pause(node)
+
+
+def test_the_first_consumer_of_a_cluster_commits_all_the_same(node: KafkaNode) -> None:
+    member = Consumer(node.client_config("alice", "first") | {"group.id": "first", "auto.offset.reset": "earliest"})
+    member.subscribe(["old"])
+    eventually(lambda: member.poll(1) is None and bool(member.assignment()), timeout=60)
+    member.close()
+    assert "__consumer_offsets" in topics(node)
+
+
+def test_allow_and_shadow_let_all_pass_and_shadow_counts(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "pause.creation": "allow"})
+    eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
+    alter_broker_config(node, {PREFIX + "pause.creation": None, PREFIX + "mode": "shadow"})
+    before = gauge(node, "Fence", "CreationsShadowed")
+    eventually(lambda: mutate(node, "app", "create", {"shadowed": 1})["shadowed"] is None)
+    assert gauge(node, "Fence", "CreationsShadowed") > before
+    alter_broker_config(node, {PREFIX + "mode": None})
+    assert "Unexpected error" not in node.log_text()

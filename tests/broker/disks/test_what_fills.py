@@ -1,0 +1,126 @@
+"""A volume that fills: what ``explain --volume`` shows of it, and where new topics go meanwhile (``cordon``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, kafka_configs
+from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
+from tests.broker.support.explain import explain, field
+from tests.broker.support.node import callback_node, gauge
+from tests.broker.support.volumes import (
+    MEGA,
+    QUICK_DELETION,
+    SMALL_BURSTS,
+    directory_of,
+    small_volume,
+    topic_on_each,
+    used,
+)
+
+pytestmark = pytest.mark.broker
+
+VOLUME: Final = 100 * MEGA  # bytes of each
+SOFT: Final = 20 * MEGA  # bytes used
+NODE_ID: Final = 7302  # no other broker that may run on this machine has this id
+SETTINGS: Final = {
+    "factor.source": "local",
+    "static.produce": "3M",
+    "static.storage.soft": str(SOFT),
+    "static.storage.hard": str(90 * MEGA),
+    "tasks": "cordon",
+    "plugin.cordon.hold": "1s",
+}
+SEGMENTS: Final = {"segment.bytes": str(1 << 20), "retention.ms": "600000"}
+CORDONED: Final = "cordoned.log.dirs"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    """A broker with two log directories, each of which is a volume; the first is filled above its soft limit."""
+    directory = tmp_path_factory.mktemp("node")
+    with ExitStack() as stack:
+        node = callback_node(directory, SETTINGS, properties=SMALL_BURSTS | QUICK_DELETION, log_dirs=2, node_id=NODE_ID)
+        for volume in node.data_dirs:
+            stack.enter_context(small_volume(volume, VOLUME))
+        stack.enter_context(node)
+        topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
+        yield node
+
+
+def topic_at(directory: Path) -> str:
+    """A topic of the module with its first partition in a log directory."""
+    return next(each.name for each in directory.iterdir() if each.name.startswith("volume-")).rpartition("-")[0]
+
+
+def cordoned(node: KafkaNode) -> list[str]:
+    text = kafka_configs(node, "--describe", "--entity-type", "brokers", "--entity-name", str(NODE_ID))
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith(CORDONED)]
+    return sorted(lines[0].split("=")[1].split(" ")[0].split(",")) if lines else []
+
+
+def places_of_new_topics(node: KafkaNode, name: str) -> set[Path]:
+    topics = [f"{name}-{number}" for number in range(4)]
+    for topic in topics:
+        create_topic(node, topic)
+    return {directory_of(topic, node.data_dirs) for topic in topics}
+
+
+def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(node: KafkaNode) -> None:
+    topic = topic_at(node.data_dirs[0])
+    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
+    eventually(lambda: used(node.data_dirs[0]) > SOFT)
+    code, text = explain("--pid", node.pid, "--volume")
+    assert code == 0
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [str(each) for each in node.data_dirs]
+    with ProducerLoad(node.client_config(client_id="writer"), topic) as load:
+        eventually(lambda: load.meter.bytes > MEGA)
+        code, text = explain("--broker-id", NODE_ID, "--volume", node.data_dirs[0], "--interval", "2s")
+    assert code == 0, text
+    assert field(text, "capacity") == "100 MB"
+    assert "breached by" in field(text, "soft")
+    assert "left" in field(text, "hard")
+    assert "its hard limit in" in field(text, "growth")
+    written, kept = (line.split() for line in text.splitlines() if line.startswith(topic))
+    assert written[-1] in ("MB/s", "kB/s")
+    assert kept[1:3] == ["10", "min"]
+    assert any("client-id writer" in line for line in text.splitlines())
+    code, text = explain("--pid", node.pid, "--volume", "/nowhere")
+    assert code == 2
+    assert f"it has: {node.data_dirs[0]}" in text
+
+
+def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart(node: KafkaNode) -> None:
+    full, other = map(str, node.data_dirs)
+    eventually(lambda: cordoned(node) == [full])
+    assert places_of_new_topics(node, "before") == {node.data_dirs[1]}
+    node.stop()
+    node.start()
+    assert places_of_new_topics(node, "after") == {node.data_dirs[1]}
+    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 1)
+    alter_broker_config(node, {CORDONED: f"{full},{other}"}, broker=NODE_ID)
+    delete_topics(node, topic_at(node.data_dirs[0]))
+    eventually(lambda: cordoned(node) == [other], what="what an operator has cordoned stays")
+    alter_broker_config(node, {CORDONED: None}, broker=NODE_ID)
+    assert node.data_dirs[0] in places_of_new_topics(node, "free")
+
+
+def test_what_an_operator_takes_out_stays_out(node: KafkaNode) -> None:
+    create_topic(node, "again", config=SEGMENTS)
+    place = directory_of("again", node.data_dirs)
+    fill_topic(node.client_config(client_id="filler"), "again", 25 * MEGA)
+    eventually(lambda: cordoned(node) == [str(place)])
+    alter_broker_config(node, {CORDONED: None}, broker=NODE_ID)
+    node.stop()
+    node.start()
+    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 1)
+    assert cordoned(node) == []
+    delete_topics(node, "again")
+    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)

@@ -1,0 +1,185 @@
+"""``quotahost explain --volume``: sizes and growth from log directories, cuts of retention, and what is shown."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quotahost.cli.explain.volume import retention
+from quotahost.cli.explain.volume.facts import parse, parse_retention
+from quotahost.cli.explain.volume.listing import OTHERS, look, topic_of, written
+from quotahost.cli.explain.volume.measured import Cut, Measured, cut
+from quotahost.cli.explain.volume.retention import Retention, Segment
+from quotahost.cli.explain.volume.wording import cut_row, facts, topic_rows
+from quotahost.model import Client, State, Volume
+
+NOW = 1_000_000.0  # seconds since 1970
+LINES = (
+    "broker\t42\t1\n"
+    "volumes\tstate\tstate\tTHROTTLE\nvolumes\tstate\tfactor\t0.5\nvolumes\tstate\tcause\tbroker 2, volume \\\\d\n"
+    "volumes\tdir\t/data/1\nvolumes\tdir\t/data/2\n"
+    "volumes\tgauge\t/dev/sdb\tHard\t900.0\nvolumes\tgauge\t/dev/sdb\tSoft\t500.0\n"
+    "volumes\tgauge\t/dev/sdb\tFactor\t0.5\n"
+    "volumes\tclient\talice\ta\\tb\t3000.5\n"
+)
+
+
+def partition(directory: Path, topic: str, *ages: float, size: int = 4096) -> Path:
+    """A partition's directory with a segment for each age of its newest record (s), the last one in use."""
+    folder = directory / topic
+    folder.mkdir(parents=True)
+    for number, age in enumerate(ages):
+        base = folder / f"{number:020}"
+        base.with_name(base.name + ".log").write_bytes(b"x" * size)
+        entry = struct.pack(">qi", int((NOW - age) * 1000), 7)
+        base.with_name(base.name + ".timeindex").write_bytes(struct.pack(">qi", 1, 1) + entry)
+    return folder
+
+
+def measured(**changes: object) -> Measured:
+    volume = Volume("1", "/dev/sdb", 1000, 600)
+    given: dict[str, Any] = {
+        "volume": volume,
+        "directories": ["/data/1"],
+        "seconds": 5.0,
+        "growth": 10.0,
+        "used": {},
+        "written": {},
+    }
+    return Measured(**(given | changes))
+
+
+def test_javas_lines_become_values() -> None:
+    found = parse(LINES.splitlines())
+    assert (found.pid, found.node, found.state, found.factor) == ("42", "1", State.THROTTLE, 0.5)
+    assert found.cause == "broker 2, volume \\d"
+    assert found.directories == ["/data/1", "/data/2"]
+    assert found.numbers == {"/dev/sdb": {"Hard": 900, "Soft": 500, "Factor": 0.5}}
+    assert found.clients == [(Client("alice", "a\tb"), 3000.5)]
+
+
+@pytest.mark.parametrize("lines", [[], LINES.splitlines()[:1]])
+def test_lines_of_another_version_are_an_error(lines: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"unpack|missing"):
+        parse(lines)
+
+
+def test_retention_is_read_or_the_problem_is() -> None:
+    assert parse_retention(["broker\t1\t1", "retention\t", "retention\tt\tretention.ms\t5"]) == (
+        {"t": {"retention.ms": "5"}}, "",
+    )  # fmt: skip
+    assert parse_retention(["retention\tTimeoutException: no"]) == ({}, "TimeoutException: no")
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [
+        ("orders-0", ("orders", True)),
+        ("my-topic.v1-12", ("my-topic.v1", True)),
+        ("t-0." + "a" * 32 + "-future", ("t", True)),
+        ("t-0." + "a" * 32 + "-delete", ("t (being deleted)", False)),
+        ("t-0." + "a" * 32 + "-stray", ("t (stray)", False)),
+        ("cleaner-offset-checkpoint", (OTHERS, False)),
+    ],
+)
+def test_a_directory_belongs_to_a_topic(name: str, topic: tuple[str, bool]) -> None:
+    assert topic_of(name) == topic
+
+
+def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Path) -> None:
+    one, two = tmp_path / "1", tmp_path / "2"
+    partition(one, "a-0", 50, size=8192)
+    partition(two, "a-1", 50, size=8192)
+    gone = partition(one, "b-0", 50)
+    with (one / "a-0" / "sparse.index").open("wb") as index:
+        os.truncate(index.fileno(), 10 << 20)  # as Kafka preallocates it
+    before = look(map(str, [one, two, tmp_path / "none"]))
+    assert before.used["a"] < 1 << 20
+    assert before.used["a"] > before.used["b"] > 0
+    assert before.unread == []
+    with (two / "a-1" / f"{0:020}.log").open("ab") as log:
+        log.write(b"y" * 500)
+    partition(two, "c-0", 1, size=300)
+    for file in gone.iterdir():
+        file.unlink()
+    now = look(map(str, [one, two]))
+    now.at = before.at + 2.0
+    assert written(before, now) == {"a": 250, "c": 150}
+
+
+def test_a_shorter_retention_frees_closed_segments_the_oldest_first(tmp_path: Path) -> None:
+    # Of 100 s: the first is older than a half, the first three are older than a quarter; the last is in use.
+    partition(tmp_path, "a-0", 80, 40, 30, 26, 90)
+    partition(tmp_path, "a-1", 20, 80, 0)
+    found = cut("a", Retention(seconds=100), look([str(tmp_path)]), NOW)
+    (one,) = {segment.used for segment in retention.segments(str(tmp_path / "a-1"))}
+    assert found.freed == [one, 4 * one], "also what lies behind a younger segment stays"
+    forever = cut("a", Retention(), look([str(tmp_path)]), NOW)
+    assert (forever.base, forever.freed) == (80, [one, 4 * one]), "of the age that it has"
+
+
+def test_a_smaller_size_frees_whole_segments_beyond_it(tmp_path: Path) -> None:
+    partition(tmp_path, "a-0", 1, 1, 1, 1, size=1000)
+    found = cut("a", Retention(size=6000), look([str(tmp_path)]), NOW)
+    (one,) = {segment.used for segment in retention.segments(str(tmp_path / "a-0"))}
+    assert found.freed == [one, 2 * one], "of 4,000 bytes 3,000 or 1,500 are kept, in whole segments"
+
+
+@pytest.mark.parametrize(
+    ("properties", "kept"),
+    [
+        ({"retention.ms": "5000", "retention.bytes": "-1", "cleanup.policy": "delete"}, Retention(5.0)),
+        ({"retention.ms": "-1", "retention.bytes": "7"}, Retention(None, 7)),
+        ({"cleanup.policy": "compact", "retention.ms": "5000"}, Retention(5.0, None, compacted=True)),
+        ({"cleanup.policy": "compact,delete", "retention.ms": "5000"}, Retention(5.0)),
+        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "-2"}, Retention(5.0)),
+        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "1000"}, Retention(1.0)),
+        ({}, Retention()),
+    ],
+)
+def test_the_retention_on_this_disk_counts(properties: dict[str, str], kept: Retention) -> None:
+    assert retention.of(properties) == kept
+
+
+def test_a_segment_without_timestamps_counts_by_its_file(tmp_path: Path) -> None:
+    folder = partition(tmp_path, "a-0", 80, 0)
+    (folder / f"{0:020}.timeindex").write_bytes(b"")
+    os.utime(folder / f"{0:020}.log", (5, 5))
+    assert [segment.newest for segment in retention.segments(str(folder))] == [5]
+    assert retention.freed_by_time([[Segment(1, 2, None)]], 0, NOW) == 0
+
+
+def test_the_facts_say_when_it_is_full() -> None:
+    told = dict(facts(parse(LINES.splitlines()), measured()))
+    assert told["consumed"] == "600 B (60.0%)"
+    assert told["soft"] == "500 B, breached by 100 B"
+    assert told["hard"] == "900 B, 300 B left"
+    assert told["growth"] == "+10 B/s over 5.0 s; at this growth its hard limit in 30 s, full in 40 s"
+    assert told["state"] == (
+        "this volume's factor is 0.5; THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
+    )
+    assert dict(facts(parse(LINES.splitlines()), measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
+
+
+def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -> None:
+    used = {f"t{number}": 10 + number for number in range(13)}
+    rows = [list(row) for row in topic_rows(measured(used=used, written={"t0": 5.0}))]
+    assert [row[0] for row in rows[:2]] == ["t12", "t11"]
+    assert ["t0", "10 B", "1.7%", "+5 B/s"] in rows
+    assert rows[-2][0] == "(2 others)"
+    assert rows[-1][:2] == ["(not Kafka's, or the file system's own)", "392 B"]
+
+
+def test_a_cut_is_shown_with_what_would_be_kept() -> None:
+    by_time = Cut("t", Retention(7200.0), 7200.0, by_size=False, freed=[10, 20])
+    assert cut_row(by_time) == ("t", "2 h", "10 B (1 h)", "20 B (30 min)")
+    by_size = Cut("t", Retention(None, 1000), 1000, by_size=True, freed=[1, 2])
+    assert cut_row(by_size) == ("t", "1.00 kB a partition", "1 B (500 B)", "2 B (250 B)")
+    assert cut_row(Cut("t", Retention(5.0, compacted=True), 5.0, by_size=False, freed=[0, 0]))[1].startswith(
+        "compacted"
+    )
+    assert cut_row(Cut("t", Retention(), None, by_size=False, freed=[0, 0])) == ("t", "for ever", "0 B", "0 B")
