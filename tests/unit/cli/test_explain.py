@@ -166,6 +166,8 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          "PRODUCE is limited by the fence (disk full)"),
         ({"rate": 4.9e6}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
          "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True},
+         "CONTROLLER_MUTATION is limited by the PAUSE, in which no topics and partitions are created (disk full)"),
         ({"rate": 4.9e6, "type": REQUEST, "delay": 20.0}, {},
          "REQUEST is limited by the user's quota of client-quotas"),
         ({"rate": 0.1, "type": REQUEST, "limit": 50.0, "delay": 4000.0}, {},  # by mutations

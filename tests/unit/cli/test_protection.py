@@ -45,6 +45,15 @@ def test_with_the_fence_nothing_is_weak(tmp_path: Path, fence: str) -> None:
     assert found(tmp_path, fence, ".factor.source=fixed", "super.users=User:a") == []
 
 
+def test_a_broker_that_is_no_controller_can_refuse_no_topics(tmp_path: Path) -> None:
+    source, broker = ".factor.source=fixed", "process.roles=broker"
+    ((text, _),) = found(tmp_path, FENCE, source, broker)
+    assert "in a PAUSE topics and partitions are still created" in text
+    assert "the task cordon" in text
+    assert found(tmp_path, FENCE, source, broker, ".pause.creation=allow") == []
+    assert found(tmp_path, FENCE, source, "process.roles=broker,controller") == []
+
+
 SHORT = ".factor.source=snapshots", ".snapshots.period=1s", ".validity=15s"
 
 
