@@ -45,9 +45,9 @@ SOFT: Final = 200 * MEGA  # bytes used of the full disk
 HARD: Final = 300 * MEGA
 CAPACITY: Final = 400 * MEGA
 SLOWED: Final = 0.6  # of the way from soft to hard: the policy `limits` gives the factor 0.4
-WARM_UP: Final = 20.0  # seconds, as are the next two
+WARM_UP: Final = 10.0  # seconds, as are the next two
 SETTLED: Final = 5.0  # after each change of the disk
-WATCHED: Final = 30.0  # in each state
+WATCHED: Final = 25.0  # in each state
 SMALL: Final = {"log.cleaner.dedupe.buffer.size": "8388608", "num.io.threads": "4", "quota.window.num": "2"}
 
 
