@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from demo.disk.broker import QUOTA, topic_on
+from demo.disk.broker import QUOTA, WINDOW, topic_on
 from demo.quotas.scenario import MEGA
 from harness.clients.load import Load
 from harness.clients.producer import ProducerLoad
@@ -43,7 +43,7 @@ class Sample:
         consumed: bytes used of the volume that fills.
         factor: the factor in force.
         state: OPEN, THROTTLE or PAUSE.
-        rates: bytes/s over the last second, by user.
+        rates: bytes/s over Kafka's last window, 2 s, by user.
         totals: bytes delivered so far, by user.
         rejections: how many requests the fence has turned back so far.
     """
@@ -166,7 +166,7 @@ class _Runner:
     def _sample(self) -> Sample:
         table = Jmx(self._node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
         fence = Jmx(self._node).query("quotahost:type=Fence")["quotahost:type=Fence"]
-        rates = {user: load.meter.rate_over(1.0) for user, load in self._loads.items()}
+        rates = {user: load.meter.rate_over(WINDOW) for user, load in self._loads.items()}
         totals = {user: load.meter.bytes for user, load in self._loads.items()}
         at, state = time.monotonic() - self._began, STATES[int(table["State"])]
         return Sample(at, consumed(self._node), table["Factor"], state, rates, totals, fence["Rejections"])

@@ -30,7 +30,10 @@ SETTINGS: Final = {
     "factor.source": "local",
     "factor.scope": "topics",
 }
-PROPERTIES: Final = FENCE | {"quota.window.num": "2", "log.segment.delete.delay.ms": "200"}
+WINDOW: Final = 2.0  # seconds: Kafka's window here
+# Without an initial delay a young broker, too, deletes a topic's files at once.
+QUICK_DELETION: Final = {"log.segment.delete.delay.ms": "200", "log.initial.task.delay.ms": "100"}
+PROPERTIES: Final = FENCE | QUICK_DELETION | {"quota.window.num": "2"}
 
 
 @contextmanager

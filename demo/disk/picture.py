@@ -1,6 +1,7 @@
 """Shows the disk part: a live table while it plays, then its findings and a picture.
 
-The picture has the used bytes against the limits above, the throughput below, and the state as background.
+The picture has the used bytes against the limits above, the throughput below, the service that fills the disk at the
+bottom, and the state as background.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demo.disk.acts import ELSEWHERE, USERS, Recording, Sample
+from demo.disk.broker import QUOTA, WINDOW
 from demo.pictures import save, tidy
 
 BAR: Final = 40
@@ -72,22 +74,23 @@ def _limited_rates(sample: Sample) -> list[float]:
 
 def draw(recording: Recording, file: Path) -> None:
     """Draws the picture into a PNG file."""
-    figure, (above, below) = pyplot.subplots(2, figsize=(10, 6), sharex=True, layout="constrained")
+    rows = {"sharex": True, "layout": "constrained", "height_ratios": (3, 4, 1)}
+    figure, every = pyplot.subplots(3, figsize=(10, 7), **rows)
+    above, middle, below = every
     times = [sample.at for sample in recording.samples]
     above.plot(times, [sample.consumed / 1e6 for sample in recording.samples], color="#333333", label="consumed")
     for level, name, colour in ((recording.soft, "soft limit", "#e6a700"), (recording.hard, "hard limit", "#c0392b")):
         above.axhline(level / 1e6, color=colour, linestyle="dashed", linewidth=1, label=name)
+    factors = [QUOTA * sample.factor / 1e6 for sample in recording.samples]
+    middle.plot(times, factors, color="#333333", linestyle="dotted", linewidth=1, label="quota x factor")
     for user, colour in COLOURS.items():
-        below.plot(
-            times,
-            [sample.rates.get(user, 0) / 1e6 for sample in recording.samples],
-            color=colour,
-            label=NAMES.get(user, user),
-        )
-    for axes in (above, below):
+        rates = [sample.rates.get(user, 0) / 1e6 for sample in recording.samples]
+        (below if user == "service" else middle).plot(times, rates, color=colour, label=NAMES.get(user, user))
+    for axes in every:
         _states(axes, recording)
-    tidy((above, below))
+    tidy(every)
     above.set(ylabel="MB", title="A disk that fills: used bytes against its limits, and throughput")
+    middle.set(ylabel=f"MB/s, mean of the last {WINDOW:.0f} s", ylim=(0, None))
     below.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
     save(figure, file)
 
