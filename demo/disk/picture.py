@@ -74,8 +74,7 @@ def _limited_rates(sample: Sample) -> list[float]:
 
 def draw(recording: Recording, file: Path) -> None:
     """Draws the picture into a PNG file."""
-    rows = {"sharex": True, "layout": "constrained", "height_ratios": (3, 4, 1)}
-    figure, every = pyplot.subplots(3, figsize=(10, 7), **rows)
+    figure, every = pyplot.subplots(3, figsize=(10, 7), sharex=True, layout="constrained", height_ratios=(3, 4, 1))
     above, middle, below = every
     times = [sample.at for sample in recording.samples]
     above.plot(times, [sample.consumed / 1e6 for sample in recording.samples], color="#333333", label="consumed")
