@@ -32,7 +32,7 @@ SOFT: Final = 20 * MEGA  # bytes used
 NODE_ID: Final = 7302  # no other broker that may run on this machine has this id
 SETTINGS: Final = {
     "factor.source": "local",
-    "static.produce": "3M",
+    "static.produce": "20M",
     "static.storage.soft": str(SOFT),
     "static.storage.hard": str(90 * MEGA),
     "tasks": "cordon",
@@ -80,7 +80,7 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
     code, text = explain("--pid", node.pid, "--volume")
     assert code == 0
     assert [line.split()[0] for line in text.splitlines()[1:]] == [str(each) for each in node.data_dirs]
-    with ProducerLoad(node.client_config(client_id="writer"), topic) as load:
+    with ProducerLoad(node.client_config(client_id="writer"), topic, rate=1_000_000) as load:
         eventually(lambda: load.meter.bytes > MEGA)
         code, text = explain("--broker-id", NODE_ID, "--volume", node.data_dirs[0], "--interval", "2s")
     assert code == 0, text
@@ -112,6 +112,7 @@ def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart
     assert node.data_dirs[0] in places_of_new_topics(node, "free")
 
 
+@pytest.mark.long
 def test_what_an_operator_takes_out_stays_out(node: KafkaNode) -> None:
     create_topic(node, "again", config=SEGMENTS)
     place = directory_of("again", node.data_dirs)

@@ -187,6 +187,53 @@ def test_one_sentence_names_what_limits_the_client(one: dict[str, Any], changes:
     assert limited_by(found, found.quotas) == sentence
 
 
+TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3, "marked": 2}
+HELD: dict[str, Any] = TOPICS | PAUSE | {"fence_closed": True}
+ORDERS: dict[str, Any] = {
+    "affected_topic": "orders", "affected_place": "broker 3, volume /dev/sdb", "user": "<slowed alice>", "limit": 2.5e6,
+}  # fmt: skip
+WRITES = "since it writes to orders, which has a replica on broker 3, volume /dev/sdb"
+
+
+@pytest.mark.parametrize(
+    ("one", "changes", "sentence"),
+    [
+        (ORDERS | {"delay": 20.0}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
+        (ORDERS | {"delay": 20.0}, HELD, f"PRODUCE is limited by the fence, {WRITES}"),
+        ({"rate": 1e6}, HELD,
+         "Nothing limits this client now: it keeps its full quota, as it has not written to an affected topic; PRODUCE "
+         "would first be limited by the user's quota of client-quotas"),
+        ({"rate": 4.9e6}, TOPICS, "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"type": FETCH, "rate": 1.0}, TOPICS,
+         "Nothing limits this client now; FETCH would first be limited by the user's quota of client-quotas"),
+    ],
+)  # fmt: skip
+def test_a_factor_for_topics_names_the_topic_or_that_the_client_is_spared(
+    one: dict[str, Any], changes: dict[str, Any], sentence: str
+) -> None:
+    found = answer(quota(**one), **changes)
+    assert limited_by(found, found.quotas) == sentence
+
+
+@pytest.mark.parametrize(
+    ("one", "scope", "shared"),
+    [
+        (ORDERS, f"this client is slowed, {WRITES}", "those of user alice who write to affected topics"),
+        (ORDERS | {"user": "<slowed <group a%20b>>"}, f"this client is slowed, {WRITES}",
+         "those of group a b who write to affected topics"),
+        (ORDERS | {"user": "<slowed>", "client_id": "app"}, f"this client is slowed, {WRITES}",
+         "those of client-id app, whatever the user who write to affected topics"),
+        ({}, "this client keeps its full quota: it has not written to an affected topic", "user alice"),
+    ],
+)  # fmt: skip
+def test_the_facts_say_for_whom_the_factor_is(one: dict[str, Any], scope: str, shared: str) -> None:
+    found = answer(quota(**one), **TOPICS)
+    told = dict(common_facts(found))
+    assert told["scope"] == f"the factor is for those who write to 3 affected topics (2 marked); {scope}"
+    assert dict(quota_facts(found, found.quotas[0]))["quota"].endswith(f"shared by {shared}")
+    assert "scope" not in dict(common_facts(answer(quota(), **THROTTLE)))
+
+
 def test_all_types_that_are_limited_are_named() -> None:
     both = (quota(delay=1.0), quota(type=FETCH, delay=2.0, user="<broker>", supplier="static"), quota())
     assert limited_by(answer(*both), both) == (

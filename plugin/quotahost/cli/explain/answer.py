@@ -51,6 +51,9 @@ class QuotaState(BaseModel):
         delay: by how many milliseconds Kafka has delayed them lately; None if it hasn't.
         tokens: how many partition mutations are left in this node's bucket, below 0 if some are owed; None if there
             is no bucket, or for another type. Only the active controller charges its bucket.
+        affected_topic: the topic for whose sake the client is slowed while others are not (``factor.scope=topics``);
+            "" if it is not. User, client-id and limit are then those of the slowed, rate and delay of all in the scope.
+        affected_place: where that topic has its replica: "broker 3, volume /dev/sdb".
         others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
 
@@ -71,6 +74,8 @@ class QuotaState(BaseModel):
     rate: Rate
     delay: Rate
     tokens: Rate
+    affected_topic: str = ""
+    affected_place: str = ""
     others: tuple[tuple[str, Rate], ...] = ()
 
     @property
@@ -88,6 +93,8 @@ class Answer(BaseModel):
         mode: ``enforce`` or ``shadow``.
         factor: the factor in force; ``limit_factor`` is what limits are multiplied by at the moment.
         factor_types: the quota types that it multiplies.
+        affected_topics: how many topics the factor is for; -1 if it is for all clients.
+        marked: how many clients write to these.
         fence_passes: whether the client's requests pass the fence while it is closed.
         creation_refused: whether topics and partitions are created for those alone who pass the fence.
         topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
@@ -111,6 +118,8 @@ class Answer(BaseModel):
     limit_factor: float
     cause: str
     factor_types: Names
+    affected_topics: int = -1
+    marked: int = 0
     fence_installed: bool
     fence_closed: bool
     fence_passes: bool
@@ -129,6 +138,11 @@ class Answer(BaseModel):
     def is_shadow(self) -> bool:
         """Whether quotahost only shows what it would enforce."""
         return self.mode == "shadow"
+
+    @property
+    def is_for_topics(self) -> bool:
+        """Whether the factor is only for those who write to affected topics."""
+        return self.affected_topics >= 0
 
     @property
     def is_active_controller(self) -> bool:

@@ -33,6 +33,7 @@ _FIRST: Final = "cluster-volumes"  # the factor source for which a second one st
 _BROKER: Final = "<broker>"  # Java's tag of a quota that all clients of the broker share
 _GROUP: Final = "<group "  # followed by the group's name, escaped, and ">"
 _NEWCOMERS: Final = "<newcomers "  # likewise, followed by a user's name
+_SLOWED: Final = "<slowed"  # followed by the user tag of a scope; its clients that write to affected topics (Twin)
 _TOGETHER: Final = ("<unlimited>", "<exempt>")  # the tags of clients that nobody needs to measure apart
 _LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
 _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
@@ -52,6 +53,8 @@ def common_facts(answer: Answer) -> Facts:
         facts.append(("cause", printable(answer.cause)))
     if answer.source:
         facts.append(("source", _source(answer)))
+    if answer.is_for_topics:
+        facts.append(("scope", _scope(answer)))
     facts.append(("fence", _fence(answer)))
     if answer.topics_threshold:
         facts.append(("topics", _topics(answer)))
@@ -70,6 +73,19 @@ def _factor(answer: Answer) -> str:
     return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, {why}"
 
 
+def _scope(answer: Answer) -> str:
+    many = f"the factor is for those who write to {answer.affected_topics:,} affected topics ({answer.marked:,} marked)"
+    slowed = next((quota for quota in answer.quotas if quota.affected_topic), None)
+    if slowed is not None:
+        return f"{many}; this client is slowed, since it {_writes(slowed)}"
+    return f"{many}; this client keeps its full quota: it has not written to an affected topic"
+
+
+def _writes(quota: QuotaState) -> str:
+    topic, place = printable(quota.affected_topic), printable(quota.affected_place)
+    return f"writes to {topic}, which has a replica on {place}"
+
+
 def _source(answer: Answer) -> str:
     if answer.source == _FIRST:
         return f"{_FIRST} answers"
@@ -81,6 +97,8 @@ def _fence(answer: Answer) -> str:
         return "none: in a PAUSE the limits go down to the floor"
     if answer.fence_passes:
         return ("closed" if answer.fence_closed else "open") + "; this client passes it in every state"
+    if answer.fence_closed and answer.is_for_topics:
+        return "closed for affected topics on volumes at their hard limit: requests to these are turned back"
     return "closed: this client's produce requests are turned back" if answer.fence_closed else "open"
 
 
@@ -144,6 +162,11 @@ def _from(quota: QuotaState) -> str:
 
 def _sharers(quota: QuotaState) -> tuple[str, str]:
     """Who shares the quota, and whose quota it is therefore."""
+    if quota.user.startswith(_SLOWED):
+        # The slowed of a scope have tags beside those of the scope.
+        own = quota.model_copy(update={"user": quota.user[len(_SLOWED) : -1].lstrip(" ")})
+        sharers, whose = _sharers(own)
+        return f"those of {sharers} who write to affected topics", whose
     if quota.user.startswith(_NEWCOMERS):
         user = printable(unquote(quota.user[len(_NEWCOMERS) : -1]))
         return f"all client-ids of user {user} that are not known yet", "newcomers'"
@@ -213,8 +236,10 @@ def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
     """What limits this quota type now, "" for nothing."""
-    produces = quota.type is QuotaType.PRODUCE
+    produces = quota.type is QuotaType.PRODUCE and (not answer.is_for_topics or quota.affected_topic)
     if produces and answer.fence_closed and not answer.fence_passes and not answer.is_shadow:
+        if quota.affected_topic:
+            return f"the fence, since it {_writes(quota)}"
         return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
     mutates = quota.type is QuotaType.CONTROLLER_MUTATION
     if (
@@ -241,11 +266,15 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
         return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
     if quota.limit is None:
         return f", as it has no limit for {quota.type}"
-    return f" now; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
+    spared = answer.is_for_topics and str(quota.type) in answer.factor_types and not quota.affected_topic
+    full = ": it keeps its full quota, as it has not written to an affected topic" if spared else ""
+    return f" now{full}; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
 
 
 def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     because = f": {printable(answer.cause)}" if answer.cause else ""
+    if quota.affected_topic:
+        because = f", since it {_writes(quota)}"
     if quota.floored:
         return f"the floor, which the factor {answer.limit_factor:.4g} has come down to{because}"
     if _is_lowered(answer, quota):
