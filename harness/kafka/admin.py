@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -35,9 +36,9 @@ class ToolFailed(Exception):
 def create_topic(
     node: KafkaNode, topic: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
-    """Creates a topic and waits until every partition has a leader."""
+    """Creates a topic and waits until every partition has a leader; waits for a cluster that creates none as yet."""
     admin = AdminClient(node.client_config(client_id="harness"))
-    admin.create_topics([NewTopic(topic, partitions, replicas, config=dict(config or {}))])[topic].result(60)
+    _create(admin, [NewTopic(topic, partitions, replicas, config=dict(config or {}))])
 
     def has_leaders() -> bool:
         known = admin.list_topics(topic, timeout=30).topics[topic].partitions
@@ -50,9 +51,23 @@ def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int | Sequence
     """Creates topics of one partition on the given brokers; ``brokers`` is by topic: one, or the leader and others."""
     admin = AdminClient(node.client_config(client_id="harness"))
     placed = {topic: [at] if isinstance(at, int) else list(at) for topic, at in brokers.items()}
-    new = [NewTopic(topic, 1, replica_assignment=[replicas]) for topic, replicas in placed.items()]
-    for created in admin.create_topics(new).values():
-        created.result(30)
+    _create(admin, [NewTopic(topic, 1, replica_assignment=[replicas]) for topic, replicas in placed.items()])
+
+
+def _create(admin: AdminClient, topics: Sequence[NewTopic]) -> None:
+    """Creates topics, again and again while a policy of the cluster forbids it: it may not know its disks yet."""
+
+    def created() -> bool:
+        try:
+            for future in admin.create_topics(list(topics)).values():
+                future.result(60)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.POLICY_VIOLATION:
+                return False
+            raise
+        return True
+
+    eventually(created, what="topics created")
 
 
 def delete_topics(node: KafkaNode | Cluster, *topics: str, timeout: float = 30) -> None:

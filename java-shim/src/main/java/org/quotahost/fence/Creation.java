@@ -22,7 +22,8 @@ import org.slf4j.LoggerFactory;
  * and client-id) or that follows from auto.create.topics.enable.
  *
  * <p>Who may not create anyway gets that answer. Requests with validateOnly and those for Kafka's internal topics alone
- * pass: the former create nothing, and without the latter no consumer could commit.
+ * pass: the former create nothing, and without the latter no consumer could commit. So do those for topics that the
+ * fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk.
  */
 public final class Creation {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -93,7 +94,11 @@ public final class Creation {
     }
 
     private static boolean isHarmless(CreationRequest request) {
-        return request != null && (request.validateOnly() || request.topics().stream().allMatch(Topic::isInternal));
+        return request != null && (request.validateOnly() || request.topics().stream().allMatch(Creation::isNeeded));
+    }
+
+    private static boolean isNeeded(String topic) {
+        return Topic.isInternal(topic) || Exemptions.spares(topic);
     }
 
     // ---- the authorizer, the table, the watch, operators -----------------------------------------------------

@@ -138,8 +138,9 @@ class CreationTest {
     }
 
     @Test
-    void kafkasInternalTopicsAreCreatedUnlessOthersAreToBeCreatedWithThem() {
-        FenceFixture.handles(topics(false, "__consumer_offsets", "__transaction_state"));
+    void internalAndSparedTopicsAreCreatedUnlessOthersAreToBeCreatedWithThem() {
+        Fence.spare(new String[] {"__remote_log_metadata"});
+        FenceFixture.handles(topics(false, "__consumer_offsets", "__remote_log_metadata"));
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         FenceFixture.handles(topics(false, "__consumer_offsets", "t"));
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
