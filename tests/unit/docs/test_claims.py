@@ -23,7 +23,13 @@ from tests.unit.docs.test_documents import DOCUMENTS, ROOT, name_of
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 COMMANDS: Final[dict[str, Any]] = get_command(app).commands  # type: ignore[attr-defined]
-OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in COMMANDS.items()}
+#: A group's commands are named with it: "simulate quota".
+NAMED: Final = {
+    f"{name} {own}".rstrip(): command
+    for name, it in COMMANDS.items()
+    for own, command in getattr(it, "commands", {"": it}).items()
+}
+OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in NAMED.items()}
 #: Options of other programs that the documents name: kafka-configs.sh, kafka-topics.sh and the benchmarks.
 OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only"}
 DECLARED: Final = {each.name for each in declared(Settings)}
@@ -82,8 +88,9 @@ def test_commands_and_options_that_they_name_are_there(document: Path) -> None:
     for span in spans(document):
         words = span.split() or [""]
         if Path(words[0]).name == "quotahost" and len(words) > 1:
-            assert words[1] in OPTIONS, span
-            known = OPTIONS[words[1]]
+            name = " ".join(words[1:3]) if hasattr(COMMANDS.get(words[1]), "commands") else words[1]
+            assert name in OPTIONS, span
+            known = OPTIONS[name]
         else:
             known = set().union(*OPTIONS.values(), OTHER_OPTIONS) if words[0].startswith("--") else set()
         wrong = [word for word in words if re.fullmatch(r"--[a-z-]+", word) and known and word not in known]
