@@ -132,6 +132,15 @@ def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> Non
     assert factors(one, 951) == [0.5], "a policy whose limits fail is not held for ever"
 
 
+def test_a_policy_that_stops_before_the_hard_limit_is_not_held() -> None:
+    class Early(Limits):
+        def quota_factor(self, volume: Volume) -> float:
+            return 0.0 if volume.consumed >= 990 else 0.5
+
+    early = Early(context(None, static__storage__soft="500", static__storage__hard="1000"))
+    assert factors(world(policy=early), 995, 960, 1000, 960, 950) == [0, 0.5, 0, 0, 0.5]
+
+
 def test_the_metrics_show_the_factor_that_is_held() -> None:
     one = world()
     factors(one, 1000, 960)

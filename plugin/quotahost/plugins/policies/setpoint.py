@@ -161,8 +161,8 @@ class _History:
     def next(self, bounds: Bounds, ramp: float, passed: float) -> float:
         """The factor after so many seconds on the way to the wanted one, between the limits."""
         wanted = self._wanted(bounds, ramp)
-        # After a PAUSE it begins like a volume that was not seen before, but not with more than is wanted.
-        moved = wanted + (self.factor - wanted) * math.exp(-passed / _MOVING) if self.factor else min(wanted, ramp)
+        # After a PAUSE it needn't be approached: the limits rise slowly enough, and clients have waited.
+        moved = wanted + (self.factor - wanted) * math.exp(-passed / _MOVING) if self.factor else wanted
         factor = min(moved, _largest_allowed(ramp))
         return 1.0 if factor > _OPEN else factor
 
