@@ -524,3 +524,49 @@ def test_the_factor_source_that_answers_is_shown_where_one_stands_in_for_another
     assert dict(common_facts(answer(source="cluster-volumes")))["source"] == "cluster-volumes answers"
     second = dict(common_facts(answer(source="snapshots")))["source"]
     assert second == "snapshots answers as the standby, since no record reaches cluster-volumes"
+
+
+# ---- a volume ----
+
+
+@pytest.fixture
+def volume(java: Path) -> Path:
+    """A log directory of the broker that the java answers for."""
+    directory = java / "data"
+    (directory / "orders-0").mkdir(parents=True)
+    (directory / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
+    (java / "answer").write_text(
+        "broker\t42\t1\nvolumes\tstate\tstate\tOPEN\nvolumes\tstate\tfactor\t1.0\nvolumes\tstate\tcause\t\n"
+        f"volumes\tdir\t{directory}\nvolumes\tclient\talice\tapp\t3000.0\n"
+    )
+    return directory
+
+
+def test_a_volume_is_named_by_a_log_directory_and_all_are_listed_without_a_name(volume: Path) -> None:
+    listed = run("--volume", "--pid", "42")
+    assert (listed.exit_code, listed.output.splitlines()[0].split()) == (
+        0, ["volume", "capacity", "consumed", "soft", "hard", "factor"],
+    )  # fmt: skip
+    name = listed.output.splitlines()[1].split()[0]
+    for which in (str(volume), name):
+        told = run("--volume", which, "--interval", "10ms")
+        assert told.exit_code == 0, told.output
+        assert f"{name}, with {volume}" in told.output
+        assert "\norders " in told.output
+        assert "user alice, client-id app" in told.output
+        assert "Retention is not known: the broker gave no answer" in told.output
+    assert arguments(volume.parent)[-2:] == ["retention", "orders"]
+
+
+def test_a_volume_that_is_not_there_ends_with_2_and_those_that_are(volume: Path) -> None:
+    told = run("--volume", "/dev/nobody")
+    assert told.exit_code == 2
+    assert "broker 1 has no volume /dev/nobody\n  -> it has: " in told.output
+    assert run("--volume", str(volume), "--client", "alice/app").exit_code == 2
+
+
+def test_a_broker_of_another_version_is_named(volume: Path) -> None:
+    (volume.parent / "answer").write_text("broker\t42\t1\n")
+    told = run("--volume", str(volume))
+    assert told.exit_code == 2
+    assert "isn't of this version" in told.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from quotahost.cli.explain.volume.facts import parse, parse_retention
 from quotahost.cli.explain.volume.listing import OTHERS, look, topic_of, written
 from quotahost.cli.explain.volume.measured import Cut, Measured, cut
 from quotahost.cli.explain.volume.retention import Retention, Segment
-from quotahost.cli.explain.volume.wording import cut_row, facts, topic_rows
+from quotahost.cli.explain.volume.wording import about_clients, client_rows, cut_row, facts, topic_rows
 from quotahost.model import Client, State, Volume
 
 NOW = 1_000_000.0  # seconds since 1970
@@ -24,7 +25,7 @@ LINES = (
     "volumes\tdir\t/data/1\nvolumes\tdir\t/data/2\n"
     "volumes\tgauge\t/dev/sdb\tHard\t900.0\nvolumes\tgauge\t/dev/sdb\tSoft\t500.0\n"
     "volumes\tgauge\t/dev/sdb\tFactor\t0.5\n"
-    "volumes\tclient\talice\ta\\tb\t3000.5\n"
+    "volumes\tclient\talice\ta\\tb\t3000.5\nvolumes\tmark\tbob\tweb\torders\n"
 )
 
 
@@ -60,6 +61,7 @@ def test_javas_lines_become_values() -> None:
     assert found.directories == ["/data/1", "/data/2"]
     assert found.numbers == {"/dev/sdb": {"Hard": 900, "Soft": 500, "Factor": 0.5}}
     assert found.clients == [(Client("alice", "a\tb"), 3000.5)]
+    assert found.marks == [(Client("bob", "web"), "orders")]
 
 
 @pytest.mark.parametrize("lines", [[], LINES.splitlines()[:1]])
@@ -172,6 +174,16 @@ def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -
     assert ["t0", "10 B", "1.7%", "+5 B/s"] in rows
     assert rows[-2][0] == "(2 others)"
     assert rows[-1][:2] == ["(not Kafka's, or the file system's own)", "392 B"]
+
+
+def test_who_writes_is_told_with_the_topic_where_that_is_known() -> None:
+    found = parse(LINES.splitlines())
+    assert list(client_rows(found)) == [
+        ("user alice, client-id 'a\\tb'", "3.00 kB/s", ""),
+        ("user bob, client-id web", "", "orders"),
+    ]
+    assert about_clients(found).startswith("A topic is the last affected one")
+    assert about_clients(replace(found, marks=())).startswith("Kafka doesn't tell")
 
 
 def test_a_cut_is_shown_with_what_would_be_kept() -> None:

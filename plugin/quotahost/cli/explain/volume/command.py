@@ -94,7 +94,7 @@ def _show(broker: BrokerVolumes, found: Measured, cuts: Callable[[str, retention
     for label, value in wording.facts(broker, found):
         screen.print(Text.assemble((f"  {label:<10}", "dim"), shown(value)), soft_wrap=True)
     _titled("What fills it", wording.TOPICS, wording.topic_rows(found))
-    _titled("Who writes", wording.CLIENTS, wording.client_rows(broker), wording.NOT_BY_TOPIC)
+    _titled("Who writes", wording.CLIENTS, wording.client_rows(broker), wording.about_clients(broker))
     topics = [each for each in sorted(found.used, key=lambda one: -found.used[one]) if _is_topic(each)][:_CUTS]
     if not topics:
         return

@@ -23,6 +23,7 @@ class BrokerVolumes:
         directories: its log directories.
         numbers: by volume, the attributes of its MBeans Volume and VolumeLimits; without a monitor of disks none.
         clients: those that produce most, with their bytes/s; only clients that have a quota of their own.
+        marks: the clients that lately asked to write to an affected topic, with that topic (``factor.scope=topics``).
     """
 
     pid: str
@@ -33,6 +34,7 @@ class BrokerVolumes:
     directories: Sequence[str]
     numbers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     clients: Sequence[tuple[Client, float]] = ()
+    marks: Sequence[tuple[Client, str]] = ()
 
 
 def parse(lines: Iterable[str]) -> BrokerVolumes:
@@ -52,10 +54,11 @@ def parse(lines: Iterable[str]) -> BrokerVolumes:
     for volume, attribute, value in facts["gauge"]:
         numbers[volume][attribute] = float(value)
     clients = [(Client(user, client_id), float(rate)) for user, client_id, rate in facts["client"]]
+    marks = [(Client(user, client_id), topic) for user, client_id, topic in facts["mark"]]
     try:
         return BrokerVolumes(
             pid, node, State(state["state"]), float(state["factor"]), state["cause"],
-            [path for (path,) in facts["dir"]], dict(numbers), clients,
+            [path for (path,) in facts["dir"]], dict(numbers), clients, marks,
         )  # fmt: skip
     except KeyError as missing:
         raise ValueError(f"{missing} is missing") from None

@@ -14,11 +14,15 @@ from quotahost.text import printable
 
 MOST: Final = 10  # topics in the table
 TOPICS: Final = ("topic", "size", "of used", "written")
-CLIENTS: Final = ("client", "produces")
+CLIENTS: Final = ("client", "produces", "writes to")
 CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
 NOT_BY_TOPIC: Final = (
     "Kafka doesn't tell which client writes to which topic: of the clients with a quota of their own these produce "
     "most on this broker."
+)
+LATELY: Final = (
+    "A topic is the last affected one that the client asked to write to, on whatever volume; of the other clients with a "
+    "quota of their own these produce most on this broker."
 )
 CLOSED: Final = (
     "counted are segments that Kafka has closed, by the timestamps of their newest records; the one that it appends to "
@@ -101,9 +105,17 @@ def _row(topic: str, used: float, rate: float, found: Measured) -> Sequence[str]
 
 
 def client_rows(broker: BrokerVolumes) -> Iterable[Sequence[str]]:
-    """The busiest producers."""
-    for (principal, client_id), rate in broker.clients:
-        yield f"user {printable(principal)}, client-id {printable(client_id)}", f"{show_bytes(rate)}/s"
+    """The busiest producers, and those that are marked."""
+    topics, rates = dict(broker.marks), dict(broker.clients)
+    for each in dict.fromkeys([*rates, *topics]):
+        rate = f"{show_bytes(rates[each])}/s" if each in rates else ""
+        name = f"user {printable(each.principal)}, client-id {printable(each.client_id)}"
+        yield name, rate, printable(topics[each]) if each in topics else ""
+
+
+def about_clients(broker: BrokerVolumes) -> str:
+    """What the table of clients can say, and what it can't."""
+    return LATELY if broker.marks else NOT_BY_TOPIC
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
