@@ -40,23 +40,24 @@ public final class Fence {
     /**
      * Which requests are turned back; replaced as a whole.
      *
-     * @param closed the requests of all clients but the exempt
+     * @param closed the requests of all clients but the exempt, or only those to held topics
+     * @param affected the topics whose writers are marked, and which of them are held; null if a closed fence holds all
      * @param topics otherwise the requests to these topics; null for none
      */
-    private record Rules(boolean closed, TurnedBackTopics topics) {
-        static Rules of(boolean closed, TurnedBackTopics topics) {
-            return closed || topics != null ? new Rules(closed, topics) : null;
+    private record Rules(boolean closed, AffectedTopics affected, TurnedBackTopics topics) {
+        static Rules of(boolean closed, AffectedTopics affected, TurnedBackTopics topics) {
+            return closed || affected != null || topics != null ? new Rules(closed, affected, topics) : null;
         }
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** Whether any request is turned back at this moment. While it is false, this is all that a request costs. */
+    /** Whether any request is turned back or marked at this moment. While it is false, this is all that a request costs. */
     public static boolean active() {
         return rules != null;
     }
 
-    /** Whether the fence is closed: the requests of all clients but the exempt are turned back. */
+    /** Whether the fence is closed: the requests of all clients but the exempt are turned back, or those to held topics. */
     public static boolean closed() {
         Rules now = rules;
         return now != null && now.closed;
@@ -65,7 +66,7 @@ public final class Fence {
     /**
      * The error with which a request is turned back, or null to let it through.
      *
-     * <p>Only a request that may write to some topic is turned back. A transactional produce first asks whether it
+     * <p>Only a request that may write to some topic is turned back, or marks its client as one that writes there. A transactional produce first asks whether it
      * may use its transactional id; a client that may not must get that answer, and not the advice to try again.
      *
      * @param results what the inner authorizer answered to the actions, in their order
@@ -77,12 +78,26 @@ public final class Fence {
         if (now == null || context.requestType() != PRODUCE || !writes(actions, results)) return null;
         if (exempt(context.principal(), context.clientId())) return null;
         // Super users keep their quotas, those of topics, too.
-        boolean holds = now.closed && !Exemptions.isSuperUser(context.principal());
+        boolean held = now.affected == null || mark(now.affected, context, actions, results);
+        boolean holds = now.closed && held && !Exemptions.isSuperUser(context.principal());
         if (!holds) return now.topics == null ? null : now.topics.error(context, actions, results, shadow);
         (shadow ? shadowed : rejections).increment();
         if (shadow) return null;
         Refusal.note(context, actions, results, "", allowance, rejectedBytes);
         return FenceClosedException.INSTANCE;
+    }
+
+    /** Marks the client of a request to an affected topic. Answers whether one of its topics is held. */
+    private static boolean mark(AffectedTopics affected, AuthorizableRequestContext context, List<Action> actions,
+            List<AuthorizationResult> results) {
+        boolean held = false;
+        for (int i = 0; i < results.size(); i++) {
+            String topic = writable(actions.get(i), results.get(i));
+            if (topic == null || !affected.affects(topic) || Exemptions.spares(topic)) continue;
+            affected.mark(context.principal(), context.clientId(), topic);
+            held |= affected.holds(topic);
+        }
+        return held;
     }
 
     /** Whether the request may write to a topic that the fence protects; one such topic holds the whole request up. */
@@ -113,21 +128,28 @@ public final class Fence {
 
     /** Closes the fence: produce requests are turned back, but for those of the exempt. */
     public static synchronized void close() {
-        BrokerLog.install();
-        if (!closed()) rules = Rules.of(true, topics());
-        log.state(true, shadow);
+        state(true, null);
     }
 
     /** Opens the fence; the topics whose requests are turned back stay. */
     public static synchronized void open() {
-        if (closed()) rules = Rules.of(false, topics());
-        log.state(false, shadow);
+        state(false, null);
+    }
+
+    /** Closes or opens the fence for those who write to these topics; null for all clients. */
+    public static synchronized void state(boolean closed, AffectedTopics affected) {
+        if (closed) BrokerLog.install();
+        Rules now = rules;
+        AffectedTopics before = now == null ? null : now.affected;
+        if (closed() != closed || before != affected) rules = Rules.of(closed, affected, topics());
+        log.state(closed, affected != null, shadow);
     }
 
     /** Replaces the topics whose requests are turned back; null for none. */
     public static synchronized void turnBack(TurnedBackTopics topics) {
         if (topics != null) BrokerLog.install();
-        rules = Rules.of(closed(), topics);
+        Rules now = rules;
+        rules = Rules.of(closed(), now == null ? null : now.affected, topics);
     }
 
     /** Forgets what was logged; for tests, which close it more often than a minute's lines allow. */

@@ -21,12 +21,12 @@ final class FenceLog {
         this.lines = lines;
     }
 
-    /** The fence is in this state, and may have been before. */
-    void state(boolean closed, boolean shadow) {
+    /** The fence is in this state, and may have been before; for some topics only, or for all. */
+    void state(boolean closed, boolean some, boolean shadow) {
         if (closed == logged || lines.pass() == LineLimit.NO) return;
         logged = closed;
         if (closed) {
-            LOG.warn("The fence is closed: produce requests are {}", shadow ? "only counted (mode=shadow)"
+            LOG.warn("The fence is closed: produce requests{} are {}", some ? " to topics on full volumes" : "", shadow ? "only counted (mode=shadow)"
                     : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
         } else {
             LOG.info("The fence is open: produce requests go on");

@@ -29,8 +29,8 @@ final class TableState {
     }
 
     /**
-     * The mode, the factor in force and its cause, the limits' factor, the fence, whether it lets this client pass,
-     * the topics.
+     * The mode, the factor in force and its cause, the limits' factor, the fence, whether it lets this client pass, the
+     * topics; at the end how many topics are affected (-1: the factor is for all clients), and how many clients marked.
      */
     static String[] lines(QuotaTable table, Lease lease, TopicQuotas topics, String principal, String clientId) {
         LimitRule rule = table.rule();
@@ -54,7 +54,9 @@ final class TableState {
                 List.of("topics-rate", topics.rate()),
                 List.of("topics-over", String.join(",", topics.over())),
                 List.of("clients", table.size()),
-                List.of("clients-max", table.clientsMax())
+                List.of("clients-max", table.clientsMax()),
+                List.of("affected-topics", table.affectedTopics()),
+                List.of("marked", table.marked())
         ).map(pair -> Escape.fields(pair.toArray())).toArray(String[]::new);
     }
 }

@@ -10,16 +10,27 @@ import org.quotahost.util.Escape;
  * (NaN for unlimited); the limit (null for unlimited); "known" or "newcomer"; the supplier; whether the client is
  * exempt; the stand-in (NaN if none is in use); whether the limit is the floor; whether the stand-in is "measured" or
  * the "newcomers'" rate; whether a supplier has failed for this client; and what Kafka measures for the scope now,
- * its rate, its delay in ms and the tokens left for partition mutations, NaN if it has measured none.
+ * its rate, its delay in ms and the tokens left for partition mutations, NaN if it has measured none; and, if the client
+ * is slowed because it writes to an affected topic, that topic and where it lies, else two empty fields. Tags and limit
+ * are then the twin's.
  *
  * <p>The supplier is the one that gave the quota, or failed if the client is a newcomer, or the reason for which the
  * client is exempt; empty for none of these. With supplier.combine=most-constraining, NAME=RATE of each other
  * supplier that had an answer follow it, behind tabs of their own.
  */
 record Description(ClientQuotaType type, Tags tags, double base, Double limit, boolean newcomer, String supplier,
-        boolean exempt, double standIn, boolean standInMeasured, boolean floored, boolean failed) {
+        boolean exempt, double standIn, boolean standInMeasured, boolean floored, boolean failed, Mark mark) {
 
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
+
+    /** Why a client is slowed while others are not: the affected topic that it writes to, and where that lies. */
+    record Mark(String topic, String place) {
+        static final Mark NONE = new Mark("", "");
+
+        static Mark of(String topic, Affected affected) {
+            return topic == null || affected == null ? NONE : new Mark(topic, affected.place(topic));
+        }
+    }
 
     /**
      * Under the table's lock.
@@ -29,7 +40,7 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
      * @param exempt whether the client is exempt even if the table doesn't know it
      */
     static Description of(int type, Principal principal, Client client, String clientId, boolean exempt,
-            Scopes scopes) {
+            Scopes scopes, Mark mark) {
         Whole whole = principal == null ? null : principal.whole();
         boolean shares = whole != null && whole.tags()[type] != null && client == null
                 && !(exempt && whole.tags()[type] != scopes.exempt) && !whole.distinct().contains(clientId);
@@ -38,25 +49,29 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
         String supplier = client != null ? client.suppliers[type] : shares ? whole.suppliers()[type] : "";
         boolean newcomer = client == null && !shares && !exempt || Scopes.isOfNewcomers(tags);
         boolean failed = client != null ? client.unresolved : shares && principal.unresolved;
-        return of(type, tags, newcomer, supplier, failed, scopes.rule());
+        LimitRule rule = scopes.rule();
+        boolean slowed = mark != Mark.NONE && tags != scopes.exempt && rule.factors(type) && rule.slowed() != null;
+        return of(type, tags, newcomer, supplier, failed, slowed ? rule.slowed() : rule, slowed ? mark : Mark.NONE);
     }
 
     private static Description of(int at, Tags tags, boolean newcomer, String supplier, boolean failed,
-            LimitRule rule) {
+            LimitRule rule, Mark mark) {
         double base = tags.base(at);
         double standIn = tags.standIn(at);
         boolean exempt = tags.exempt(at);
         boolean usesStandIn = rule.usesStandIn(at, base, exempt);
-        return new Description(TYPES[at], tags, base, tags.limit(at), newcomer, supplier, exempt,
+        Double limit = mark == Mark.NONE ? tags.limit(at) : tags.slowedLimit(at);
+        return new Description(TYPES[at], tags, base, limit, newcomer, supplier, exempt,
                 usesStandIn ? standIn : Double.NaN, tags.standInMeasured(at), rule.floored(at, base, standIn, exempt),
-                failed);
+                failed, mark);
     }
 
     /** Reads Kafka's MBeans, so the caller must not have the table's lock. */
     String line() {
         String standInKind = Double.isNaN(standIn) ? "" : standInMeasured ? "measured" : "newcomers";
-        return Escape.fields(type.name(), tags.user, tags.clientId, base, limit, newcomer ? "newcomer" : "known",
+        String user = mark == Mark.NONE ? tags.user : Twin.user(tags.user);
+        return Escape.fields(type.name(), user, tags.clientId, base, limit, newcomer ? "newcomer" : "known",
                 supplier, exempt, standIn, floored, standInKind, failed, KafkaRates.rate(type, tags),
-                KafkaRates.delayMs(type, tags), KafkaRates.tokens(type, tags));
+                KafkaRates.delayMs(type, tags), KafkaRates.tokens(type, tags), mark.topic, mark.place);
     }
 }

@@ -16,11 +16,19 @@ import org.quotahost.fence.Fence;
  * the produce limits go no lower than where they begin after the release. Limits change under the table's lock only.
  */
 public final class FactorInForce {
+    private static final boolean[] EVERY_TYPE = {true, true, true, true};
+
     private final Scopes scopes;
+    private final Slowing slowing;
     private final Object lock;
     private final Tap produceTap = new Tap();
     private final Tap tap = new Tap();
+    /** Of those who write to affected topics; it is followed while there are none, too, so that a turn to them finds it. */
+    private final Tap slowedProduceTap = new Tap();
+    private final Tap slowedTap = new Tap();
     private volatile Factor hostFactor = new Factor(1, "");
+    /** Whom the host's factor is for: who writes to these topics, or null for all clients. */
+    private volatile Affected hostAffected;
     /** Null while the host's factor is in force. */
     private volatile Double fallbackFactor;
     /** Whether the factor is below 1; then the rates of clients without a quota were read when it fell. */
@@ -32,8 +40,9 @@ public final class FactorInForce {
     public record Factor(double value, String cause) {}
 
     /** @param lock the table's */
-    FactorInForce(Scopes scopes, Object lock) {
+    FactorInForce(Scopes scopes, Slowing slowing, Object lock) {
         this.scopes = scopes;
+        this.slowing = slowing;
         this.lock = lock;
     }
 
@@ -48,12 +57,12 @@ public final class FactorInForce {
     }
 
     /**
-     * The number that produce limits are multiplied by now: the tap takes it to the factor in force, or, while the
+     * The number that produce limits are multiplied by now, of those whom the factor is for: the tap takes it to the factor in force, or, while the
      * fence holds a PAUSE, to where it begins after the release.
      */
     public double limitFactor() {
         synchronized (lock) {
-            return produceTap.value();
+            return (slowing.affected() == null ? produceTap : slowedProduceTap).value();
         }
     }
 
@@ -65,20 +74,31 @@ public final class FactorInForce {
     /** Sets how quickly limits may move: by Kafka's windows and the longest mute that a step may cause (Tap). */
     void configure(int windows, long windowMs, long maxMuteMs) {
         synchronized (lock) {
-            produceTap.configure(windows, windowMs, maxMuteMs);
-            tap.configure(windows, windowMs, maxMuteMs);
+            for (Tap each : List.of(produceTap, tap, slowedProduceTap, slowedTap)) {
+                each.configure(windows, windowMs, maxMuteMs);
+            }
+            slowing.configure(windows, windowMs);
         }
     }
 
     /** The rule with the factors as they are now; under the lock. */
     LimitRule rule(double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
-        return new LimitRule(tap.value(), produceTap.value(), floorBytes, factored, shadow);
+        double factor = value();
+        if (slowing.affected() == null) {
+            return new LimitRule(tap.value(), produceTap.value(), factor, floorBytes, factored, shadow, null);
+        }
+        double aim = Fence.closed() ? 1 : factor; // while the fence holds a PAUSE the factor of 0 is not the limits'
+        var slowed = new LimitRule(slowedTap.value(), slowedProduceTap.value(), aim, floorBytes, factored, shadow, null);
+        return new LimitRule(tap.value(), produceTap.value(), 1, floorBytes, factored, shadow, slowed);
     }
 
-    /** Sets the host's factor (0..1) and its cause. */
-    void hostFactor(double value, String why) {
+    /** Sets the host's factor (0..1), its cause, and whom it is for: who writes to these topics, or null for all clients. */
+    void hostFactor(double value, String why, Affected affected) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        hostFactor = new Factor(value, why);
+        synchronized (lock) { // move() must not see the one without the other
+            hostFactor = new Factor(value, why);
+            hostAffected = affected;
+        }
         move();
     }
 
@@ -106,23 +126,39 @@ public final class FactorInForce {
                 rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
             }
             reduced = factor < 1;
-            long now = TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
-            if (produceTap.step(factor, heldByFence(factor), now) | tap.step(factor, false, now)) { // not ||: both move
-                steps = steps + 1; // first, since request threads may see the new limits at once
-                scopes.apply(scopes.rule().withFactors(tap.value(), produceTap.value()));
-            }
+            follow(factor, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
             return true;
         }
     }
 
-    /** Closes the fence for a PAUSE of PRODUCE, and opens it otherwise. Answers whether it is closed. */
-    private boolean heldByFence(double factor) {
-        boolean held = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
+    private void follow(double factor, long now) {
+        Affected some = factor < 1 && fallbackFactor == null && Fence.installed() ? hostAffected : null;
+        boolean turned = slowing.affect(some);
+        boolean held = heldByFence(factor, some);
+        boolean slowedMoved = slowedProduceTap.step(factor, held, now) | slowedTap.step(factor, false, now);
+        double ofAll = some == null ? factor : 1;
+        boolean moved = produceTap.step(ofAll, some == null && held, now) | tap.step(ofAll, false, now); // not ||: both move
+        if (moved || turned || some != null && slowedMoved) {
+            steps = steps + 1; // first, since request threads may see the new limits at once
+            LimitRule rule = scopes.rule();
+            scopes.apply(rule(rule.floorBytes(), rule.factored(), rule.shadow()));
+            if (turned) scopes.bump(EVERY_TYPE); // a twin's limits may differ from what Kafka has of an earlier one
+        }
+        boolean[] reset = new boolean[Tags.TYPES];
+        if (slowing.step(now, reset)) steps = steps + 1;
+        scopes.bump(reset);
+    }
+
+    /**
+     * Closes the fence for a PAUSE of PRODUCE, and opens it otherwise. Answers whether it turns back all that the limits
+     * would slow.
+     */
+    private boolean heldByFence(double factor, Affected some) {
+        boolean pause = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
         // A controller that is no broker has no factor source: it knows no PAUSE but that of a silent host.
-        Creation.pause(held);
-        if (held) Fence.close();
-        else Fence.open();
-        return held;
+        Creation.pause(pause);
+        Fence.state(pause, some);
+        return pause && (some == null || some.holdsAll());
     }
 
     /** The rates that Kafka measures now, by factored type: the factor multiplies them for clients without a quota. */

@@ -13,7 +13,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reads what Kafka measures for its quotas, rates and tokens, by the two values of the metric tags.
+ * Reads what Kafka measures for its quotas, rates and tokens, by the two values of the metric tags. What it measures for
+ * a twin counts with the scope's own.
  *
  * <p>They are MBeans of this JVM, which Kafka's JmxReporter (on by default) registers:
  * kafka.server:type=Produce|Fetch,user=...,client-id=..., attribute byte-rate. A tag whose value is empty is left out
@@ -49,7 +50,8 @@ final class KafkaRates {
                 String clientId = name.getKeyProperty(Tags.CLIENT_ID);
                 if (user == null && clientId == null) continue;
                 Double rate = number(server, name, "byte-rate");
-                if (rate != null) rates.put(List.of(plain(user), plain(clientId)), rate);
+                String own = Twin.ownUser(plain(user));
+                if (rate != null) rates.merge(List.of(own == null ? plain(user) : own, plain(clientId)), rate, Double::sum);
             }
         } catch (JMException | RuntimeException e) {
             if (!warned) {
@@ -63,12 +65,18 @@ final class KafkaRates {
 
     /** The rate that Kafka measures for one scope now, in the type's unit; NaN for unknown. */
     static double rate(ClientQuotaType type, Tags tags) {
-        return now(type, tags, RATES.get(type));
+        double own = now(type, tags, RATES.get(type));
+        Twin twin = tags.twin();
+        double slowed = twin == null ? Double.NaN : now(type, twin, RATES.get(type));
+        return Double.isNaN(slowed) ? own : Double.isNaN(own) ? slowed : own + slowed;
     }
 
     /** By how many ms Kafka has delayed the clients of one scope lately; NaN for unknown. */
     static double delayMs(ClientQuotaType type, Tags tags) {
-        return now(type, tags, "throttle-time");
+        double own = now(type, tags, "throttle-time");
+        Twin twin = tags.twin();
+        double slowed = twin == null ? Double.NaN : now(type, twin, "throttle-time");
+        return Double.isNaN(own) || slowed > own ? slowed : own;
     }
 
     /**
@@ -79,7 +87,7 @@ final class KafkaRates {
         return type == ClientQuotaType.CONTROLLER_MUTATION ? now(type, tags, "tokens") : Double.NaN;
     }
 
-    private static double now(ClientQuotaType type, Tags tags, String attribute) {
+    private static double now(ClientQuotaType type, TagPair tags, String attribute) {
         try {
             ObjectName name = new ObjectName("kafka.server:type=" + BEANS.get(type) + key(Tags.USER, tags.user)
                     + key(Tags.CLIENT_ID, tags.clientId));

@@ -13,16 +13,25 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * @param factor 0..1, multiplies the base rates of the factored types; of an unlimited client its measured rate
  * @param produceFactor the same for PRODUCE, which a PAUSE leaves as it was if the fence turns requests back
  * @param floorBytes bytes/s below which no factor takes PRODUCE or FETCH
+ * @param aim the factor that these two are on their way to
  * @param factored the types that the factor multiplies
  * @param shadow nothing is enforced: every limit is null
+ * @param slowed the rule for those who write to affected topics, while the factor is for them only; else null
  */
-public record LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored,
-        boolean shadow) {
+public record LimitRule(double factor, double produceFactor, double aim, double floorBytes, Set<ClientQuotaType> factored,
+        boolean shadow, LimitRule slowed) {
     static final LimitRule DEFAULT = new LimitRule(1, 1, 35_000, Set.of(ClientQuotaType.PRODUCE), false);
+    /** A share of the whole limit: the scope does not rise. */
+    static final double WHOLE = 1;
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
     /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
     private static final double FLOOR_REQUEST = 1.0;
     private static final double FLOOR_MUTATION = 0.1;
+
+    /** A rule for all clients, whose limits have arrived at the factor. */
+    LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
+        this(factor, produceFactor, factor, floorBytes, factored, shadow, null);
+    }
 
     boolean factors(int type) {
         return type < TYPES.length && factored.contains(TYPES[type]);
@@ -33,8 +42,12 @@ public record LimitRule(double factor, double produceFactor, double floorBytes, 
         return TYPES[type] == ClientQuotaType.PRODUCE ? produceFactor : factor;
     }
 
-    LimitRule withFactors(double other, double produce) {
-        return new LimitRule(other, produce, floorBytes, factored, shadow);
+    /**
+     * The factor for a scope that began with empty windows not long ago and so rises. What the others of its kind have is
+     * the most: they may be on their way up themselves.
+     */
+    private double factorOf(int type, double share) {
+        return share >= WHOLE ? factorOf(type) : Math.min(factorOf(type), aim * share);
     }
 
     /**
@@ -42,15 +55,20 @@ public record LimitRule(double factor, double produceFactor, double floorBytes, 
      *
      * @param base NaN for unlimited
      * @param standIn the rate that the factor multiplies if the base rate is NaN; NaN if nothing is known
+     * @param share which share of it is given (0..1) while the scope rises (Tap.rise)
      */
-    Double limit(int type, double base, double standIn, boolean exempt) {
+    Double limit(int type, double base, double standIn, boolean exempt, double share) {
         if (shadow || exempt) return null;
         boolean unlimited = Double.isNaN(base);
-        double own = factorOf(type);
+        double own = factorOf(type, share);
         if (own >= 1 || !factors(type)) return unlimited ? null : base;
         double whole = unlimited ? standIn : base;
         if (Double.isNaN(whole)) return own > 0 ? null : Double.valueOf(floor(type));
         return Math.max(Math.min(whole, floor(type)), whole * own);
+    }
+
+    Double limit(int type, double base, double standIn, boolean exempt) {
+        return limit(type, base, standIn, exempt, WHOLE);
     }
 
     /** Whether the factor multiplies the stand-in, since the client is unlimited. */

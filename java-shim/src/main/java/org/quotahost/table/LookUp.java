@@ -15,6 +15,8 @@ final class LookUp {
     private final Remembered remembered;
     private final Inbox inbox;
     private final QuotaTable.Counters counters;
+    /** Null while no factor is for some clients only. */
+    private volatile Slowing slowing;
     /** The table's clock, in beats since the start. */
     private volatile int now;
 
@@ -27,6 +29,13 @@ final class LookUp {
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
+        Tags own = own(type, principal, clientId);
+        Slowing now = slowing;
+        return now == null ? own : now.tags(own, type, principal, clientId);
+    }
+
+    /** The tags of the client's scope. */
+    private Tags own(int type, KafkaPrincipal principal, String clientId) {
         Principal known = remembered.principal(principal.getName());
         if (known == null) return stranger(principal, clientId);
         Tags plain = known.tags(type);
@@ -75,6 +84,11 @@ final class LookUp {
     /** Has the host answer for a principal once more. */
     void ask(Principal principal) {
         inbox.postClient(principal.name, principal.sample);
+    }
+
+    /** From now on some clients have their scope's twin; with null none. */
+    void slow(Slowing some) {
+        slowing = some;
     }
 
     int now() {

@@ -42,7 +42,8 @@ public final class QuotaTable {
     private final Scopes scopes = new Scopes();
     private final Remembered remembered = new Remembered();
     private final LookUp lookUp;
-    private final FactorInForce factorInForce = new FactorInForce(scopes, this);
+    private final Slowing slowing;
+    private final FactorInForce factorInForce;
     private int tickedAt;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
@@ -57,6 +58,8 @@ public final class QuotaTable {
 
     public QuotaTable(Inbox inbox) {
         lookUp = new LookUp(scopes, remembered, inbox, counters);
+        slowing = new Slowing(scopes, remembered, lookUp);
+        factorInForce = new FactorInForce(scopes, slowing, this);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
@@ -71,8 +74,8 @@ public final class QuotaTable {
      * copy.
      */
     public Double limit(int type, Map<String, String> tags) {
-        Tags known = tags instanceof Tags t ? t : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        return (known == null ? scopes.newcomers : known).limit(type);
+        if (tags instanceof TagPair known) return known.limit(type);
+        return scopes.limit(type, tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
     }
 
     /**
@@ -179,7 +182,7 @@ public final class QuotaTable {
 
     /** Sets the host's factor (0..1) and its cause; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factorInForce.hostFactor(value, cause);
+        factorInForce.hostFactor(value, cause, null);
     }
 
     /**
@@ -190,7 +193,7 @@ public final class QuotaTable {
      * @param held whether requests to the topic are turned back
      */
     public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
-        factor(value, cause);
+        factorInForce.hostFactor(value, cause, topics == null ? null : Affected.of(topics, places, held, slowing.marks()));
     }
 
     /**
@@ -254,6 +257,17 @@ public final class QuotaTable {
         return scopes.size();
     }
 
+    /** How many principals and clients are marked, since they write to affected topics. */
+    public int marked() {
+        return slowing.marks().size();
+    }
+
+    /** How many topics are affected; -1 while the factor is for all clients. */
+    public int affectedTopics() {
+        Affected now = slowing.affected();
+        return now == null ? -1 : now.size();
+    }
+
     /** How many places are taken: a principal takes one, and so does each of its clients beyond the first. */
     public int size() {
         return remembered.size();
@@ -277,9 +291,10 @@ public final class QuotaTable {
         Principal principal = remembered.principal(name);
         Client client = principal == null ? null : principal.client(clientId);
         boolean exempt = Fence.exempt(Publication.byName(name), clientId);
+        Description.Mark slowed = Description.Mark.of(slowing.topic(name, clientId), slowing.affected());
         List<Description> all = new ArrayList<>();
         for (int type = 0; type < Tags.TYPES; type++) {
-            all.add(Description.of(type, principal, client, clientId, exempt, scopes));
+            all.add(Description.of(type, principal, client, clientId, exempt, scopes, slowed));
         }
         return all;
     }
@@ -296,10 +311,14 @@ public final class QuotaTable {
         remembered.forEachClient(client -> {
             for (ClientQuotaType type : Usage.TYPES) {
                 long idleMs = (at - client.seen(type.ordinal())) * BEAT_MS;
-                if (idleMs <= Usage.RECENT_MS) used.add(Usage.of(client, type, idleMs));
+                if (idleMs <= Usage.RECENT_MS) used.add(Usage.of(client, type, idleMs, isSlowed(client, type)));
             }
         });
         return used;
+    }
+
+    private boolean isSlowed(Client client, ClientQuotaType type) {
+        return scopes.rule().factors(type.ordinal()) && slowing.topic(client.principal, client.clientId) != null;
     }
 
     private void forget(Principal principal, Client client) {

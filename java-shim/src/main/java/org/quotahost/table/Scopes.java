@@ -26,6 +26,8 @@ final class Scopes {
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Tags>> byUser = new ConcurrentHashMap<>();
     private final AtomicIntegerArray generations = new AtomicIntegerArray(Tags.TYPES);
     private volatile LimitRule rule = LimitRule.DEFAULT;
+    /** The share of its limits with which a twin begins. Under the lock. */
+    private double twinsBegin = 1;
     /** By quota type, whether somebody reads what Kafka measures for clients without a quota. Under the lock. */
     private final boolean[] measured = new boolean[Tags.TYPES];
     final Tags newcomers = permanent(NEWCOMERS);
@@ -62,6 +64,22 @@ final class Scopes {
     /** Sets by quota type whether clients without a quota need tags of their own, to be measured. */
     void measured(boolean[] types) {
         System.arraycopy(types, 0, measured, 0, Tags.TYPES);
+    }
+
+    /** Sets the share of its limits with which a twin begins. */
+    void twinsBeginWith(double share) {
+        twinsBegin = share;
+        each((tags, type) -> {
+            if (tags.twin() == null) tags.twinShare(share);
+        });
+    }
+
+    /** The limit of the tags with these values, twins' too, or that of newcomers if there are none. */
+    Double limit(int type, String user, String clientId) {
+        String own = Twin.ownUser(user);
+        Tags tags = find(own == null ? user : own, clientId);
+        if (tags == null) return newcomers.limit(type);
+        return own == null ? tags.limit(type) : tags.slowedLimit(type);
     }
 
     /** The tags with these values, or null. Kafka hands the values back in a map of its own, so both may be null. */
@@ -122,6 +140,7 @@ final class Scopes {
 
     private Tags make(String user, String clientId) {
         Tags tags = new Tags(user, clientId);
+        tags.twinShare(twinsBegin);
         if (newcomers == null) return tags; // these are the newcomers' own
         for (int type = 0; type < Tags.TYPES; type++) tags.standIn(type, newcomers.base(type), false);
         return tags;

@@ -1,27 +1,18 @@
 package org.quotahost.table;
 
-import java.util.AbstractMap;
-import java.util.AbstractSet;
 import java.util.Arrays;
-import java.util.Collection;
-import java.util.Iterator;
-import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * The metric tags of one scope, as the map that Kafka gets, and the limits of the scope.
+ * The metric tags of one scope and the limits of the scope, with those of its twin (Twin).
  *
- * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
- * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two scopes share a sensor.
- *
- * <p>Request threads read it; the table alone writes it, under its lock.
+ * <p>Request threads read it; the table alone writes it, under its lock, but for what a request notes of its own: that
+ * there is a twin now, and when the tags were last had.
  */
-final class Tags extends AbstractMap<String, String> {
-    static final String USER = "user";
-    static final String CLIENT_ID = "client-id";
+final class Tags extends TagPair {
+    static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
     private static final int NEVER = -1;
     /**
      * How many quota types the table knows; arrays "by quota type" go by ClientQuotaType.ordinal(). A later Kafka may
@@ -29,17 +20,19 @@ final class Tags extends AbstractMap<String, String> {
      */
     static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
-    final String user;
-    final String clientId;
-    private final Set<Map.Entry<String, String>> entries;
-    private final Collection<String> values;
-    private final int hash;
-
     /** Null for unlimited. Boxed here once, so that request threads need not; fields, as in Known. */
     private volatile Double produce;
     private volatile Double fetch;
     private volatile Double request;
     private volatile Double mutation;
+    /** The twin's limits by quota type; null while a factor is for all clients, and then a twin has these tags' own. */
+    private volatile AtomicReferenceArray<Double> slowed;
+    /** What those have who are slowed in this scope, or null as long as nobody is. */
+    private volatile Twin twin;
+    /** Whether there has ever been a twin: then Kafka may have the twin's limits in sensors. */
+    private volatile boolean wasSplit;
+    /** The beat at which a client that is not slowed had these tags for PRODUCE last; kept only while some are slowed. */
+    private int seen;
 
     /** Base rates by quota type, NaN for unlimited. This and all below is for the writer only. */
     private final double[] base = new double[TYPES];
@@ -51,19 +44,20 @@ final class Tags extends AbstractMap<String, String> {
     private final int[] holders = new int[TYPES];
     private final boolean[] used = new boolean[TYPES];
     private final boolean[] exempt = new boolean[TYPES];
+    /** Which share of the PRODUCE limit is given while these tags rise after their clients were slowed, 0..1. */
+    private double share = 1;
+    /** The same for the twin's limits of all types; a twin begins with the share that it has before there is one. */
+    private double twinShare = 1;
     /** The beat at which the last client left. */
     private int orphanedAt = NEVER;
 
     Tags(String user, String clientId) {
-        this.user = user;
-        this.clientId = clientId;
-        this.entries = new TwoEntries(Map.entry(USER, user), Map.entry(CLIENT_ID, clientId));
-        this.values = List.of(user, clientId);
-        this.hash = (USER.hashCode() ^ user.hashCode()) + (CLIENT_ID.hashCode() ^ clientId.hashCode());
+        super(user, clientId);
         Arrays.fill(base, Double.NaN);
         Arrays.fill(standIn, Double.NaN);
     }
 
+    @Override
     Double limit(int type) {
         return switch (type) {
             case 0 -> produce;
@@ -85,11 +79,39 @@ final class Tags extends AbstractMap<String, String> {
         return used[type];
     }
 
-    /** Computes the limit of a type anew after the rule has changed. Answers whether it has changed. */
+    /**
+     * Computes the limits of a type anew after the rule has changed, the twin's, too. Answers whether one has changed
+     * that Kafka may have.
+     */
     boolean refresh(int type, LimitRule rule) {
         // No client has these tags any more, and no rate is set: Kafka's sensor stays unlimited, whatever the rule.
         boolean left = used[type] && holders[type] == 0 && Double.isNaN(base[type]);
-        return put(type, left ? null : rule.limit(type, base[type], standIn[type], exempt[type]));
+        // Of an unlimited scope there is no share.
+        double own = type == PRODUCE && !Double.isNaN(base[type]) ? share : 1;
+        Double before = slowedLimit(type);
+        boolean changed = put(type, left ? null : rule.limit(type, base[type], standIn[type], exempt[type], own));
+        LimitRule slow = rule.slowed();
+        if (slow == null) slowed = null;
+        else slow(type, left ? null : slow.limit(type, base[type], standIn[type], exempt[type], twinShare));
+        return changed | (!Objects.equals(before, slowedLimit(type)) && wasSplit); // read last: split() is the other way round
+    }
+
+    private void slow(int type, Double limit) {
+        AtomicReferenceArray<Double> all = slowed;
+        if (all == null) {
+            all = new AtomicReferenceArray<>(TYPES);
+            for (int each = 0; each < TYPES; each++) all.set(each, limit(each));
+            all.set(type, limit);
+            slowed = all;
+        } else if (!Objects.equals(all.get(type), limit)) {
+            all.set(type, limit);
+        }
+    }
+
+    /** The limit of the twin, whether or not there is one. */
+    Double slowedLimit(int type) {
+        AtomicReferenceArray<Double> all = slowed;
+        return all == null ? limit(type) : all.get(type);
     }
 
     private boolean put(int type, Double limit) {
@@ -139,7 +161,9 @@ final class Tags extends AbstractMap<String, String> {
         drop(type, beat);
         if (holders[type] > 0) return false;
         base[type] = Double.NaN;
-        return put(type, null);
+        boolean twins = wasSplit && slowedLimit(type) != null;
+        if (slowed != null) slow(type, null);
+        return put(type, null) | twins;
     }
 
     /** The table forgets a client. The limit stays, since Kafka's sensor may outlive the client. */
@@ -154,57 +178,50 @@ final class Tags extends AbstractMap<String, String> {
         return orphanedAt != NEVER && orphanedAt - beat < 0;
     }
 
-    @Override
-    public String get(Object key) {
-        return USER.equals(key) ? user : CLIENT_ID.equals(key) ? clientId : null;
+    // ---- the twin --------------------------------------------------------------------------------------------
+
+    /** Null as long as nobody is slowed in this scope. */
+    Twin twin() {
+        return twin;
     }
 
-    @Override
-    public boolean containsKey(Object key) {
-        return USER.equals(key) || CLIENT_ID.equals(key);
+    /** Makes the twin, on a request thread. */
+    Twin split() {
+        Twin made = new Twin(this);
+        wasSplit = true;
+        twin = made;
+        return made;
     }
 
-    @Override
-    public int size() {
-        return 2;
+    /** Nobody has had the twin for as long as Kafka looks back. */
+    void unite() {
+        twin = null;
     }
 
-    @Override
-    public Collection<String> values() {
-        return values;
+    /** Notes the beat at which a client that is not slowed has these tags for PRODUCE. */
+    void see(int beat) {
+        if (seen != beat) seen = beat;
     }
 
-    @Override
-    public Set<Map.Entry<String, String>> entrySet() {
-        return entries;
+    int seen() {
+        return seen;
     }
 
-    @Override
-    public int hashCode() {
-        return hash;
+    /** Sets which share of the PRODUCE limit these tags' clients get, until the next refresh() without effect. */
+    void share(double part) {
+        share = part;
     }
 
-    @Override
-    public boolean equals(Object other) {
-        return this == other || super.equals(other);
+    double share() {
+        return share;
     }
 
-    /** Two entries in their order; java.util.Set.of has no order. */
-    private static final class TwoEntries extends AbstractSet<Map.Entry<String, String>> {
-        private final List<Map.Entry<String, String>> list;
+    /** Sets which share of its limits the twin gets. */
+    void twinShare(double part) {
+        twinShare = part;
+    }
 
-        TwoEntries(Map.Entry<String, String> first, Map.Entry<String, String> second) {
-            this.list = List.of(first, second);
-        }
-
-        @Override
-        public Iterator<Map.Entry<String, String>> iterator() {
-            return list.iterator();
-        }
-
-        @Override
-        public int size() {
-            return list.size();
-        }
+    double twinShare() {
+        return twinShare;
     }
 }

@@ -32,9 +32,11 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
         }
     }
 
-    static Usage of(Client client, ClientQuotaType type, long idleMs) {
+    static Usage of(Client client, ClientQuotaType type, long idleMs, boolean slowed) {
         Tags tags = client.tags(type.ordinal());
-        return new Usage(type, client.principal, client.clientId, tags, tags.limit(type.ordinal()), idleMs);
+        int at = type.ordinal();
+        Double limit = slowed ? tags.slowedLimit(at) : tags.limit(at);
+        return new Usage(type, client.principal, client.clientId, tags, limit, idleMs);
     }
 
     /**

@@ -13,8 +13,8 @@ class FenceLogTest {
 
     private String log(int times, boolean atTheEnd) {
         return LogCapture.during(() -> {
-            for (int i = 0; i < times; i++) fenceLog.state(i % 2 == 0, false);
-            fenceLog.state(atTheEnd, false);
+            for (int i = 0; i < times; i++) fenceLog.state(i % 2 == 0, false, false);
+            fenceLog.state(atTheEnd, false, false);
         });
     }
 

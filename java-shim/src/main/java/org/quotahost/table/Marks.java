@@ -1,0 +1,167 @@
+package org.quotahost.table;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiConsumer;
+import java.util.function.IntSupplier;
+import java.util.function.Predicate;
+
+/**
+ * Who asked to write to an affected topic lately, and to which one last.
+ *
+ * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
+ * topic. A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which
+ * there is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too
+ * long to be kept (Names) share one mark. A mark for more than it is meant for ends like any other.
+ *
+ * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
+ */
+final class Marks {
+    /** 15 s. */
+    static final int LIFE_BEATS = (int) (15_000 / QuotaTable.BEAT_MS);
+    static final int MOST_CLIENT_IDS = 1_000;
+    /** In place of names that are too long. Who really has this name shares their mark. */
+    private static final String LONG = "<long>";
+
+    private final ConcurrentHashMap<String, OfPrincipal> principals = new ConcurrentHashMap<>();
+    /** How many principals and client-ids there are. */
+    private final AtomicInteger size = new AtomicInteger();
+    private final IntSupplier most;
+    private volatile Mark everybody;
+    private volatile int now;
+
+    /** The topic that was asked for last, and the beat of that. */
+    private static final class Mark {
+        private volatile String topic;
+        private volatile int at;
+
+        Mark(String topic, int at) {
+            this.topic = topic;
+            this.at = at;
+        }
+
+        /** Not on each request: a write moves the cache line away from the other request threads. */
+        void renew(String asked, int beat) {
+            if (at != beat) at = beat;
+            if (!topic.equals(asked)) topic = asked;
+        }
+
+        boolean isOver(int beat, Predicate<String> affected) {
+            return beat - at > LIFE_BEATS || !affected.test(topic);
+        }
+    }
+
+    private static final class OfPrincipal {
+        final ConcurrentHashMap<String, Mark> clients = new ConcurrentHashMap<>(2);
+        volatile Mark whole;
+    }
+
+    /** @param most how many principals and client-ids are marked by name */
+    Marks(IntSupplier most) {
+        this.most = most;
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    void mark(String principal, String clientId, String topic) {
+        String name = Names.keepsPrincipal(principal) ? principal : LONG;
+        String id = Names.keeps(clientId) ? clientId : LONG;
+        OfPrincipal one = principals.get(name);
+        Mark mark = one == null ? null : one.clients.get(id);
+        if (mark == null && one != null && one.clients.size() >= MOST_CLIENT_IDS) mark = one.whole;
+        if (mark == null && size.get() >= most.getAsInt()) mark = one == null ? everybody : one.whole;
+        if (mark != null) mark.renew(topic, now);
+        else add(name, id, topic, now);
+    }
+
+    /** Adds a mark; compute() since sweep() must not take the principal away meanwhile. */
+    private void add(String name, String id, String topic, int beat) {
+        OfPrincipal added = principals.compute(name, (key, before) -> {
+            if (before == null && !takePlace()) return null;
+            OfPrincipal one = before == null ? new OfPrincipal() : before;
+            boolean place = one.clients.containsKey(id) || one.clients.size() < MOST_CLIENT_IDS && takePlace();
+            if (place) one.clients.put(id, new Mark(topic, beat));
+            else one.whole = renewed(one.whole, topic, beat);
+            return one;
+        });
+        if (added == null) everybody = renewed(everybody, topic, beat);
+    }
+
+    private boolean takePlace() {
+        if (size.incrementAndGet() <= most.getAsInt()) return true;
+        size.decrementAndGet();
+        return false;
+    }
+
+    private static Mark renewed(Mark mark, String topic, int beat) {
+        if (mark == null) return new Mark(topic, beat);
+        mark.renew(topic, beat);
+        return mark;
+    }
+
+    boolean has(String principal, String clientId) {
+        return find(principal, clientId) != null;
+    }
+
+    /** The affected topic for which a client is marked, or null. */
+    String topic(String principal, String clientId) {
+        Mark mark = find(principal, clientId);
+        return mark == null ? null : mark.topic;
+    }
+
+    private Mark find(String principal, String clientId) {
+        OfPrincipal one = principals.get(Names.keepsPrincipal(principal) ? principal : LONG);
+        if (one != null) {
+            Mark mark = one.clients.get(Names.keeps(clientId) ? clientId : LONG);
+            if (mark != null) return mark;
+            if (one.whole != null) return one.whole;
+        }
+        return everybody;
+    }
+
+    // ---- the watch -------------------------------------------------------------------------------------------
+
+    /** How many principals and client-ids are marked by name. */
+    int size() {
+        return size.get();
+    }
+
+    void now(int beat) {
+        now = beat;
+    }
+
+    /**
+     * Ends the marks that are too old and those whose topic is no longer affected.
+     *
+     * @param ended gets principal and client-id of each; null in place of a client-id for a whole principal, in place of
+     *     both for everybody
+     */
+    void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
+        for (Map.Entry<String, OfPrincipal> entry : principals.entrySet()) {
+            sweep(entry.getKey(), entry.getValue(), affected, ended);
+        }
+        Mark all = everybody;
+        if (all != null && all.isOver(now, affected)) {
+            everybody = null;
+            ended.accept(null, null);
+        }
+    }
+
+    private void sweep(String name, OfPrincipal one, Predicate<String> affected, BiConsumer<String, String> ended) {
+        for (Map.Entry<String, Mark> client : one.clients.entrySet()) {
+            if (!client.getValue().isOver(now, affected) || !one.clients.remove(client.getKey(), client.getValue())) continue;
+            size.decrementAndGet();
+            ended.accept(name, client.getKey());
+        }
+        if (one.whole != null && one.whole.isOver(now, affected)) {
+            one.whole = null;
+            ended.accept(name, null);
+        }
+        principals.computeIfPresent(name, (key, still) -> {
+            if (!still.clients.isEmpty() || still.whole != null) return still;
+            size.decrementAndGet();
+            return null;
+        });
+    }
+}

@@ -1,0 +1,330 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.quotahost.table.Tables.FETCH;
+import static org.quotahost.table.Tables.PRODUCE;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.quotahost.QuotaFence;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
+
+/** A factor that is for those who write to affected topics: who is slowed, who isn't, and when it ends. */
+class SlowingTest {
+    private static final double FLOOR = 10;
+
+    private final QuotaTable table = Tables.table();
+    private QuotaFence fence;
+    private long ms;
+
+    @BeforeEach
+    void install() {
+        fence = FenceFixture.fence("none", Map.of("super.users", "User:admin"));
+    }
+
+    @AfterEach
+    void reset() {
+        FenceFixture.reset();
+    }
+
+    private void affect(double factor, String... topics) {
+        String[] places = new String[topics.length];
+        boolean[] held = new boolean[topics.length];
+        for (int i = 0; i < topics.length; i++) {
+            places[i] = "broker 3, volume /dev/sdb";
+            held[i] = topics[i].startsWith("held");
+        }
+        table.factor(factor, "full", topics, places, held);
+    }
+
+    private void write(String principal, String clientId, String... topics) {
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, principal, clientId), FenceFixture.write(topics));
+    }
+
+    private void pass(long seconds) {
+        for (int i = 0; i < seconds * 5; i++) {
+            table.beat(ms += QuotaTable.BEAT_MS);
+            table.factorInForce().move();
+        }
+    }
+
+    private Double limit(String principal, String clientId) {
+        return Tables.limit(table, PRODUCE, principal, clientId);
+    }
+
+    private String user(String principal, String clientId) {
+        return Tables.tags(table, principal, clientId).get("user");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0, <slowed alice>, a", "1, <slowed alice>, ''", "2, <slowed>, a", "3, <slowed <broker>>, ''",
+        "4, <slowed <newcomers alice>>, ''", "16, <slowed <group gold>>, ''",
+    })
+    void inEachScopeTheSlowedHaveTagsOfTheirOwnAndTheOthersKeepTheirFullLimit(int code, String user, String clientId) {
+        Tables.publish(table, "alice", "a", code, 1_000, "gold");
+        Tables.publish(table, "alice", "b", code, 1_000, "gold");
+        Map<String, String> before = Tables.tags(table, "alice", "b");
+        double full = limit("alice", "b");
+        affect(0.5, "orders");
+
+        write("alice", "a", "orders");
+
+        assertEquals(Map.of("user", user, "client-id", clientId), new HashMap<>(Tables.tags(table, "alice", "a")));
+        assertEquals(full / 2, limit("alice", "a"));
+        assertEquals(before, Tables.tags(table, "alice", "b"));
+        assertEquals(full, limit("alice", "b"));
+    }
+
+    @Test
+    void aNewcomerIsSlowedByItsFirstRequestAndWithoutAQuotaByTheStandIn() {
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, Double.NaN);
+        affect(0.5, "orders");
+        write("stranger", "x", "orders");
+        write("bob", "b", "orders");
+
+        assertEquals("<slowed <newcomers>>", user("stranger", "x"));
+        assertEquals(50.0, limit("stranger", "x"));
+        assertEquals(100.0, limit("other", "x"));
+        assertEquals(50.0, limit("bob", "b")); // the newcomers' rate stands in for none
+    }
+
+    @Test
+    void noLimitFallsBelowTheFloorAndKafkasCopyOfTheTagsHasTheSameLimit() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.001, "orders");
+        write("alice", "a", "orders");
+
+        assertEquals(FLOOR, limit("alice", "a"));
+        assertEquals(FLOOR, table.limit(PRODUCE, new HashMap<>(Tables.tags(table, "alice", "a"))));
+        assertEquals(100.0, table.limit(PRODUCE, Map.of("user", "<slowed nobody>", "client-id", ""))); // as the newcomers
+    }
+
+    @Test
+    void onlyTheTypesThatTheFactorMultipliesAreApart() {
+        Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        assertEquals("alice", Tables.tags(table, FETCH, "alice", "a").get("user"));
+
+        table.configure(100, 3_600, FLOOR, new String[] {"PRODUCE", "FETCH"}, false, Tables.NEWCOMERS, Tables.ALL);
+        assertEquals("<slowed alice>", Tables.tags(table, FETCH, "alice", "a").get("user"));
+        assertEquals(500.0, Tables.limit(table, FETCH, "alice", "a"));
+    }
+
+    @Test
+    void oneThatWritesElsewhereOnlyIsFreeAfterFifteenSeconds() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        pass(10);
+        write("alice", "a", "other", "orders");
+        pass(14);
+        write("alice", "a", "other");
+        assertEquals(500.0, limit("alice", "a"));
+
+        pass(3);
+        assertEquals("alice", user("alice", "a"));
+        assertEquals(1_000.0, limit("alice", "a"));
+        assertEquals(0, table.marked());
+    }
+
+    @Test
+    void aMarkEndsWithItsTopicAtOnce() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders", "bills");
+        write("alice", "a", "orders");
+        affect(0.5, "bills");
+        assertEquals(1_000.0, limit("alice", "a"));
+
+        write("alice", "a", "orders");
+        assertEquals(1_000.0, limit("alice", "a"));
+        write("alice", "a", "bills");
+        assertEquals(500.0, limit("alice", "a"));
+    }
+
+    @Test
+    void whenTheFactorIsForAllAgainAllAreSlowedByTheirOwnTags() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        table.factor(0.4, "unknown");
+
+        assertEquals("alice", user("alice", "a"));
+        assertEquals(400.0, limit("alice", "a"));
+        assertEquals(40.0, limit("stranger", "x"));
+        affect(0.4, "orders");
+        assertEquals(1_000.0, limit("alice", "a"));
+    }
+
+    @Test
+    void theFallbackIsForAllAndTheHostsTopicsAreBackAfterIt() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        table.factorInForce().fallback(0.0);
+        assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "other"));
+
+        table.factorInForce().fallback(null);
+        write("alice", "a", "other");
+        assertEquals(1_000.0, limit("alice", "a"));
+        write("alice", "a", "orders");
+        assertEquals(500.0, limit("alice", "a"));
+    }
+
+    @Test
+    void withoutAFenceNobodyWouldBeMarkedSoTheFactorIsForAll() {
+        FenceFixture.reset();
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+
+        assertEquals(500.0, limit("alice", "a"));
+        assertEquals(-1, table.affectedTopics());
+    }
+
+    @Test
+    void aPauseTurnsBackOnlyRequestsWithAHeldTopic() {
+        affect(0, "held-1", "orders");
+
+        assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "held-1"));
+        assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "other", "held-1"));
+        write("alice", "a", "other");
+        write("alice", "a", "orders");
+        write("admin", "a", "held-1");
+        assertEquals(FLOOR, limit("bob", "b") / 10); // who writes elsewhere has the newcomers' full rate
+        affect(0.9, "orders");
+        write("alice", "a", "held-1");
+    }
+
+    @Test
+    void theExemptTheSparedTheDeniedAndOtherRequestsMarkNobody() {
+        Fence.exempt(new String[] {"root"}, new String[0], "");
+        Fence.spare(new String[] {"orders"});
+        affect(0.5, "orders", "bills");
+        write("root", "a", "bills");
+        write("alice", "a", "orders");
+        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "alice", "a"), FenceFixture.write("bills"));
+        var denied = FenceFixture.fence("org.apache.kafka.metadata.authorizer.StandardAuthorizer", Map.of());
+        denied.completeInitialLoad();
+        denied.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "a"), FenceFixture.write("bills"));
+        assertEquals(0, table.marked());
+
+        write("admin", "a", "bills"); // super users keep their quotas
+        assertEquals("<slowed <newcomers>>", user("admin", "a"));
+        assertEquals("<newcomers>", user("root", "b").replace("<exempt>", "<newcomers>"));
+    }
+
+    @Test
+    void inShadowModeThereIsNoLimitAndRequestsAreOnlyCounted() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        table.configure(100, 3_600, FLOOR, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS, Tables.ALL);
+        long before = Fence.shadowed();
+        affect(0, "held-1");
+        write("alice", "a", "held-1");
+        write("alice", "a", "other");
+
+        assertEquals(1, Fence.shadowed() - before);
+        assertNull(limit("alice", "a"));
+    }
+
+    @Test
+    void aClientIdThatRotatesGainsNothing() {
+        Tables.publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        String shared = null;
+        for (int i = 0; i < 3_000; i++) {
+            write("alice", "id-" + i, "orders");
+            assertEquals(500.0, limit("alice", "id-" + i));
+            assertTrue(shared == null || shared.equals(user("alice", "id-" + i)), "always the same sensor");
+            shared = user("alice", "id-" + i);
+        }
+        assertTrue(table.marked() <= 1_001, "marked: " + table.marked());
+        assertEquals(500.0, limit("alice", "never-wrote")); // beyond the bound the whole principal is marked
+        assertEquals(100.0, limit("bob", "b"));
+    }
+
+    @Test
+    void whoBeginsWithEmptyWindowsRises() {
+        table.configureTap(10, 1_000, 30_000);
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        limit("bob", "b");
+
+        assertEquals(50.0, limit("alice", "a"), 5); // a tenth of half the quota
+        for (int i = 0; i < 13; i++) { // by now its own windows are empty
+            pass(1);
+            write("alice", "a", "orders");
+            limit("bob", "b");
+            limit("alice", "a");
+        }
+        affect(0.5, "bills");
+        table.factorInForce().move();
+        assertEquals(100.0, limit("alice", "a"), 10);
+        assertEquals(1_000.0, limit("bob", "b"));
+    }
+
+    @Test
+    void whoseOwnWindowsAreNotEmptyHasItsFullLimitAtOnce() {
+        table.configureTap(10, 1_000, 30_000);
+        Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
+        Tables.publish(table, "alice", "b", Scopes.USER, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        for (int i = 0; i < 13; i++) {
+            pass(1);
+            write("alice", "a", "orders");
+            limit("alice", "b"); // it uses what they share
+        }
+        affect(0.5, "bills");
+        table.factorInForce().move();
+
+        assertEquals(1_000.0, limit("alice", "a"));
+    }
+
+    @Test
+    void anOperatorSeesTheTopicAndWhereItLies() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+
+        List<String> fields = List.of(table.describe("alice", "a")[PRODUCE].split("\t", -1));
+        assertEquals(List.of("<slowed alice>", "a", "1000.0", "500.0"), fields.subList(1, 5));
+        assertEquals(List.of("orders", "broker 3, volume /dev/sdb"), fields.subList(15, 17));
+        assertFalse(table.describe("bob", "b")[PRODUCE].contains("orders"));
+        assertFalse(table.describe("alice", "a")[FETCH].contains("orders"));
+    }
+
+    @Test
+    void nothingIsAllocatedForWhomItDoesNotConcernNorForAMarkedClient() {
+        Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        KafkaPrincipal alice = Tables.principal("alice");
+        KafkaPrincipal bob = Tables.principal("bob");
+        var elsewhere = FenceFixture.from(ApiKeys.PRODUCE, "bob", "b");
+        var there = FenceFixture.from(ApiKeys.PRODUCE, "alice", "a");
+        var other = FenceFixture.write("other");
+        var orders = FenceFixture.write("orders");
+        write("alice", "a", "orders");
+
+        assertEquals(0, FenceFixture.bytesPerCall(() -> table.limit(PRODUCE, table.tags(PRODUCE, bob, "b"))));
+        assertEquals(0, FenceFixture.bytesPerCall(() -> table.limit(PRODUCE, table.tags(PRODUCE, alice, "a"))));
+        long alone = FenceFixture.bytesPerCall(() -> FenceFixture.inner(fence).authorize(elsewhere, other));
+        assertEquals(alone, FenceFixture.bytesPerCall(() -> fence.authorize(elsewhere, other)));
+        assertEquals(alone, FenceFixture.bytesPerCall(() -> fence.authorize(there, orders)));
+    }
+}
