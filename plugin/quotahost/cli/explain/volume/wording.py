@@ -21,8 +21,8 @@ NOT_BY_TOPIC: Final = (
     "most on this broker."
 )
 LATELY: Final = (
-    "A topic is the last affected one that the client asked to write to, on whatever volume; of the other clients with a "
-    "quota of their own these produce most on this broker."
+    "A topic is the last affected one that the client asked to write to, on whatever volume; of the other clients with "
+    "a quota of their own these produce most on this broker."
 )
 CLOSED: Final = (
     "counted are segments that Kafka has closed, by the timestamps of their newest records; the one that it appends to "
