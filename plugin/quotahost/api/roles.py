@@ -147,6 +147,7 @@ class FactorListener(Protocol):
     def factor_in_force(self, factor: float) -> None:
         """This factor, 0.0 to 1.0, has applied since the last call; 1 in shadow mode. Before the host asks anew.
 
+        With ``factor.scope=topics`` it has applied to the clients of the affected topics alone.
         It need not be the smallest that the policy has answered: small changes are left out, ``pause.release`` may
         hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit follows it for some seconds.
         """

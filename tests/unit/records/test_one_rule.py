@@ -48,6 +48,7 @@ class Node:
     storage_soft: Limit | None = None
     storage_hard: Limit | None = None
     mode: str = "enforce"
+    factor_scope: str = "cluster"
 
 
 Policy = Callable[[Node], Limits]

@@ -93,9 +93,15 @@ class Setpoint(Limits):
         # Keeps the longest unseen first, where _forget looks.
         self._histories.move_to_end((volume.broker, volume.name))
         # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
-        passed = history.add(now, volume.consumed, self._in_force, self._memory)
+        passed = history.add(now, volume.consumed, self._factor_over(history), self._memory)
         history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp
         return history.factor
+
+    def _factor_over(self, history: _History) -> float:
+        """The factor under which the volume filled: with ``factor.scope=topics`` none if it had no part in it."""
+        # As far as is known here: a client that writes to this volume and to a fuller one is slowed all the same.
+        spared = history.factor >= 1 and self._context.settings.factor_scope == "topics"
+        return 1.0 if spared else self._in_force
 
     def _remember(self, volume: Volume, now: float, factor: float) -> None:
         # No older history makes room: the names come from other brokers, and a flood of them must not push any out.

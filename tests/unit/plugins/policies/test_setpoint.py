@@ -36,6 +36,7 @@ LOG = logging.getLogger("test.setpoint")
 class Host:
     storage_soft: Limit | None = field(default_factory=lambda: Limit(LimitType.CONSUMED_BYTES, SOFT))
     storage_hard: Limit | None = field(default_factory=lambda: Limit(LimitType.CONSUMED_BYTES, HARD))
+    factor_scope: str = "cluster"
 
 
 def setpoint(clock: Callable[[], float], **section: Any) -> Setpoint:
@@ -205,6 +206,22 @@ def test_it_is_open_below_soft_and_shut_from_hard_on_at_once() -> None:
         factors.append(policy.quota_factor(used(consumed)))
         clock.now += 0.25
     assert factors == [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("scope", ["topics", "cluster"])
+def test_a_factor_for_the_topics_of_other_volumes_is_not_taken_for_this_ones(scope: str) -> None:
+    clock = Clock()
+    told, expected = setpoint(clock), setpoint(clock)
+    told._context.settings = cast("Any", Host(factor_scope=scope))
+    answer = 1.0
+    for minute in range(90):
+        clock.now += 60
+        told.factor_in_force(0.1)
+        expected.factor_in_force(1.0 if answer == 1 and scope == "topics" else 0.1)
+        consumed = SOFT + (minute - 60) * 3 * GB
+        answer = expected.quota_factor(used(consumed))
+        assert told.quota_factor(used(consumed)) == answer
+    assert answer < 0.2
 
 
 def test_without_limits_it_is_open() -> None:
