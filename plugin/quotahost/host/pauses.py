@@ -31,6 +31,8 @@ class Pauses:
         """``clock`` in seconds, monotonic."""
         self._guard, self._clock = guard, clock
         self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()  # when; the longest ago first
+        self._policy: QuotaPolicy | None = None  # the one that was asked last
+        self._aware: LimitAware | None = None  # the same, if it tells its limits
         self._round: list[tuple[str, str]] = []  # those of the newest answer of the factor source
 
     def held(self, policy: tuple[str, QuotaPolicy], share: float, volume: Volume, factor: float) -> int | None:
@@ -81,10 +83,16 @@ class Pauses:
     def _bounds(self, policy: tuple[str, QuotaPolicy], volume: Volume) -> Bounds | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
         name, plugin = policy
-        if not isinstance(plugin, LimitAware):
-            return None
         answer = self._guard.call(
             name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
-            lambda: bounds(volume, plugin.soft_limit(volume), plugin.hard_limit(volume)),
+            lambda: self._ask(plugin, volume),
         )  # fmt: skip
         return None if isinstance(answer, Failed) else answer
+
+    def _ask(self, plugin: QuotaPolicy, volume: Volume) -> Bounds | None:
+        # Once for each policy: isinstance with a Protocol takes longer than all the rest.
+        if plugin is not self._policy:
+            self._aware = plugin if isinstance(plugin, LimitAware) else None
+            self._policy = plugin
+        aware = self._aware
+        return bounds(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None
