@@ -12,9 +12,10 @@ import pytest
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, kafka_configs
 from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.explain import explain, field
-from tests.broker.support.node import callback_node, gauge
+from tests.broker.support.explain import explain, explain_client, field
+from tests.broker.support.node import ANYONE, callback_node, gauge
 from tests.broker.support.volumes import (
     MEGA,
     QUICK_DELETION,
@@ -33,6 +34,8 @@ NODE_ID: Final = 7302  # no other broker that may run on this machine has this i
 SETTINGS: Final = {
     "factor.source": "local",
     "static.produce": "20M",
+    "factor.scope": "topics",
+    "fence.authorizer": "none",
     "static.storage.soft": str(SOFT),
     "static.storage.hard": str(90 * MEGA),
     "tasks": "cordon",
@@ -47,7 +50,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A broker with two log directories, each of which is a volume; the first is filled above its soft limit."""
     directory = tmp_path_factory.mktemp("node")
     with ExitStack() as stack:
-        node = callback_node(directory, SETTINGS, properties=SMALL_BURSTS | QUICK_DELETION, log_dirs=2, node_id=NODE_ID)
+        node = callback_node(
+            directory, SETTINGS, properties=SMALL_BURSTS | QUICK_DELETION | FENCE, log_dirs=2, node_id=NODE_ID
+        )
         for volume in node.data_dirs:
             stack.enter_context(small_volume(volume, VOLUME))
         stack.enter_context(node)
@@ -83,6 +88,11 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
     with ProducerLoad(node.client_config(client_id="writer"), topic, rate=1_000_000) as load:
         eventually(lambda: load.meter.bytes > MEGA)
         code, text = explain("--broker-id", NODE_ID, "--volume", node.data_dirs[0], "--interval", "2s")
+        slowed = explain_client(node, ANYONE, "writer")[1]
+        other = topic_at(node.data_dirs[1])
+        with ProducerLoad(node.client_config(client_id="other"), other, rate=1_000_000) as elsewhere:
+            eventually(lambda: elsewhere.meter.bytes > MEGA)
+            spared = explain_client(node, ANYONE, "other")[1]
     assert code == 0, text
     assert field(text, "capacity") == "100 MB"
     assert "breached by" in field(text, "soft")
@@ -91,7 +101,10 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
     written, kept = (line.split() for line in text.splitlines() if line.startswith(topic))
     assert written[-1] in ("MB/s", "kB/s")
     assert kept[1:3] == ["10", "min"]
-    assert any("client-id writer" in line for line in text.splitlines())
+    (writes,) = (line.split() for line in text.splitlines() if "client-id writer" in line)
+    assert writes[-1] == topic, "with factor.scope=topics"
+    assert f"slowed, since it writes to {topic}, which has a replica on broker {NODE_ID}" in field(slowed, "scope")
+    assert "keeps its full quota: it has not written to an affected topic" in field(spared, "scope")
     code, text = explain("--pid", node.pid, "--volume", "/nowhere")
     assert code == 2
     assert f"it has: {node.data_dirs[0]}" in text

@@ -187,7 +187,7 @@ def test_one_sentence_names_what_limits_the_client(one: dict[str, Any], changes:
     assert limited_by(found, found.quotas) == sentence
 
 
-TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3, "marked": 2}
+TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3}
 HELD: dict[str, Any] = TOPICS | PAUSE | {"fence_closed": True}
 ORDERS: dict[str, Any] = {
     "affected_topic": "orders", "affected_place": "broker 3, volume /dev/sdb", "user": "<slowed alice>", "limit": 2.5e6,
@@ -229,7 +229,7 @@ def test_a_factor_for_topics_names_the_topic_or_that_the_client_is_spared(
 def test_the_facts_say_for_whom_the_factor_is(one: dict[str, Any], scope: str, shared: str) -> None:
     found = answer(quota(**one), **TOPICS)
     told = dict(common_facts(found))
-    assert told["scope"] == f"the factor is for those who write to 3 affected topics (2 marked); {scope}"
+    assert told["scope"] == f"the factor is for those who write to 3 affected topics; {scope}"
     assert dict(quota_facts(found, found.quotas[0]))["quota"].endswith(f"shared by {shared}")
     assert "scope" not in dict(common_facts(answer(quota(), **THROTTLE)))
 

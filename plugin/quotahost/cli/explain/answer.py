@@ -94,7 +94,6 @@ class Answer(BaseModel):
         factor: the factor in force; ``limit_factor`` is what limits are multiplied by at the moment.
         factor_types: the quota types that it multiplies.
         affected_topics: how many topics the factor is for; -1 if it is for all clients.
-        marked: how many clients write to these.
         fence_passes: whether the client's requests pass the fence while it is closed.
         creation_refused: whether topics and partitions are created for those alone who pass the fence.
         topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
@@ -119,7 +118,6 @@ class Answer(BaseModel):
     cause: str
     factor_types: Names
     affected_topics: int = -1
-    marked: int = 0
     fence_installed: bool
     fence_closed: bool
     fence_passes: bool

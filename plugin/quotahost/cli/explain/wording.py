@@ -74,7 +74,7 @@ def _factor(answer: Answer) -> str:
 
 
 def _scope(answer: Answer) -> str:
-    many = f"the factor is for those who write to {answer.affected_topics:,} affected topics ({answer.marked:,} marked)"
+    many = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
     slowed = next((quota for quota in answer.quotas if quota.affected_topic), None)
     if slowed is not None:
         return f"{many}; this client is slowed, since it {_writes(slowed)}"

@@ -20,7 +20,7 @@ import org.quotahost.util.Escape;
  * thread of the broker. Both operations run on a thread of JMX; retention waits up to ClusterAdmin.TIMEOUT_MS.
  */
 final class VolumeState {
-    /** How many of the busiest clients are told. */
+    /** How many of the busiest clients are told, and how many of those that are marked. */
     private static final int CLIENTS = 10;
     private static final Set<String> SHOWN = Set.of("Volume", "VolumeLimits");
 
@@ -42,7 +42,8 @@ final class VolumeState {
 
     /**
      * A line for each fact, of tab-separated fields whose first one is its kind: state (name, value), dir (path),
-     * gauge (volume, attribute, number), client (principal, client-id, bytes/s that it produces).
+     * gauge (volume, attribute, number), client (principal, client-id, bytes/s that it produces), mark (principal,
+     * client-id, the affected topic that it asked to write to).
      */
     private String[] lines() {
         List<String> lines = new ArrayList<>();
@@ -56,6 +57,7 @@ final class VolumeState {
             lines.add(Escape.fields("gauge", gauge.name(), gauge.attribute(), gauge.value().getAsDouble()));
         }
         lines.addAll(clients());
+        table.marks(CLIENTS).forEach(line -> lines.add("mark\t" + line));
         return lines.toArray(String[]::new);
     }
 

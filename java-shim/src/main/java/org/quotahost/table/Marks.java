@@ -1,11 +1,14 @@
 package org.quotahost.table;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
 import java.util.function.IntSupplier;
 import java.util.function.Predicate;
+import org.quotahost.util.Escape;
 
 /**
  * Who asked to write to an affected topic lately, and to which one last.
@@ -125,6 +128,18 @@ final class Marks {
     /** How many principals and client-ids are marked by name. */
     int size() {
         return size.get();
+    }
+
+    /** Principal, client-id and topic of at most so many clients that are marked by name, as lines (Escape). */
+    List<String> lines(int most) {
+        List<String> lines = new ArrayList<>();
+        for (Map.Entry<String, OfPrincipal> entry : principals.entrySet()) {
+            for (Map.Entry<String, Mark> client : entry.getValue().clients.entrySet()) {
+                if (lines.size() == most) return lines;
+                lines.add(Escape.fields(entry.getKey(), client.getKey(), client.getValue().topic));
+            }
+        }
+        return lines;
     }
 
     void now(int beat) {

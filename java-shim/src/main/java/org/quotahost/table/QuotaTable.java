@@ -262,6 +262,11 @@ public final class QuotaTable {
         return slowing.marks().size();
     }
 
+    /** At most so many of them, as lines of principal, client-id and topic. */
+    public List<String> marks(int most) {
+        return slowing.marks().lines(most);
+    }
+
     /** How many topics are affected; -1 while the factor is for all clients. */
     public int affectedTopics() {
         Affected now = slowing.affected();

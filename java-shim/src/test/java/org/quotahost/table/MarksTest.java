@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
@@ -31,6 +32,9 @@ class MarksTest {
         assertNull(marks.topic("alice", "b"));
         assertNull(marks.topic("bob", "a"));
         assertEquals(2, marks.size()); // the principal and the client-id
+        marks.mark("bob", "b\tc", "t");
+        assertEquals(Set.of("alice\ta\tu", "bob\tb\\tc\tt"), Set.copyOf(marks.lines(10)));
+        assertEquals(1, marks.lines(1).size());
     }
 
     @Test
