@@ -66,7 +66,7 @@ public class QuotaFence extends ForwardingAuthorizer {
             RuntimeException error = Fence.error(context, actions, results);
             if (error != null) throw error;
         }
-        if (controls && Creation.refused()) {
+        if (controls && Creation.concerns(context.requestType())) {
             RuntimeException error = Creation.error(context, actions, results);
             if (error != null) throw error;
         }

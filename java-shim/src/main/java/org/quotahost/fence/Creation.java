@@ -59,13 +59,18 @@ public final class Creation {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
+    /** Whether this is a request to create topics or partitions. */
+    public static boolean concerns(int request) {
+        return request == TOPICS || request == PARTITIONS;
+    }
+
     /** Whether any creation is refused at this moment. */
     public static boolean refused() {
         return paused && !allowed;
     }
 
     /**
-     * The error with which a request is refused, or null to let it through.
+     * The error with which a request that creates is refused, or null to let it through.
      *
      * @param results what the inner authorizer answered to the actions, in their order
      */
@@ -85,7 +90,6 @@ public final class Creation {
 
     /** Whether the client has just been allowed to create: topics by the cluster's or the topic's right, or partitions. */
     private static boolean creates(int request, List<Action> actions, List<AuthorizationResult> results) {
-        if (request != TOPICS && request != PARTITIONS) return false;
         AclOperation right = request == TOPICS ? AclOperation.CREATE : AclOperation.ALTER;
         for (int i = 0; i < results.size(); i++) {
             if (actions.get(i).operation() == right && results.get(i) == AuthorizationResult.ALLOWED) return true;
