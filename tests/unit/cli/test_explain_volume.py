@@ -97,6 +97,7 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
     partition(one, "a-0", 50, size=8192)
     partition(two, "a-1", 50, size=8192)
     gone = partition(one, "b-0", 50)
+    cleaned = partition(two, "d-0", 50, size=9000) / f"{0:020}.log"
     with (one / "a-0" / "sparse.index").open("wb") as index:
         os.truncate(index.fileno(), 10 << 20)  # as Kafka preallocates it
     before = look(map(str, [one, two, tmp_path / "none"]))
@@ -106,11 +107,12 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
     with (two / "a-1" / f"{0:020}.log").open("ab") as log:
         log.write(b"y" * 500)
     partition(two, "c-0", 1, size=300)
+    cleaned.write_bytes(b"z" * 10)
     for file in gone.iterdir():
         file.unlink()
     now = look(map(str, [one, two]))
     now.at = before.at + 2.0
-    assert written(before, now) == {"a": 250, "c": 150}
+    assert written(before, now) == {"a": 250, "c": 150, "d": 0}
 
 
 def test_a_shorter_retention_frees_closed_segments_the_oldest_first(tmp_path: Path) -> None:
