@@ -1,0 +1,182 @@
+"""One broker: the real host's factor loop on a small shim, the tap, the fence, and Kafka's quotas.
+
+What Java does here is modelled: ``FactorInForce`` (the produce tap, the fence), ``Watch`` (moves the tap every 200 ms)
+and ``LimitRule`` (the floor). The host thread comes round every ``factor.interval``, and up to 0.1 s later, for so long
+it waits for work.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final, cast
+
+from quotahost.api import Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.host.factor import FactorLoop
+from quotahost.host.guard import Guard
+from quotahost.host.plugins.plugin_set import PluginSet
+from quotahost.host.shim import Shim
+from quotahost.model import Factor
+from quotahost.model.affected import Affected
+from quotahost.settings.broker import Settings
+from quotahost.simulation.disk import Disk
+from quotahost.simulation.events import Events
+from quotahost.simulation.policies import policy
+from quotahost.simulation.rate import LeanRate
+from quotahost.simulation.scene import Scene
+from quotahost.simulation.sources import Source
+from quotahost.throttling import Tap
+
+if TYPE_CHECKING:
+    from quotahost.simulation.checks import Checks
+    from quotahost.simulation.client import Client
+
+BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
+TAKE: Final = 100  # ms, the longest that the host waits for work
+
+
+class SmallShim:
+    """What ``FactorLoop`` needs of ``quotahost.host.shim.Shim``; a plugin that fails is remembered."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.failed = ""
+
+    def broker(self) -> dict[str, str]:
+        """No id: the metrics of the broker's own volumes would cost as much as all the rest."""
+        return {}
+
+    def fence(self) -> bool:
+        """As the scene has it."""
+        return self._broker.scene.fence
+
+    def factor(self) -> Factor:
+        """A new broker begins open."""
+        return Factor(1.0)
+
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+        """From now on."""
+        self._broker.set_factor(value, cause)
+
+    def plugin_failed(self, name: str) -> None:
+        """The policy or the source raised."""
+        self.failed = name
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        """Nobody looks."""
+
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
+        """Nobody looks."""
+
+    def forget(self, type: str, name: str) -> None:
+        """Nobody looks."""
+
+
+class Broker:
+    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on.
+
+    Attributes:
+        index: its place in the scene; its id in Kafka is one more.
+        up: whether it is in service, and since when, in ms.
+        factor, cause: what the host has set last.
+        closed: whether the fence turns requests back, and since when it has or hasn't, in ms.
+        tap: the way of the produce limits.
+    """
+
+    def __init__(
+        self, scene: Scene, settings: Settings, index: int, source: Source, disks: list[Disk], events: Events
+    ) -> None:
+        self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
+        self._source, self._events = source, events
+        self._rnd = random.Random(scene.seed * 1009 + index)
+        self._interval = int(settings.factor_interval.total_seconds() * 1000)
+        self._floor, self._life = settings.floor_bytes, 0
+        self._waiting: list[Client] = []
+        self.checks: Checks | None = None
+        self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
+
+    def start(self) -> None:
+        """In service, with a new host and nothing remembered."""
+        events, scene = self._events, self.scene
+        self.up, self.up_since = True, events.now
+        self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
+        mute = int(self.settings.max_mute.total_seconds() * 1000)
+        self.tap = Tap(scene.windows, scene.window_ms, mute)
+        self.shim = SmallShim(self)
+        shim = cast("Shim", self.shim)
+        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock)
+        loaded = policy(self.settings, self.index + 1, events.clock)
+        self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self._source, loaded.context), loaded])
+        self._source.start()
+        self._life += 1
+        life = self._life
+        self._host(life)
+        self._watch(life)
+        self.admit()
+
+    def stop(self) -> None:
+        """Dead: nobody writes here, and nothing is decided."""
+        self.up, self._life = False, self._life + 1
+        self._source.stop()
+
+    def new_rate(self) -> LeanRate:
+        """Of a client that Kafka sees for the first time."""
+        return LeanRate(self.scene.windows, self.scene.window_ms)
+
+    def limit(self, quota: float) -> float:
+        """``LimitRule.limit`` of a quota, in bytes/s."""
+        return max(min(quota, self._floor), quota * self.tap.value)
+
+    def turns_back(self, client: Client) -> bool:
+        """Whether a request fails now; then the broker has the client try again."""
+        if self.up and not self.closed:
+            return False
+        client.turned_back_at = self._events.now
+        self._waiting.append(client)
+        return True
+
+    def append(self, client: Client) -> int:
+        """Take a batch, on all its disks; for how many ms the client is muted."""
+        plan = client.plan
+        self.disks[self.index].append(plan.batch)
+        for each in plan.replicas:
+            self.disks[each].append(plan.batch)
+        limit = self.limit(plan.quota)
+        mute = client.rate.record(plan.batch, limit, self._events.now)
+        if self.checks:
+            self.checks.appended(self, client, limit, mute)
+        return mute
+
+    def set_factor(self, value: float, cause: str) -> None:
+        """From the host: the fence and the limits follow at once, as far as they may."""
+        self.factor, self.cause = value, cause
+        closed = value <= 0 and self.scene.fence
+        changed = closed is not self.closed
+        if changed:
+            before, self.closed, self.closed_since = self.closed_since, closed, self._events.now
+            if self.checks:
+                self.checks.fence(self, self._events.now - before)
+        self._move()
+        if changed and not closed:
+            self.admit()
+
+    def admit(self) -> None:
+        """All who were turned back try again, when their backoff is over."""
+        waiting, self._waiting = self._waiting, []
+        for client in waiting:
+            client.retry()
+
+    def _move(self) -> None:
+        self.tap.step(self.factor, self.closed, self._events.now)
+
+    def _host(self, life: int) -> None:
+        if life == self._life:
+            self._loop.step(self._plugins, self.settings)
+            self._events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))
+            if self.checks:
+                self.checks.looked(self)
+
+    def _watch(self, life: int) -> None:
+        if life == self._life:
+            self._move()
+            self._events.after(BEAT, lambda: self._watch(life))

@@ -1,0 +1,3 @@
+"""What must hold in every run."""
+from __future__ import annotations
+class Checks: ...

@@ -1,0 +1,101 @@
+"""Puts a scene together and plays it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Final
+
+from quotahost.model import Volume
+from quotahost.model.bounds import Bounds, bounds
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from quotahost.simulation.broker import Broker
+from quotahost.simulation.client import Client
+from quotahost.simulation.disk import Disk
+from quotahost.simulation.events import Events
+from quotahost.simulation.scene import DiskPlan, Scene
+from quotahost.simulation.sources import SESSION, Source, Topic
+
+VOLUME: Final = "/data"
+
+
+class World:
+    """All that moves in a run.
+
+    Attributes:
+        events: the clock, and what happens when.
+        settings: of all brokers.
+        topic: of the snapshots; None with one broker.
+        disks, brokers, clients: in the scene's order.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.events = scene, Events()
+        self.settings = settings_of(scene.properties)
+        several = len(scene.disks) > 1
+        self.topic = Topic(scene, self.settings, self.events) if several else None
+        self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
+        sources = [Source(str(i + 1), disk, self.settings, self.topic, self.events) for i, disk in enumerate(self.disks)]
+        self.brokers = [
+            Broker(scene, self.settings, i, source, self.disks, self.events) for i, source in enumerate(sources)
+        ]
+        self.clients = [
+            Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
+        ]
+        for index, dies, back in scene.deaths:
+            self._death(self.brokers[index], dies, back)
+
+    def run(self) -> None:
+        """Play it to its end."""
+        with _quiet():
+            for broker in self.brokers:
+                broker.start()
+            self.events.run(self.scene.ms)
+
+    def _disk(self, plan: DiskPlan, broker: str) -> Disk:
+        volume = Volume(broker, VOLUME, plan.capacity, plan.used)
+        found = bounds(volume, self.settings.storage_soft, self.settings.storage_hard)
+        return Disk(plan, volume, found or Bounds(plan.capacity, plan.capacity), self.events)
+
+    def _death(self, broker: Broker, dies: int, back: int) -> None:
+        def fence() -> None:
+            if self.topic and not broker.up:
+                self.topic.fence(str(broker.index + 1), True)
+
+        def die() -> None:
+            broker.stop()
+            self.events.after(SESSION, fence)
+
+        def come_back() -> None:
+            for client in self.clients:
+                if client.plan.home == broker.index:
+                    client.rate = broker.new_rate()
+            broker.start()
+
+        self.events.at(dies, die)
+        self.events.at(back, come_back)
+
+
+@lru_cache
+def settings_of(properties: tuple[tuple[str, str], ...]) -> Settings:
+    """The settings of these properties, without ``client.quota.callback.``.
+
+    Raises:
+        SettingsError: one or more of them are unknown or wrong.
+    """
+    return Settings.from_properties({PREFIX + name: text for name, text in properties})
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the host's lines out of the log: nobody's broker changes its state."""
+    log = logging.getLogger("quotahost")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
