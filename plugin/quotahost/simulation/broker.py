@@ -8,6 +8,7 @@ it waits for work.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from quotahost.api import Role
@@ -87,12 +88,13 @@ class Broker:
         self, scene: Scene, settings: Settings, index: int, source: Source, disks: list[Disk], events: Events
     ) -> None:
         self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
-        self._source, self._events = source, events
+        self.source, self._events = source, events
         self._rnd = random.Random(scene.seed * 1009 + index)
         self._interval = int(settings.factor_interval.total_seconds() * 1000)
         self._floor, self._life = settings.floor_bytes, 0
         self._waiting: list[Client] = []
         self.checks: Checks | None = None
+        self.alive: Callable[[int], bool] = lambda index: True
         self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
 
     def start(self) -> None:
@@ -106,8 +108,8 @@ class Broker:
         shim = cast("Shim", self.shim)
         self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock)
         loaded = policy(self.settings, self.index + 1, events.clock)
-        self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self._source, loaded.context), loaded])
-        self._source.start()
+        self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self.source, loaded.context), loaded])
+        self.source.start()
         self._life += 1
         life = self._life
         self._host(life)
@@ -117,7 +119,7 @@ class Broker:
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
         self.up, self._life = False, self._life + 1
-        self._source.stop()
+        self.source.stop()
 
     def new_rate(self) -> LeanRate:
         """Of a client that Kafka sees for the first time."""
@@ -140,7 +142,8 @@ class Broker:
         plan = client.plan
         self.disks[self.index].append(plan.batch)
         for each in plan.replicas:
-            self.disks[each].append(plan.batch)
+            if self.alive(each):
+                self.disks[each].append(plan.batch)
         limit = self.limit(plan.quota)
         mute = client.rate.record(plan.batch, limit, self._events.now)
         if self.checks:

@@ -15,13 +15,19 @@ class Disk:
         volume: its name, as the host sees it, with limits if they are its own.
         bounds: between which consumptions the factor falls.
         full_since: since when it has been at its hard limit without a break, in ms; None if it isn't.
-        beyond: the most bytes beyond hard that clients have appended without a break.
+        low_since: since when a PAUSE of it may end (``pause.release``); None if it may not.
+        calm_since: since when it has been below its soft limit; None if it isn't.
+        beyond: the most bytes that clients have appended between reaching the hard limit and falling below it.
     """
 
-    def __init__(self, plan: DiskPlan, volume: Volume, bounds: Bounds, events: Events) -> None:
-        self._plan, self.volume, self.bounds, self._events = plan, volume, bounds, events
+    def __init__(self, plan: DiskPlan, volume: Volume, bounds: Bounds, low: int, events: Events) -> None:
+        """``low``: at how many bytes used a PAUSE may end."""
+        self._plan, self.volume, self.bounds, self.low, self._events = plan, volume, bounds, low, events
+        self._soft = min(bounds.soft, bounds.hard - 1)
         self._used, self._rate, self._settled_at = float(plan.used), 0.0, 0
         self.full_since: int | None = None
+        self.low_since: int | None = None
+        self.calm_since: int | None = None
         self.beyond = self._appended_full = 0
         if plan.drain:
             events.at(plan.lump, self._retention)
@@ -44,10 +50,10 @@ class Disk:
         """A client's bytes, or a copy of them."""
         self.used()
         self._used += size
-        if self._used >= self.bounds.hard:
-            self._check()
+        self._check()
+        if self.full_since is not None:
             self._appended_full += size
-            self.beyond = max(self.beyond, min(self._appended_full, int(self._used) - self.bounds.hard))
+            self.beyond = max(self.beyond, self._appended_full)
 
     def _others(self, rate: float) -> None:
         self.used()
@@ -62,7 +68,16 @@ class Disk:
         self._check()
 
     def _check(self) -> None:
-        if self._used < self.bounds.hard:
+        now, used = self._events.now, int(self._used)
+        if used < self.bounds.hard:
             self.full_since, self._appended_full = None, 0
         elif self.full_since is None:
-            self.full_since = self._events.now
+            self.full_since = now
+        if used > self.low:
+            self.low_since = None
+        elif self.low_since is None:
+            self.low_since = now
+        if used > self._soft:
+            self.calm_since = None
+        elif self.calm_since is None:
+            self.calm_since = now

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from quotahost.model import Limit
+
 Kind = Literal["eager", "paced", "bursty", "reconnecting"]
 
 
@@ -46,6 +48,7 @@ class DiskPlan:
     Attributes:
         capacity: bytes.
         used: bytes at the start.
+        soft, hard: its own limits, as of ``static.storage.overrides``; None for the broker's.
         drain: bytes/s that retention deletes, in the mean.
         lump: ms between two deletions.
         others: from when on writers without a quota fill it at which rate, in order of time.
@@ -54,6 +57,8 @@ class DiskPlan:
 
     capacity: int
     used: int
+    soft: Limit | None = None
+    hard: Limit | None = None
     drain: float = 0.0
     lump: int = 1000
     others: tuple[tuple[int, float], ...] = ()

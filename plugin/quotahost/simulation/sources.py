@@ -77,6 +77,7 @@ class Source:
 
     Attributes:
         own: the broker's id.
+        known: its own volume, when it looked last.
         roster: what it knows of the others.
         life: how often it has started.
     """
@@ -88,13 +89,14 @@ class Source:
         self._validity = settings.validity.total_seconds()
         self._patience = Patience.of(settings)
         self.life = 0
+        self.roster = Roster(events.clock, self._wall)
         if topic:
             topic.join(self)
 
     def start(self) -> None:
         """Look at the disk, and read the topic."""
         self.life += 1
-        self._known = ClusterVolumes(())
+        self.known = ClusterVolumes(())
         self._last: ClusterVolumes | None = None
         self._published: tuple[Snapshot, int] | None = None
         self.roster = Roster(self._events.clock, self._wall)
@@ -111,10 +113,10 @@ class Source:
     def read(self) -> ClusterVolumes:
         """As ``quotahost.plugins.factor_sources.local`` and ``snapshots`` do."""
         if self._topic is None:
-            return self._known
+            return self.known
         others = [each for each in self.roster.known(self._patience) if each.broker != self.own]
         answer = ClusterVolumes(
-            self._known.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
+            self.known.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
             tuple(each.problem for each in others if each.problem and not each.awaited),
             next((each.problem for each in others if each.awaited and each.age is not None), ""),
         )
@@ -135,9 +137,9 @@ class Source:
         if life != self.life:
             return
         volume, used = self._disk.volume, self._disk.used()
-        if not self._known.volumes or self._known.volumes[0].consumed != used:
+        if not self.known.volumes or self.known.volumes[0].consumed != used:
             now = Volume(volume.broker, volume.name, volume.capacity, used, volume.soft, volume.hard)
-            self._known = ClusterVolumes((now,))
+            self.known = ClusterVolumes((now,))
         if self._topic:
             self._offer(self._topic)
         self._events.after(self._period, lambda: self._look(life))
@@ -145,7 +147,7 @@ class Source:
     def _offer(self, topic: Topic) -> None:
         now = self._events.now
         soft, hard = self._settings.storage_soft, self._settings.storage_hard
-        seen = Snapshot(self.own, _EPOCH + timedelta(milliseconds=now), self._known.volumes, soft, hard, age_ms=0)
+        seen = Snapshot(self.own, _EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
         if self._published and now - self._published[1] < self._publish_every and not is_news(self._published[0], seen):
             return
         self._published = seen, now

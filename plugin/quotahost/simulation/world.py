@@ -13,6 +13,7 @@ from quotahost.model.bounds import Bounds, bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.simulation.broker import Broker
+from quotahost.simulation.checks import Checks
 from quotahost.simulation.client import Client
 from quotahost.simulation.disk import Disk
 from quotahost.simulation.events import Events
@@ -30,6 +31,7 @@ class World:
         settings: of all brokers.
         topic: of the snapshots; None with one broker.
         disks, brokers, clients: in the scene's order.
+        checks: what was found to be wrong.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -45,6 +47,10 @@ class World:
         self.clients = [
             Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
         ]
+        self.checks = Checks(self)
+        for broker in self.brokers:
+            broker.checks = self.checks
+            broker.alive = lambda index: self.brokers[index].up
         for index, dies, back in scene.deaths:
             self._death(self.brokers[index], dies, back)
 
@@ -54,11 +60,14 @@ class World:
             for broker in self.brokers:
                 broker.start()
             self.events.run(self.scene.ms)
+            self.checks.end()
 
     def _disk(self, plan: DiskPlan, broker: str) -> Disk:
-        volume = Volume(broker, VOLUME, plan.capacity, plan.used)
-        found = bounds(volume, self.settings.storage_soft, self.settings.storage_hard)
-        return Disk(plan, volume, found or Bounds(plan.capacity, plan.capacity), self.events)
+        volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
+        own = self.settings
+        found = bounds(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
+        found = found or Bounds(plan.capacity, plan.capacity)
+        return Disk(plan, volume, found, found.lets_go_at(own.pause_release), self.events)
 
     def _death(self, broker: Broker, dies: int, back: int) -> None:
         def fence() -> None:

@@ -1,0 +1,114 @@
+"""A scene of a seed: what may happen to operators, each time in another mixture."""
+
+from __future__ import annotations
+
+import random
+from typing import Final, Literal
+
+from quotahost.model import Limit, LimitType
+from quotahost.simulation.scene import ClientPlan, DiskPlan, Kind, Scene, WayPlan
+
+MB: Final = 10**6
+POLICIES: Final = ("limits", "forecast")
+_KINDS: Final[tuple[Kind, ...]] = ("eager", "paced", "bursty", "reconnecting")
+
+
+def scene(seed: int) -> Scene:
+    """The scene of a seed: one broker, or in every fourth several; every eighth is a long and steady one."""
+    rnd = random.Random(seed)
+    if seed % 8 == 7:
+        return _steady(seed, rnd)
+    several = seed % 4 == 1
+    brokers = rnd.choice([2, 3]) if several else 1
+    ms = rnd.randrange(40_000, 80_000) if several else rnd.randrange(50_000, 100_000)
+    clients = tuple(_client(rnd, f"c{i}", brokers) for i in range(rnd.choice([1, 2, 3])))
+    quotas = sum(each.quota for each in clients)
+    band = int(quotas * rnd.choice([4, 10, 25]))
+    soft = int(rnd.choice([4, 20]) * band)
+    disks = tuple(_disk(rnd, soft, band, quotas, ms) for _ in range(brokers))
+    lossy = several and rnd.random() < 0.4
+    way = WayPlan(5, rnd.choice([20, 300, 1500]), rnd.choice([0.1, 0.4]) if lossy else 0.0, _silences(rnd, brokers, ms))
+    return Scene(
+        seed,
+        ms,
+        _properties(rnd, several),
+        clients,
+        disks,
+        rnd.choice([2, 2, 5, 11]),
+        fence=rnd.random() < 0.9,
+        way=way if several else WayPlan(),
+        deaths=_deaths(rnd, brokers, ms),
+    )
+
+
+def _properties(rnd: random.Random, several: bool) -> tuple[tuple[str, str], ...]:
+    return (
+        ("factor.source", "snapshots" if several else "local"),
+        ("policy", rnd.choice(POLICIES)),
+        ("pause.release", rnd.choice(["0", "0.1", "0.3"])),
+        ("max.mute", rnd.choice(["2s", "10s", "30s"])),
+        ("validity", "12s"),
+        ("startup.grace", "4s"),
+        ("snapshots.period", "3s"),
+        ("fallback.action", rnd.choice(["PAUSE", "PAUSE", "OPEN"])),
+    )
+
+
+def _client(rnd: random.Random, name: str, brokers: int) -> ClientPlan:
+    kind = rnd.choice(_KINDS)
+    quota = rnd.choice([0.1, 0.5, 2]) * MB
+    batch = int(quota / rnd.choice([1, 3, 8]))
+    demand = 50.0 * MB if kind in ("eager", "reconnecting") else quota * rnd.choice([0.3, 0.9, 1.5])
+    home = rnd.randrange(brokers)
+    replicas = tuple(i for i in range(brokers) if i != home and rnd.random() < 0.5)
+    return ClientPlan(name, kind, quota, batch, demand, rnd.choice([500, 2000, 5000]), home, replicas)
+
+
+def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> DiskPlan:
+    drain = quotas * rnd.choice([0, 0, 0.3, 0.8, 1.2])
+    others = _others(rnd, band, ms) if rnd.random() < 0.3 else ()
+    cleanups = tuple(
+        sorted((rnd.randrange(ms), int(band * rnd.choice([0.2, 1, 2]))) for _ in range(rnd.choice([0, 1, 2])))
+    )
+    used = int(soft + band * rnd.uniform(-0.5, 1.1))
+    return DiskPlan(2 * (soft + band), used, *_limits(soft, band), drain, rnd.choice([300, 2000, 10_000]), others, cleanups)
+
+
+def _limits(soft: int, band: int) -> tuple[Limit, Limit]:
+    return Limit(LimitType.CONSUMED_BYTES, soft), Limit(LimitType.CONSUMED_BYTES, soft + band)
+
+
+def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, float], ...]:
+    """Something that writes without a quota for a while: a replica that catches up, a reassignment."""
+    begin = rnd.randrange(ms)
+    return (begin, band / rnd.choice([1, 5, 30])), (begin + rnd.choice([500, 3000, 10_000]), 0.0)
+
+
+def _silences(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
+    if brokers == 1 or rnd.random() < 0.5:
+        return ()
+    begin = rnd.randrange(ms)
+    return ((rnd.randrange(brokers), begin, begin + rnd.choice([2000, 10_000, 30_000])),)
+
+
+def _deaths(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
+    if rnd.random() < (0.7 if brokers > 1 else 0.9):
+        return ()
+    dies = rnd.randrange(ms)
+    return ((rnd.randrange(brokers), dies, dies + rnd.choice([1000, 6000, 20_000])),)
+
+
+def _steady(seed: int, rnd: random.Random) -> Scene:
+    """Eager and paced clients above the drain, lumps that are small beside the band; long enough to settle."""
+    kinds: tuple[Literal["eager", "paced"], ...] = ("eager", "paced")
+    clients = []
+    for i in range(rnd.choice([1, 2])):
+        kind, quota = rnd.choice(kinds), rnd.choice([0.5, 2]) * MB
+        demand = 50.0 * MB if kind == "eager" else quota * rnd.choice([0.9, 1.5])
+        clients.append(ClientPlan(f"c{i}", kind, quota, int(quota / 3), demand))
+    wanted = sum(min(each.demand, each.quota) for each in clients)
+    drain = wanted * rnd.choice([0.3, 0.5, 0.8])
+    band, lump = int(wanted * 20), rnd.choice([500, 2000])
+    soft = 4 * band
+    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), *_limits(soft, band), drain, lump)
+    return Scene(seed, 180_000, _properties(rnd, False), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True)
