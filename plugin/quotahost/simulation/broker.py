@@ -104,6 +104,8 @@ class Broker:
         self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
         mute = int(self.settings.max_mute.total_seconds() * 1000)
         self.tap = Tap(scene.windows, scene.window_ms, mute)
+        if self.checks:
+            self.checks.moved(self)
         self.shim = SmallShim(self)
         shim = cast("Shim", self.shim)
         self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock)
@@ -170,7 +172,8 @@ class Broker:
             client.retry()
 
     def _move(self) -> None:
-        self.tap.step(self.factor, self.closed, self._events.now)
+        if self.tap.step(self.factor, self.closed, self._events.now) and self.checks:
+            self.checks.moved(self)
 
     def _host(self, life: int) -> None:
         if life == self._life:

@@ -7,6 +7,8 @@ host decides every ``factor.interval`` and up to 0.1 s later, and a snapshot tak
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quotahost.model import State
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from quotahost.simulation.disk import Disk
     from quotahost.simulation.world import World
 
+_LAST: Final = 90_000  # ms of a steady scene in which the factor must have settled
+_BAND: Final = 0.15  # between its means of 30 s
 _FIRST: Final = 1.5  # how much of its quota a client may get in the first second after a PAUSE, beside one batch
 
 
@@ -59,6 +63,8 @@ class Checks:
         self._pausing: dict[int, int] = {}  # the broker's index, and in which of its lives it saw its disk full
         self._allowed: dict[int, tuple[int, float]] = {}
         self._silent: dict[str, int] = {}
+        # Of each broker what its tap stood at, and since when.
+        self._values: list[list[tuple[int, float]]] = [[] for _ in world.disks]
         self._factors: list[float] = []
 
     # ---- what brokers tell ----
@@ -70,20 +76,21 @@ class Checks:
         for index, disk in enumerate(self._world.disks):
             if disk.full_since is not None and broker.scene.fence:
                 self._hard(broker, client, index, disk)
-        if mute and plan.kind != "reconnecting":
-            most = self._max_mute + plan.batch / limit * 1000 + self._world.scene.window_ms
-            if mute > most:
-                self._wrong("mute", f"{plan.name} is muted for {mute} ms, more than max.mute and its batch: {most:.0f}")
+                self._flight(index, disk, disk.full_since)
+        if mute > self._max_mute:
+            self._mute(broker, client, limit, mute)
+
+    def moved(self, broker: Broker) -> None:
+        """The tap has moved, from its first value on."""
+        self._values[broker.index].append((self._events.now, broker.tap.value))
 
     def fence(self, broker: Broker, lasted: int) -> None:
         """The fence has closed or opened, after so many ms in the other state."""
-        now = self._events.now
-        if broker.closed or lasted < self._span:
+        if broker.closed:
             return
         for client in self._of(broker):
-            if client.plan.kind != "reconnecting":
-                self._events.after(1000, lambda each=client, sent=client.sent: self._burst(each, sent))
-            self._silent[client.plan.name] = now
+            if client.plan.kind != "reconnecting" and lasted >= self._span:
+                self._events.after(1000, partial(self._burst, client, client.sent, lasted))
 
     def looked(self, broker: Broker) -> None:
         """The host has decided."""
@@ -93,11 +100,17 @@ class Checks:
         self._hold(broker)
         self._unknown(broker)
         self._starve(broker)
-        if self._world.scene.steady:
+        if self._world.scene.steady and self._events.now > self._world.scene.ms - _LAST:
             self._factors.append(broker.factor)
 
     def end(self) -> None:
-        """The run is over."""
+        """The run is over: under a steady load the factor must have settled."""
+        if not self._factors:
+            return
+        third = len(self._factors) // 3
+        means = [sum(self._factors[i * third :][:third]) / third for i in range(3)]
+        if max(means) - min(means) > _BAND:
+            self._wrong("settle", f"30 s means of the factor at the end: {', '.join(f'{each:.3f}' for each in means)}")
 
     # ---- the checks ----
 
@@ -118,7 +131,43 @@ class Checks:
                 allowed += self._validity + self._grace
         if late > allowed:
             self._wrong(
-                "hard", f"{client.plan.name} appends {late} ms after the disk of broker {index + 1} was full ({allowed})"
+                "hard",
+                f"{client.plan.name} appends {late} ms after the disk of broker {index + 1} was full ({allowed})",
+            )
+
+    def _flight(self, index: int, disk: Disk, full_since: int) -> None:
+        """Beyond hard goes what Kafka's windows let through until the fence is closed, at the limits of that moment."""
+        world = self._world
+        writers = [each for each in world.clients if index in (each.plan.home, *each.plan.replicas)]
+        if self._disturbed(self.lag) or any(each.plan.kind == "reconnecting" for each in writers):
+            return
+        began, allowed = self._allowed.get(index, (-1, 0.0))
+        if began != full_since:
+            seconds = (self._span + self.lag + self._slowest) / 1000
+            limits = sum(world.brokers[each.plan.home].limit(each.plan.quota) for each in writers)
+            allowed = limits * seconds + sum(each.plan.batch for each in writers)
+            self._allowed[index] = full_since, allowed
+        if disk.appended_full > allowed and self._events.now - world.brokers[index].up_since > self.lag:
+            self._wrong("flight", f"{disk.appended_full} bytes beyond hard on broker {index + 1}, above {allowed:.0f}")
+
+    def _mute(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
+        """Whom Kafka wouldn't mute at the highest limit of its windows, it mutes for max.mute at most.
+
+        Kafka mutes for S / limit - W, with the S bytes of its windows and the W s that they span. At the highest limit
+        H of that time that is M. A step takes the limit to H x K / (K + max.mute) at least, with K the longest that W
+        can be, so that the mute is M (1 + max.mute / K) + max.mute at most.
+        """
+        plan, rate, now = client.plan, client.rate, self._events.now
+        past = self._values[broker.index]
+        while len(past) > 1 and past[1][0] <= now - self._span:
+            past.pop(0)
+        highest = max(limit, max(value for _, value in past) * plan.quota)
+        without = max(0.0, rate.total / highest * 1000 - rate.span)
+        most = without * (1 + self._max_mute / self._span) + self._max_mute
+        if mute > most + 1:
+            self._wrong(
+                "mute",
+                f"{plan.name} is muted for {mute} ms; without steps it were {without:.0f}, so {most:.0f} at most",
             )
 
     def _release(self, broker: Broker) -> None:
@@ -141,8 +190,11 @@ class Checks:
             return
         late = now - max([since, *filter(None, calm)])
         if late > bound and broker.factor < 1:
-            self._wrong("open", f"broker {broker.index + 1} has the factor {broker.factor:.3f} with all disks below soft")
-        if late > bound + self._span + 2 * BEAT and broker.tap.value < 1:
+            self._wrong(
+                "open", f"broker {broker.index + 1} has the factor {broker.factor:.3f} with all disks below soft"
+            )
+        way = self._span + 2 * BEAT
+        if late > bound + way and not self._disturbed(bound + way) and broker.tap.value < 1:
             self._wrong("open", f"broker {broker.index + 1} keeps its limits at {broker.tap.value:.3f} of the quotas")
 
     def _hold(self, broker: Broker) -> None:
@@ -167,7 +219,9 @@ class Checks:
             if owner is broker or not owner.up or not self._falls_back or not since + after < now < end:
                 continue
             if broker.factor > 0:
-                self._wrong("unknown", f"broker {broker.index + 1} goes on at {broker.factor:.3f}, with {which + 1} silent")
+                self._wrong(
+                    "unknown", f"broker {broker.index + 1} goes on at {broker.factor:.3f}, with {which + 1} silent"
+                )
 
     def _starve(self, broker: Broker) -> None:
         """While the fence is open an eager client gets a batch through in a bounded time."""
@@ -180,12 +234,17 @@ class Checks:
             if now - since > self.lag + 10 * BACKOFF:
                 self._wrong("starve", f"{plan.name} has been silent for {now - since} ms more than it was muted for")
 
-    def _burst(self, client: Client, before: int) -> None:
-        """After a PAUSE that was longer than Kafka's windows a client gets its quota, not its windows at once."""
-        plan, own = client.plan, self._world.settings
-        scene = self._world.scene
-        floor = min(plan.quota, own.floor_bytes) * scene.windows * scene.window_ms / 1000
-        most = max(_FIRST * plan.quota, floor) + plan.batch
+    def _burst(self, client: Client, before: int, lasted: int) -> None:
+        """After a PAUSE that was longer than Kafka's windows a client gets its quota, not its windows at once.
+
+        In the PAUSE the tap goes down by no more than ``max.mute`` allows, for the sake of those who pass the fence:
+        where it isn't down yet, and where the floor is more, a client gets so much.
+        """
+        plan, scene = client.plan, self._world.scene
+        windows = scene.windows * scene.window_ms / 1000
+        floor = min(plan.quota, self._world.settings.floor_bytes)
+        lowest = plan.quota * (self._span / (self._span + self._max_mute)) ** (lasted // self._span)
+        most = max(_FIRST * plan.quota, max(floor, lowest) * windows) + plan.batch
         if client.sent - before > most:
             self._wrong("burst", f"{plan.name} got {client.sent - before} bytes in its first second, above {most:.0f}")
 
@@ -202,5 +261,5 @@ class Checks:
         self.found.setdefault(check, Violation(check, self._events.now, what))
 
 
-def _ms(duration: object) -> int:
-    return round(duration.total_seconds() * 1000)  # type: ignore[attr-defined]
+def _ms(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from quotahost.model import Volume
 from quotahost.model.bounds import Bounds
 from quotahost.simulation.events import Events
@@ -17,6 +19,7 @@ class Disk:
         full_since: since when it has been at its hard limit without a break, in ms; None if it isn't.
         low_since: since when a PAUSE of it may end (``pause.release``); None if it may not.
         calm_since: since when it has been below its soft limit; None if it isn't.
+        appended_full: bytes that clients have appended since then.
         beyond: the most bytes that clients have appended between reaching the hard limit and falling below it.
     """
 
@@ -28,13 +31,13 @@ class Disk:
         self.full_since: int | None = None
         self.low_since: int | None = None
         self.calm_since: int | None = None
-        self.beyond = self._appended_full = 0
+        self.beyond = self.appended_full = 0
         if plan.drain:
             events.at(plan.lump, self._retention)
         for ms, rate in plan.others:
-            events.at(ms, lambda rate=rate: self._others(rate))
+            events.at(ms, partial(self._others, rate))
         for ms, size in plan.cleanups:
-            events.at(ms, lambda size=size: self._free(size))
+            events.at(ms, partial(self._free, size))
         self._check()
 
     def used(self) -> int:
@@ -52,8 +55,8 @@ class Disk:
         self._used += size
         self._check()
         if self.full_since is not None:
-            self._appended_full += size
-            self.beyond = max(self.beyond, self._appended_full)
+            self.appended_full += size
+            self.beyond = max(self.beyond, self.appended_full)
 
     def _others(self, rate: float) -> None:
         self.used()
@@ -70,7 +73,7 @@ class Disk:
     def _check(self) -> None:
         now, used = self._events.now, int(self._used)
         if used < self.bounds.hard:
-            self.full_since, self._appended_full = None, 0
+            self.full_since, self.appended_full = None, 0
         elif self.full_since is None:
             self.full_since = now
         if used > self.low:

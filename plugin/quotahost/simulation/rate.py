@@ -8,7 +8,12 @@ from __future__ import annotations
 
 
 class LeanRate:
-    """A ``SampledRate`` that is recorded and measured in one call, of whole bytes."""
+    """A ``SampledRate`` that is recorded and measured in one call, of whole bytes.
+
+    Attributes:
+        total: the bytes in all windows after the last record.
+        span: the time in ms that they count for.
+    """
 
     def __init__(self, windows: int, window_ms: int) -> None:
         """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
@@ -16,6 +21,7 @@ class LeanRate:
         self._span_ms = windows * window_ms
         self._samples: list[list[int]] = []  # when it began and was recorded to last, in ms, and its bytes
         self._at = 0
+        self.total, self.span = 0, 1
 
     def record(self, size: int, bound: float, now_ms: int) -> int:
         """Record so many bytes; for how many ms Kafka mutes the client then, held to ``bound`` bytes/s."""
@@ -44,6 +50,7 @@ class LeanRate:
         elapsed = now_ms - oldest
         missing = self._windows - 1 - elapsed // self._window_ms
         span = max(elapsed + max(missing, 0) * self._window_ms, 1)
+        self.total, self.span = total, span
         rate = total / (span / 1000.0)
         if rate <= bound:
             return 0

@@ -9,18 +9,18 @@ from quotahost.model import Limit, LimitType
 from quotahost.simulation.scene import ClientPlan, DiskPlan, Kind, Scene, WayPlan
 
 MB: Final = 10**6
-POLICIES: Final = ("limits", "forecast")
+POLICIES: Final = ("limits", "setpoint")
 _KINDS: Final[tuple[Kind, ...]] = ("eager", "paced", "bursty", "reconnecting")
 
 
 def scene(seed: int) -> Scene:
-    """The scene of a seed: one broker, or in every fourth several; every eighth is a long and steady one."""
+    """The scene of a seed: one broker, or in every sixth several; every sixteenth is a long and steady one."""
     rnd = random.Random(seed)
-    if seed % 8 == 7:
+    if seed % 16 == 15:
         return _steady(seed, rnd)
-    several = seed % 4 == 1
+    several = seed % 6 == 1
     brokers = rnd.choice([2, 3]) if several else 1
-    ms = rnd.randrange(40_000, 80_000) if several else rnd.randrange(50_000, 100_000)
+    ms = rnd.randrange(40_000, 60_000) if several else rnd.randrange(40_000, 80_000)
     clients = tuple(_client(rnd, f"c{i}", brokers) for i in range(rnd.choice([1, 2, 3])))
     quotas = sum(each.quota for each in clients)
     band = int(quotas * rnd.choice([4, 10, 25]))
@@ -47,6 +47,8 @@ def _properties(rnd: random.Random, several: bool) -> tuple[tuple[str, str], ...
         ("policy", rnd.choice(POLICIES)),
         ("pause.release", rnd.choice(["0", "0.1", "0.3"])),
         ("max.mute", rnd.choice(["2s", "10s", "30s"])),
+        ("factor.interval", rnd.choice(["250ms", "500ms", "1s"])),
+        ("volumes.period", rnd.choice(["250ms", "500ms", "1s"])),
         ("validity", "12s"),
         ("startup.grace", "4s"),
         ("snapshots.period", "3s"),
@@ -71,7 +73,9 @@ def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> D
         sorted((rnd.randrange(ms), int(band * rnd.choice([0.2, 1, 2]))) for _ in range(rnd.choice([0, 1, 2])))
     )
     used = int(soft + band * rnd.uniform(-0.5, 1.1))
-    return DiskPlan(2 * (soft + band), used, *_limits(soft, band), drain, rnd.choice([300, 2000, 10_000]), others, cleanups)
+    return DiskPlan(
+        2 * (soft + band), used, *_limits(soft, band), drain, rnd.choice([300, 2000, 10_000]), others, cleanups
+    )
 
 
 def _limits(soft: int, band: int) -> tuple[Limit, Limit]:

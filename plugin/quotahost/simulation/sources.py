@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.expected import Patience
-from quotahost.plugins.factor_sources.roster import KnownBroker, Roster
+from quotahost.plugins.factor_sources.roster import Roster
 from quotahost.plugins.tasks.publish_volumes import is_news
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
@@ -63,7 +64,7 @@ class Topic:
         for each in self._sources:
             if each.own != snapshot.broker:
                 delay = self._rnd.randint(way.fastest, way.slowest)
-                self._events.after(delay, lambda to=each, life=each.life: to.arrive(snapshot, now, life))
+                self._events.after(delay, partial(each.arrive, snapshot, now, each.life))
 
     def replay(self, source: Source) -> None:
         """What a broker that starts finds in the topic."""

@@ -40,7 +40,9 @@ class World:
         several = len(scene.disks) > 1
         self.topic = Topic(scene, self.settings, self.events) if several else None
         self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
-        sources = [Source(str(i + 1), disk, self.settings, self.topic, self.events) for i, disk in enumerate(self.disks)]
+        sources = [
+            Source(str(i + 1), disk, self.settings, self.topic, self.events) for i, disk in enumerate(self.disks)
+        ]
         self.brokers = [
             Broker(scene, self.settings, i, source, self.disks, self.events) for i, source in enumerate(sources)
         ]
