@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from quotahost.model import State
 from quotahost.simulation.broker import BEAT, TAKE, Broker
 from quotahost.simulation.client import BACKOFF, Client
+from quotahost.throttling import rise
 
 if TYPE_CHECKING:
     from quotahost.simulation.disk import Disk
@@ -244,6 +245,7 @@ class Checks:
         windows = scene.windows * scene.window_ms / 1000
         floor = min(plan.quota, self._world.settings.floor_bytes)
         lowest = plan.quota * (self._span / (self._span + self._max_mute)) ** (lasted // self._span)
+        lowest += plan.quota * rise(1000, scene.windows, scene.window_ms)
         most = max(_FIRST * plan.quota, max(floor, lowest) * windows) + plan.batch
         if client.sent - before > most:
             self._wrong("burst", f"{plan.name} got {client.sent - before} bytes in its first second, above {most:.0f}")

@@ -49,7 +49,7 @@ def _properties(rnd: random.Random, several: bool) -> tuple[tuple[str, str], ...
         ("max.mute", rnd.choice(["2s", "10s", "30s"])),
         ("factor.interval", rnd.choice(["250ms", "500ms", "1s"])),
         ("volumes.period", rnd.choice(["250ms", "500ms", "1s"])),
-        ("validity", "12s"),
+        ("validity", "8s"),
         ("startup.grace", "4s"),
         ("snapshots.period", "3s"),
         ("fallback.action", rnd.choice(["PAUSE", "PAUSE", "OPEN"])),
@@ -89,10 +89,10 @@ def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, float], 
 
 
 def _silences(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
-    if brokers == 1 or rnd.random() < 0.5:
+    if brokers == 1 or rnd.random() < 0.3:
         return ()
     begin = rnd.randrange(ms)
-    return ((rnd.randrange(brokers), begin, begin + rnd.choice([2000, 10_000, 30_000])),)
+    return ((rnd.randrange(brokers), begin, begin + rnd.choice([2000, 12_000, 30_000])),)
 
 
 def _deaths(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
