@@ -31,6 +31,15 @@ def place(result: Result) -> float:
     return float(outcome(result)["place"].split()[0])
 
 
+def test_the_document_shows_what_the_command_prints() -> None:
+    text = (Path(__file__).parents[3] / "docs/disks.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\$ quotahost simulate disk (.*)\n((?:(?![$`]).*\n)+)", text, re.MULTILINE)
+    assert len(shown) == 2
+    for command, lines in shown:
+        printed = simulated(*command.split()).stdout
+        assert [line.rstrip() for line in printed.splitlines()] == lines.splitlines()
+
+
 def test_the_same_options_end_the_same() -> None:
     options = (*BAND, *HEAVY, "--time", "60s")
     assert simulated(*options).stdout == simulated(*options).stdout
