@@ -78,6 +78,8 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
     file.write_text("\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
     given = simulated("--properties", file, *HEAVY[:-2], "--time", "60s")
     assert given.stdout == simulated(*BAND, *HEAVY, "--policy", "setpoint", "--time", "60s").stdout
+    by_limits = simulated("--properties", file, *HEAVY[:-2], "--policy", "limits", "--time", "60s")
+    assert by_limits.stdout == simulated(*BAND, *HEAVY, "--policy", "limits", "--time", "60s").stdout != given.stdout
     other = simulated("--properties", file, "--limits", "soft=20%,hard=10%", "--time", "10s")
     assert outcome(other)["limits"] == "80.00 GB soft, 90.00 GB hard"
 
