@@ -137,7 +137,7 @@ def test_the_map_names_every_package_and_no_other() -> None:
     text = (
         (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## Layers")[2].partition("## Walk 1")[0]
     )
-    table = "\n".join(re.findall(r"^\| \d \| (.*?) \|", text, re.MULTILINE))
+    table = "\n".join(re.findall(r"^\| \d+ \| (.*?) \|", text, re.MULTILINE))
     python = {path.stem for path in (ROOT / "plugin/quotahost").iterdir() if path.suffix in ("", ".py")}
     assert set(re.findall(r"`(\w+)`", table)) == {name for name in python if not name.startswith("_")}
     java = ROOT / "java-shim/src/main/java/org/quotahost"
