@@ -44,6 +44,7 @@ RATE: Final = 200_000.0  # bytes/s that each client offers
 SOFT: Final = 200 * MEGA  # bytes used of the full disk
 HARD: Final = 300 * MEGA
 CAPACITY: Final = 400 * MEGA
+NEVER: Final = 10**15  # bytes used of the other disks
 SLOWED: Final = 0.6  # of the way from soft to hard: the policy `limits` gives the factor 0.4
 WARM_UP: Final = 10.0  # seconds, as are the next two
 SETTLED: Final = 5.0  # after each change of the disk
@@ -122,7 +123,9 @@ def _properties(contender: Contender, node: KafkaNode) -> dict[str, str]:
         "factor.scope": contender.rpartition("=")[2],
         "fence.authorizer": "none",
     }
-    limits = {"static.storage.soft": str(SOFT), "static.storage.hard": str(HARD)} if node.node_id == FULL else {}
+    # A volume of a broker that publishes no limits would be judged by those of the broker that reads its snapshot.
+    soft, hard = (SOFT, HARD) if node.node_id == FULL else (NEVER, NEVER)
+    limits = {"static.storage.soft": str(soft), "static.storage.hard": str(hard)}
     return plugin_properties(own | limits | {"static.produce": str(QUOTA), "static.scope": "client"}) | FENCE
 
 
