@@ -189,7 +189,7 @@ def _on_full_disk(cluster: Cluster) -> int:
 
 def report(found: dict[Contender, Found]) -> str:
     """A Markdown table."""
-    heads = ["mean (least) share of the rate before", "clients of topics", "THROTTLE", "PAUSE", "after"]
+    heads = ["mean (least) share of the rate offered", "clients of topics", "before", "THROTTLE", "PAUSE", "after"]
     heads += ["kB more on the full disk until the stop", f"bytes in the {WATCHED:.0f} s after", "records lost"]
     return table(heads, [row for contender, each in found.items() for row in _rows(contender, each)])
 
@@ -197,16 +197,16 @@ def report(found: dict[Contender, Found]) -> str:
 def _rows(contender: Contender, found: Found) -> Iterator[list[str]]:
     bytes_more = [f"{found.until_stop / 1e3:,.0f}", f"{found.after_stop:,}", str(found.failed)]
     for affected, name in ((False, "elsewhere"), (True, "on the full disk")):
-        shares = [_shares(found, state, affected) for state in (1, 2, 3)]
+        shares = [_shares(found, state, affected) for state in range(4)]
         cells = [f"{statistics.mean(each):.2f} ({min(each):.2f})" for each in shares]
         yield [contender, name, *cells, *(bytes_more if affected else [""] * len(bytes_more))]
 
 
 def _shares(found: Found, state: int, affected: bool) -> list[float]:
-    """Each client's rate in a state, as a share of its rate before."""
+    """Each client's rate in a state, as a share of what it offers."""
     leaders = [broker for broker in range(1, BROKERS + 1) for _ in range(TOPICS // BROKERS // EACH)]
-    pairs = zip(leaders, found.rates[0], found.rates[state], strict=True)
-    return [rate / before for leader, before, rate in pairs if (FULL in (leader, leader % BROKERS + 1)) is affected]
+    pairs = zip(leaders, found.rates[state], strict=True)
+    return [rate / RATE for leader, rate in pairs if (FULL in (leader, leader % BROKERS + 1)) is affected]
 
 
 def main() -> str:
