@@ -21,6 +21,7 @@ from bench import (
     shares,
     topics,
     usage,
+    windows,
 )
 from bench.disks import held, latency, lumps, picture, publishing, recovery, rolling, scope, stop, tap, throttle
 
@@ -43,6 +44,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "policies": lambda args: policies.main(),
     "held": lambda args: held.main(),
     "lumps": lambda args: lumps.main(),
+    "windows": lambda args: windows.main(),
     "tap": lambda args: tap.main(args.runs),
     "scope": lambda args: scope.main(),
     "recovery": lambda args: recovery.main(args.runs),

@@ -1,4 +1,4 @@
-"""Runs Kafka's own classes in a JVM, so that tests can compare the models with them."""
+"""Runs Kafka's own classes, or the broker's own tap, in a JVM, so that tests can compare the models with them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,31 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
+from harness.plugin import ROOT
 from tests.throttling.jvm import compiled
 
 SOURCE: Final = Path(__file__).with_name("ThrottlingOracle.java")
+TAP: Final = ROOT / "java-shim/src/main/java/org/quotahost/table/Tap.java"
 
 
 class Oracle:
     """One JVM that reads lines and answers with numbers. A ``with`` block ends it."""
 
-    def __init__(self, directory: Path) -> None:
-        """Compiles the oracle into the directory and starts it."""
+    def __init__(self, command: list[str]) -> None:
+        """Starts the command, which ``kafkas`` and ``taps`` compile."""
         self._process = subprocess.Popen(
-            compiled(SOURCE, directory),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+
+    @classmethod
+    def kafkas(cls, directory: Path) -> Self:
+        """Kafka's and yammer's classes; compiles the oracle into the directory."""
+        return cls(compiled(SOURCE, directory))
+
+    @classmethod
+    def taps(cls, directory: Path) -> Self:
+        """The broker's own tap."""
+        return cls(compiled(SOURCE.with_name("TapReplay.java"), directory, TAP, package="org.quotahost.table"))
 
     def replay(self, lines: Iterable[str]) -> list[float]:
         """Returns the answers to a batch. The oracle answers after the last line, so that neither waits for the other.

@@ -21,7 +21,7 @@ Event = tuple[str, float, int]
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
-    with Oracle(tmp_path_factory.mktemp("oracle")) as made:
+    with Oracle.kafkas(tmp_path_factory.mktemp("oracle")) as made:
         yield made
 
 

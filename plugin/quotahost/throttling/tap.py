@@ -17,7 +17,10 @@ from typing import Final
 #: Below this value the limits of all but absurdly high quotas are at the floor: the tap goes to 0 at once.
 NEGLIGIBLE: Final = 1e-5
 #: A smaller part of the value isn't worth a step: each makes Kafka scan all its sensors.
-STEP: Final = 0.05
+STEP: Final = 0.02
+#: How much later the rise begins after a PAUSE that was held, in ms: clients that were turned back wait before they try
+#: again, for longer each time, up to a second (``retry.backoff.max.ms`` of librdkafka and Java).
+RETRY_MS: Final = 750
 #: How many changes of the factor the mean takes into account at most; of more, the oldest counts as the next.
 MOST: Final = 512
 
@@ -32,12 +35,17 @@ def least_share(windows: int) -> float:
     return 1.0 / windows
 
 
-def mean_ms(windows: int, window_ms: int) -> int:
-    """The time in ms over which the tap takes its mean: half a window less than all of Kafka's.
+def empty_ms(windows: int, window_ms: int) -> int:
+    """How far back Kafka looks in ms, in the mean, where the windows were empty: half a window less than all of them.
 
-    ``Rate.windowSize`` looks back from (windows - 1) to windows where the windows were empty before.
+    ``Rate.windowSize`` then is from (windows - 1) to windows.
     """
     return windows * window_ms - window_ms // 2
+
+
+def full_ms(windows: int, window_ms: int) -> int:
+    """The same where the windows are full: half a window more, as the oldest one counts whole while it overlaps."""
+    return windows * window_ms + window_ms // 2
 
 
 def rise(since_ms: int, windows: int, window_ms: int) -> float:
@@ -48,7 +56,7 @@ def rise(since_ms: int, windows: int, window_ms: int) -> float:
         windows: ``quota.window.num``.
         window_ms: ``quota.window.size.seconds`` in ms.
     """
-    time = mean_ms(windows, window_ms)
+    time = empty_ms(windows, window_ms)
     return 1.0 if since_ms >= time else max(least_share(windows), since_ms / time)
 
 
@@ -57,7 +65,9 @@ class Tap:
 
     def __init__(self, windows: int = 11, window_ms: int = 1000, max_mute_ms: int = 30_000) -> None:
         """The arguments are those of ``configure``."""
-        self._value = self._factor = 1.0
+        self._value = 1.0
+        self._held, self._held_since_ms, self._clients_wait_until_ms = False, 0, -(2**63)
+        self._factor = 1.0  # as it counts for the mean
         # Each with when it was left, in ms, the oldest first: the factors that the mean still reaches back to, and the
         # higher values of Kafka's time, of which the first is the highest.
         self._factors: deque[tuple[float, int]] = deque()
@@ -73,7 +83,7 @@ class Tap:
             max_mute_ms: the longest mute in ms that a step may cause (``max.mute``), above 0.
         """
         self._kafka_ms = (windows + 1) * window_ms
-        self._mean_ms = mean_ms(windows, window_ms)
+        self._empty_ms, self._full_ms = empty_ms(windows, window_ms), full_ms(windows, window_ms)
         self._least = least_share(windows)
         self._step_share = self._kafka_ms / (self._kafka_ms + max_mute_ms)
 
@@ -94,11 +104,12 @@ class Tap:
         Returns:
             Whether the value has changed.
         """
-        self._remember(0.0 if held else factor, now_ms)
+        self._remember(self._counted(factor, held, now_ms), now_ms)
         least = min(self._value, self._least) if held else self._least * factor
-        target = max(self._mean(now_ms), least)
+        # How full a client's windows are isn't known here: the larger mean delays nobody for what it hasn't sent.
+        target = max(self._mean(self._full_ms, now_ms), self._mean(self._empty_ms, now_ms), least)
         value = max(target, min(self._value, self._lowest(now_ms)))
-        settled = value == target and not self._factors
+        settled = value == target and (value == self._factor or not self._factors)
         if value == self._value or not (settled or abs(value - self._value) >= STEP * self._value):
             return False
         while self._past and self._past[-1][0] <= self._value:
@@ -107,21 +118,30 @@ class Tap:
         self._value = value
         return True
 
+    def _counted(self, factor: float, held: bool, now_ms: int) -> float:
+        if self._held and not held:
+            self._clients_wait_until_ms = now_ms + min(RETRY_MS, now_ms - self._held_since_ms)
+        if held and not self._held:
+            self._held_since_ms = now_ms
+        self._held = held
+        return 0.0 if held or now_ms < self._clients_wait_until_ms else factor
+
     def _remember(self, factor: float, now_ms: int) -> None:
         if factor != self._factor:
             self._factors.append((self._factor, now_ms))
             self._factor = factor
-        while self._factors and (now_ms - self._factors[0][1] >= self._mean_ms or len(self._factors) > MOST):
+        while self._factors and (now_ms - self._factors[0][1] >= self._full_ms or len(self._factors) > MOST):
             self._factors.popleft()
 
-    def _mean(self, now_ms: int) -> float:
-        if not self._factors:
+    def _mean(self, span_ms: int, now_ms: int) -> float:
+        begin, total = now_ms - span_ms, 0.0
+        if not self._factors or self._factors[-1][1] <= begin:
             return self._factor
-        begin, total = now_ms - self._mean_ms, 0.0
         for factor, left in self._factors:
-            total += factor * (left - begin)
-            begin = left
-        return (total + self._factor * (now_ms - begin)) / self._mean_ms
+            if left > begin:
+                total += factor * (left - begin)
+                begin = left
+        return (total + self._factor * (now_ms - begin)) / span_ms
 
     def _lowest(self, now_ms: int) -> float:
         """The lowest value that mutes nobody for longer than ``max.mute`` (``tests/reference/mute.py``)."""

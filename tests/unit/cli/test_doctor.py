@@ -18,7 +18,7 @@ def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path,
     write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
     sound = (
         f"{CLASS}{PREFIX}python.executable={sys.executable}\n"
-        "listeners=SASL_SSL://:9092\n"
+        "listeners=SASL_SSL://:9092\nquota.window.num=2\n"
         f"{PREFIX}static.produce=10M\n{PREFIX}validity=PT5M\n"
     )
 

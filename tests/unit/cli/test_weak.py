@@ -8,10 +8,12 @@ import pytest
 
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.weaknesses import check_weaknesses
+from quotahost.cli.doctor.windows import check_windows
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import broker
 
+EVEN = "quota.window.num=2\n"
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
 
 
@@ -43,7 +45,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
     ],
 )
 def test_each_weakness_is_found_once_with_a_remedy(tmp_path: Path, properties: str, words: str) -> None:
-    listeners = "" if "listeners" in properties else "listeners=SASL_SSL://:9092\n"
+    listeners = EVEN if "listeners" in properties else f"{EVEN}listeners=SASL_SSL://:9092\n"
     if "factor.source" in properties:
         listeners += "authorizer.class.name=org.quotahost.QuotaFence\n"
     file = broker(tmp_path, listeners + properties)
@@ -56,5 +58,37 @@ def test_each_weakness_is_found_once_with_a_remedy(tmp_path: Path, properties: s
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
 def test_metrics_on_loopback_are_not_weak(tmp_path: Path, address: str) -> None:
     metrics = f"{PREFIX}metrics.port=9404\n{PREFIX}metrics.address={address}"
-    file = broker(tmp_path, f"listeners=SASL_SSL://:9092\n{metrics}")
+    file = broker(tmp_path, f"{EVEN}listeners=SASL_SSL://:9092\n{metrics}")
     assert not list(check_weaknesses(Settings.from_properties(file.properties), file))
+
+
+@pytest.mark.parametrize(
+    ("properties", "words", "remedy"),
+    [
+        (
+            "",
+            "11 windows of 1 s: a client that sends as fast as it can gets 11 s of its quota at once, and then next to"
+            " nothing for 10 s",
+            "quota.window.num=2",
+        ),
+        ("quota.window.num=5", "gets 5 s of its quota at once, and then next to nothing for 4 s", "quota.window.num=2"),
+        (
+            "quota.window.num=2\nquota.window.size.seconds=30",
+            "60 s of its quota at once, and then next to nothing for 30 s",
+            "quota.window.num=2 and quota.window.size.seconds=1",
+        ),
+        ("process.roles=broker,controller", "gets 11 s of its quota at once", "quota.window.num=2"),
+    ],
+)
+def test_many_windows_are_weak_by_what_they_do_to_an_eager_client(
+    tmp_path: Path, properties: str, words: str, remedy: str
+) -> None:
+    (weak,) = check_windows(broker(tmp_path, properties))
+    assert weak.level is Level.WEAK
+    assert words in weak.text
+    assert weak.remedy == remedy
+
+
+@pytest.mark.parametrize("properties", [EVEN, "quota.window.num=1", "process.roles=controller", "quota.window.num=x"])
+def test_two_windows_are_even_and_a_controller_has_no_producers(tmp_path: Path, properties: str) -> None:
+    assert not list(check_windows(broker(tmp_path, properties)))

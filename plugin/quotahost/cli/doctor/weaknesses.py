@@ -18,6 +18,7 @@ from quotahost.cli.doctor.listeners import unauthenticated
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.rights import check_rights
 from quotahost.cli.doctor.tiering import check_tiering
+from quotahost.cli.doctor.windows import check_windows
 from quotahost.model import LimitType, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -37,6 +38,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from check_rights(settings, broker)
     yield from _topics(settings, broker)
     yield from check_tiering(settings, broker)
+    yield from check_windows(broker)
 
 
 def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:

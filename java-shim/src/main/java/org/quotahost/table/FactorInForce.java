@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
+import org.quotahost.table.LimitRule.Opens;
 
 /**
  * The factor in force, which is the host's or the fallback's, and how all limits follow it.
@@ -16,6 +17,8 @@ import org.quotahost.fence.Fence;
  * the produce limits go no lower than where they begin after the release. Limits change under the table's lock only.
  */
 public final class FactorInForce {
+    private static final Opens OPEN = new Opens(true, true);
+
     private static final boolean[] EVERY_TYPE = {true, true, true, true};
 
     private final Scopes scopes;
@@ -33,6 +36,8 @@ public final class FactorInForce {
     private volatile Double fallbackFactor;
     /** Whether the factor is below 1; then the rates of clients without a quota were read when it fell. */
     private boolean reduced;
+    /** For which types clients without a quota are unlimited now. */
+    private Opens opens = OPEN;
     /** How often the factor has changed limits so far. */
     private volatile int steps;
 
@@ -85,11 +90,12 @@ public final class FactorInForce {
     LimitRule rule(double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
         double factor = value();
         if (slowing.affected() == null) {
-            return new LimitRule(tap.value(), produceTap.value(), factor, floorBytes, factored, shadow, null);
+            return new LimitRule(tap.value(), produceTap.value(), factor, opens, floorBytes, factored, shadow, null);
         }
         double aim = Fence.closed() ? 1 : factor; // while the fence holds a PAUSE the factor of 0 is not the limits'
-        var slowed = new LimitRule(slowedTap.value(), slowedProduceTap.value(), aim, floorBytes, factored, shadow, null);
-        return new LimitRule(tap.value(), produceTap.value(), 1, floorBytes, factored, shadow, slowed);
+        var slowed =
+                new LimitRule(slowedTap.value(), slowedProduceTap.value(), aim, opens, floorBytes, factored, shadow, null);
+        return new LimitRule(tap.value(), produceTap.value(), 1, OPEN, floorBytes, factored, shadow, slowed);
     }
 
     /** Sets the host's factor (0..1), its cause, and whom it is for: who writes to these topics, or null for all clients. */
@@ -138,7 +144,10 @@ public final class FactorInForce {
         boolean slowedMoved = slowedProduceTap.step(factor, held, now) | slowedTap.step(factor, false, now);
         double ofAll = some == null ? factor : 1;
         boolean moved = produceTap.step(ofAll, some == null && held, now) | tap.step(ofAll, false, now); // not ||: both move
-        if (moved || turned || some != null && slowedMoved) {
+        // While the fence holds a PAUSE, whether the unlimited are slowed stays as it was.
+        Opens before = opens;
+        opens = new Opens(held ? before.produce() : factor >= 1, factor >= 1);
+        if (moved || turned || some != null && slowedMoved || !opens.equals(before)) {
             steps = steps + 1; // first, since request threads may see the new limits at once
             LimitRule rule = scopes.rule();
             scopes.apply(rule(rule.floorBytes(), rule.factored(), rule.shadow()));

@@ -14,12 +14,14 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * @param produceFactor the same for PRODUCE, which a PAUSE leaves as it was if the fence turns requests back
  * @param floorBytes bytes/s below which no factor takes PRODUCE or FETCH
  * @param aim the factor that these two are on their way to
+ * @param opens for which types clients without a quota are unlimited, though the factors may still be on their way to 1:
+ *     they have no rate to rise to
  * @param factored the types that the factor multiplies
  * @param shadow nothing is enforced: every limit is null
  * @param slowed the rule for those who write to affected topics, while the factor is for them only; else null
  */
-public record LimitRule(double factor, double produceFactor, double aim, double floorBytes, Set<ClientQuotaType> factored,
-        boolean shadow, LimitRule slowed) {
+public record LimitRule(double factor, double produceFactor, double aim, Opens opens, double floorBytes,
+        Set<ClientQuotaType> factored, boolean shadow, LimitRule slowed) {
     static final LimitRule DEFAULT = new LimitRule(1, 1, 35_000, Set.of(ClientQuotaType.PRODUCE), false);
     /** A share of the whole limit: the scope does not rise. */
     static final double WHOLE = 1;
@@ -28,9 +30,12 @@ public record LimitRule(double factor, double produceFactor, double aim, double 
     private static final double FLOOR_REQUEST = 1.0;
     private static final double FLOOR_MUTATION = 0.1;
 
+    /** For which types clients without a quota are unlimited. */
+    record Opens(boolean produce, boolean others) {}
+
     /** A rule for all clients, whose limits have arrived at the factor. */
     LimitRule(double factor, double produceFactor, double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
-        this(factor, produceFactor, factor, floorBytes, factored, shadow, null);
+        this(factor, produceFactor, factor, new Opens(produceFactor >= 1, factor >= 1), floorBytes, factored, shadow, null);
     }
 
     boolean factors(int type) {
@@ -62,6 +67,7 @@ public record LimitRule(double factor, double produceFactor, double aim, double 
         boolean unlimited = Double.isNaN(base);
         double own = factorOf(type, share);
         if (own >= 1 || !factors(type)) return unlimited ? null : base;
+        if (unlimited && share >= WHOLE && opens(type)) return null;
         double whole = unlimited ? standIn : base;
         if (Double.isNaN(whole)) return own > 0 ? null : Double.valueOf(floor(type));
         return Math.max(Math.min(whole, floor(type)), whole * own);
@@ -73,13 +79,17 @@ public record LimitRule(double factor, double produceFactor, double aim, double 
 
     /** Whether the factor multiplies the stand-in, since the client is unlimited. */
     boolean usesStandIn(int type, double base, boolean exempt) {
-        return !exempt && factorOf(type) < 1 && factors(type) && Double.isNaN(base);
+        return !exempt && factorOf(type) < 1 && factors(type) && Double.isNaN(base) && !opens(type);
+    }
+
+    private boolean opens(int type) {
+        return TYPES[type] == ClientQuotaType.PRODUCE ? opens.produce : opens.others;
     }
 
     /** Whether a limit is the floor, below which the factor would have taken it. */
     boolean floored(int type, double base, double standIn, boolean exempt) {
         double own = factorOf(type);
-        if (shadow || exempt || own >= 1 || !factors(type)) return false;
+        if (shadow || exempt || own >= 1 || !factors(type) || Double.isNaN(base) && opens(type)) return false;
         double whole = Double.isNaN(base) ? standIn : base;
         return Double.isNaN(whole) ? own <= 0 : whole > floor(type) && whole * own < floor(type);
     }

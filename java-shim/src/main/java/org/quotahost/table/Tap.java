@@ -22,17 +22,26 @@ final class Tap {
     /** Below this value the limits of all but absurdly high quotas are at the floor: the tap goes to 0 at once. */
     private static final double NEGLIGIBLE = 1e-5;
     /** A smaller part of the value isn't worth a step: each makes Kafka scan all its sensors. */
-    private static final double STEP = 0.05;
+    private static final double STEP = 0.02;
+    /**
+     * How much later the rise begins after a PAUSE that was held: clients that were turned back wait before they try
+     * again, for longer each time, up to a second (retry.backoff.max.ms of librdkafka and Java).
+     */
+    private static final long RETRY_MS = 750;
     /** How many changes of the factor the mean takes into account; of more, the oldest counts as the next. */
     private static final int MOST = 512;
 
     private long kafkaMs;
-    private long meanMs;
+    private long emptyMs;
+    private long fullMs;
     private double least;
     /** The part of a value that one step leaves at least: W / (W + D). */
     private double stepShare;
     private double value = 1;
-    /** 0 while held. */
+    private boolean held;
+    private long heldSinceMs;
+    private long clientsWaitUntilMs = Long.MIN_VALUE;
+    /** As it counts for the mean. */
     private double factor = 1;
     /** The factors before it that the mean still reaches back to, the oldest first. */
     private final ArrayDeque<Past> factors = new ArrayDeque<>();
@@ -57,11 +66,16 @@ final class Tap {
     }
 
     /**
-     * The time in ms over which the tap takes its mean: half a window less than all of Kafka's. Rate.windowSize looks
-     * back from (windows - 1) to windows where the windows were empty before.
+     * How far back Kafka looks in ms, in the mean, where the windows were empty: half a window less than all of them.
+     * Rate.windowSize then is from (windows - 1) to windows.
      */
-    private static long meanMs(int windows, long windowMs) {
+    private static long emptyMs(int windows, long windowMs) {
         return windows * windowMs - windowMs / 2;
+    }
+
+    /** The same where the windows are full: half a window more, as the oldest one counts whole while it overlaps. */
+    private static long fullMs(int windows, long windowMs) {
+        return windows * windowMs + windowMs / 2;
     }
 
     /**
@@ -71,7 +85,7 @@ final class Tap {
      * @param windowMs quota.window.size.seconds in ms
      */
     static double rise(long sinceMs, int windows, long windowMs) {
-        long time = meanMs(windows, windowMs);
+        long time = emptyMs(windows, windowMs);
         return sinceMs >= time ? 1 : Math.max(leastShare(windows), (double) sinceMs / time);
     }
 
@@ -84,7 +98,8 @@ final class Tap {
      */
     void configure(int windows, long windowMs, long maxMuteMs) {
         kafkaMs = (windows + 1) * windowMs;
-        meanMs = meanMs(windows, windowMs);
+        emptyMs = emptyMs(windows, windowMs);
+        fullMs = fullMs(windows, windowMs);
         least = leastShare(windows);
         stepShare = (double) kafkaMs / (kafkaMs + maxMuteMs);
     }
@@ -97,16 +112,17 @@ final class Tap {
      * Moves as far towards a factor as is allowed now. Answers whether the value has changed.
      *
      * @param next the factor (0..1) that is in force from now on
-     * @param held whether a fence turns back what the limits would slow. The mean then counts 0, since nothing is
+     * @param hold whether a fence turns back what the limits would slow. The mean then counts 0, since nothing is
      *     recorded; for those who pass the fence the value goes no lower than where it begins after the release
      * @param nowMs monotonic
      */
-    boolean step(double next, boolean held, long nowMs) {
-        remember(held ? 0 : next, nowMs);
-        double start = held ? Math.min(value, least) : least * next;
-        double target = Math.max(mean(nowMs), start);
+    boolean step(double next, boolean hold, long nowMs) {
+        remember(counted(next, hold, nowMs), nowMs);
+        double start = hold ? Math.min(value, least) : least * next;
+        // How full a client's windows are isn't known here: the larger mean delays nobody for what it hasn't sent.
+        double target = Math.max(Math.max(mean(fullMs, nowMs), mean(emptyMs, nowMs)), start);
         double bounded = Math.max(target, Math.min(value, lowest(nowMs)));
-        boolean settled = bounded == target && factors.isEmpty();
+        boolean settled = bounded == target && (bounded == factor || factors.isEmpty());
         if (bounded == value || !(settled || Math.abs(bounded - value) >= STEP * value)) return false;
         while (!values.isEmpty() && values.peekLast().value <= value) values.removeLast();
         values.addLast(new Past(value, nowMs));
@@ -114,25 +130,33 @@ final class Tap {
         return true;
     }
 
+    private double counted(double next, boolean hold, long nowMs) {
+        if (held && !hold) clientsWaitUntilMs = nowMs + Math.min(RETRY_MS, nowMs - heldSinceMs);
+        if (hold && !held) heldSinceMs = nowMs;
+        held = hold;
+        return hold || nowMs < clientsWaitUntilMs ? 0 : next;
+    }
+
     private void remember(double next, long nowMs) {
         if (next != factor) {
             factors.addLast(new Past(factor, nowMs));
             factor = next;
         }
-        while (!factors.isEmpty() && (nowMs - factors.peekFirst().leftMs >= meanMs || factors.size() > MOST)) {
+        while (!factors.isEmpty() && (nowMs - factors.peekFirst().leftMs >= fullMs || factors.size() > MOST)) {
             factors.removeFirst();
         }
     }
 
-    private double mean(long nowMs) {
-        if (factors.isEmpty()) return factor;
-        long begin = nowMs - meanMs;
+    private double mean(long spanMs, long nowMs) {
+        long begin = nowMs - spanMs;
+        if (factors.isEmpty() || factors.peekLast().leftMs <= begin) return factor;
         double total = 0;
         for (Past each : factors) {
+            if (each.leftMs <= begin) continue;
             total += each.value * (each.leftMs - begin);
             begin = each.leftMs;
         }
-        return (total + factor * (nowMs - begin)) / meanMs;
+        return (total + factor * (nowMs - begin)) / spanMs;
     }
 
     /** The lowest value that mutes nobody for longer than max.mute. */

@@ -75,6 +75,21 @@ class QuotaTableFenceTest {
     }
 
     @Test
+    void afterAPauseThoseWithAQuotaRiseAndTheUnlimitedHaveNothingToRiseTo() {
+        table.configureTap(2, 1_000, 30_000);
+        FenceFixture.fence("none", Map.of());
+        Tables.publish(table, "bob", "app", Scopes.CLIENT, Double.NaN);
+        table.factor(0, "");
+        while (table.factorInForce().limitFactor() == 1) table.factorInForce().move();
+
+        assertTrue(limit(Tables.PRODUCE) < 1_000);
+        assertNull(Tables.limit(table, Tables.PRODUCE, "bob", "app"));
+        table.factor(1, "");
+        assertTrue(limit(Tables.PRODUCE) < 1_000);
+        assertNull(Tables.limit(table, Tables.PRODUCE, "bob", "app"));
+    }
+
+    @Test
     void otherTypesThatTheFactorMultipliesGoToTheirFloor() {
         configure(false, "PRODUCE", "FETCH");
         FenceFixture.fence("none", Map.of());

@@ -1,0 +1,101 @@
+"""The tap on a real broker with two quota windows: no burst after a PAUSE, and no long silence on the way down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+import pytest
+
+from harness.clients.meter import Meter
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.node import PAUSE, callback_node, gauge
+from tests.broker.support.volumes import SMALL_BURSTS
+
+pytestmark = pytest.mark.broker
+
+QUOTA: Final = 2_000_000  # bytes/s
+SETTINGS: Final = {
+    "factor.source": "fixed",
+    "factor.interval": "100ms",
+    "plugin.fixed.factor": "1",
+    "fence.authorizer": "none",
+    "static.produce": str(QUOTA),
+}
+WINDOWS: Final = 3.0  # seconds: as far back as Kafka looks
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    with callback_node(tmp_path_factory.mktemp("node"), SETTINGS, properties=SMALL_BURSTS | FENCE) as node:
+        create_topic(node, "t", config={"segment.bytes": str(1 << 20), "retention.bytes": str(8 << 20)})
+        yield node
+
+
+@pytest.fixture
+def eager(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[Meter]:
+    """A producer that has had its quota for a few windows."""
+    set_factor(node, 1)
+    eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 1)
+    with ProducerLoad(node.client_config(client_id=request.node.name), "t") as load:
+        begin = time.monotonic()
+        eventually(lambda: settled(load.meter, begin, QUOTA), what="an eager producer at its quota")
+        yield load.meter
+
+
+def set_factor(node: KafkaNode, factor: float) -> None:
+    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{factor:g}"})
+
+
+def settled(meter: Meter, begin: float, rate: float) -> bool:
+    now = time.monotonic()
+    return now - begin > 2 * WINDOWS and meter.rate(now - WINDOWS, now) == pytest.approx(rate, rel=0.2)
+
+
+def later(meter: Meter, moment: float, seconds: float) -> bool:
+    """Whether so much time has passed since the first byte after a moment."""
+    return first_byte(meter, moment) < time.monotonic() - seconds
+
+
+def first_byte(meter: Meter, moment: float) -> float:
+    """When the first bytes after a moment were acknowledged, or now."""
+    before = meter.total_at(moment)
+    while moment < time.monotonic() and meter.total_at(moment) == before:
+        moment += meter.RESOLUTION
+    return moment - meter.RESOLUTION
+
+
+def test_after_a_pause_a_producer_gets_its_quota_and_not_its_windows_at_once(node: KafkaNode, eager: Meter) -> None:
+    set_factor(node, 0)
+    eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
+    paused = time.monotonic()
+    eventually(
+        lambda: time.monotonic() - paused > 2 * WINDOWS and eager.rate_over(WINDOWS) == 0, what="windows that are empty"
+    )
+
+    released = time.monotonic()
+    set_factor(node, 1)
+    eventually(lambda: later(eager, released, 4), what="four seconds of traffic")
+
+    begin = first_byte(eager, released)
+    # Kafka's two windows, empty, would let it send 2 s of its quota in the first second.
+    assert eager.rate(begin, begin + 1) <= 1.5 * QUOTA
+    assert eager.rate(begin, begin + 4) >= 0.9 * QUOTA
+
+
+def test_a_factor_that_falls_at_once_silences_nobody_for_two_seconds(node: KafkaNode, eager: Meter) -> None:
+    begin = time.monotonic()
+    set_factor(node, 0.3)
+    eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 0.3)
+    lowered = time.monotonic()
+    eventually(lambda: time.monotonic() - lowered > 3 * WINDOWS)
+
+    seconds = [eager.rate(begin + n, begin + n + 1) for n in range(int(time.monotonic() - begin))]
+    assert all(one or next_one for one, next_one in pairwise(seconds)), seconds
+    assert eager.rate(lowered + WINDOWS, lowered + 3 * WINDOWS) == pytest.approx(0.3 * QUOTA, rel=0.3)
