@@ -69,7 +69,7 @@ def test_the_properties_that_they_show_are_understood(document: Path) -> None:
     for block in blocks(document, "properties"):  # each by itself: two may name other suppliers
         lines = [line for line in block.splitlines() if line]
         Settings.from_properties(dict(line.split("=", 1) for line in lines))
-        known = (PREFIX, "authorizer.class.name=org.quotahost.QuotaFence")
+        known = (PREFIX, "authorizer.class.name=org.quotahost.QuotaFence", "quota.window.num=2")
         assert all(line.startswith(known) for line in lines)
 
 
