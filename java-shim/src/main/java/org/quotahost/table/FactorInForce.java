@@ -38,6 +38,7 @@ public final class FactorInForce {
     private boolean reduced;
     /** For which types clients without a quota are unlimited now. */
     private Opens opens = OPEN;
+    private boolean openBeforePause = true;
     /** How often the factor has changed limits so far. */
     private volatile int steps;
 
@@ -144,9 +145,11 @@ public final class FactorInForce {
         boolean slowedMoved = slowedProduceTap.step(factor, held, now) | slowedTap.step(factor, false, now);
         double ofAll = some == null ? factor : 1;
         boolean moved = produceTap.step(ofAll, some == null && held, now) | tap.step(ofAll, false, now); // not ||: both move
-        // While the fence holds a PAUSE, whether the unlimited are slowed stays as it was.
+        // While the fence holds a PAUSE, whether the unlimited are slowed stays as it was before the PAUSE, which may have
+        // begun before there was a fence.
+        if (factor > 0) openBeforePause = factor >= 1;
         Opens before = opens;
-        opens = new Opens(held ? before.produce() : factor >= 1, factor >= 1);
+        opens = new Opens(held ? openBeforePause : factor >= 1, factor >= 1);
         if (moved || turned || some != null && slowedMoved || !opens.equals(before)) {
             steps = steps + 1; // first, since request threads may see the new limits at once
             LimitRule rule = scopes.rule();

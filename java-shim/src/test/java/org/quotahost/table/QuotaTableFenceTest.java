@@ -75,6 +75,19 @@ class QuotaTableFenceTest {
     }
 
     @Test
+    void theUnlimitedAreOpenAgainOnceAFenceTakesThePauseOver() {
+        table.configureTap(2, 1_000, 30_000);
+        Fence.onInstall(table.factorInForce()::move);
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
+        table.factor(0, "");
+        while (table.factorInForce().limitFactor() == 1) table.factorInForce().move();
+
+        FenceFixture.fence("none", Map.of());
+
+        assertNull(limit(Tables.PRODUCE));
+    }
+
+    @Test
     void afterAPauseThoseWithAQuotaRiseAndTheUnlimitedHaveNothingToRiseTo() {
         table.configureTap(2, 1_000, 30_000);
         FenceFixture.fence("none", Map.of());
