@@ -83,12 +83,12 @@ def up_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def step_without_max_mute(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Tap, "_lowest", lambda self, now_ms: 0.0)
-    patch.setattr(Tap, "_mean", lambda self, now_ms: self._factor)
+    patch.setattr(Tap, "_lowest", lambda self, *times: 0.0)
+    patch.setattr(Tap, "_mean", lambda self, *times: self._factor)
 
 
 def tap_never_arrives(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Tap, "_mean", lambda self, now_ms: min(0.9, self._factor))
+    patch.setattr(Tap, "_mean", lambda self, *times: min(0.9, self._factor))
 
 
 def pause_ignored_while_another_is_unknown(patch: pytest.MonkeyPatch) -> None:
