@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from quotahost.model import LimitType, Volume
+from quotahost.model.affected import MAX_TOPICS
 from quotahost.model.bounds import Bounds, bounds
 from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
 from quotahost.pipeline.volumes.record import filling
@@ -181,7 +182,16 @@ def _cluster(
         tuple([*_last(silent), *_last(expired)][:MAX_LISTED]),
         {kind: tuple(_worst(fillings, kind)) for kind in LimitType},
         len(kinds),
+        _affected([each.volume for broker, known in every.items() for each in _fillings(broker, known)]),
     )
+
+
+def _affected(volumes: list[Volume]) -> frozenset[str] | None:
+    """The topics on volumes above their published soft limits; ``aggregate.MAX_TELLERS`` is left to SQL's own test."""
+    limited = ((volume, bounds(volume, volume.soft, volume.hard)) for volume in volumes)
+    told = [volume.topics for volume, found in limited if found and found.breaches_soft(volume.consumed)]
+    union = frozenset(topic for topics in told for topic in topics or ())
+    return None if None in told or len(union) > MAX_TOPICS else union
 
 
 def _fillings(broker: str, known: Known) -> Iterable[Filling]:
@@ -193,7 +203,7 @@ def _fillings(broker: str, known: Known) -> Iterable[Filling]:
         rates_known = passed > 0 and volume.name in before
         rate = float(volume.consumed - before[volume.name]) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
-        yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard), rate)
+        yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard, volume.topics), rate)
 
 
 def _ms(time: datetime) -> int:

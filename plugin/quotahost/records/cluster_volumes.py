@@ -7,16 +7,18 @@ The pipeline publishes it to the compacted topic ``cluster.volumes.topic`` under
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Final
 
 from pydantic import Field, with_config
 
 from quotahost.model import LimitType, Volume
-from quotahost.records.codec import Codec
-from quotahost.records.declaration import IS_KEY, RECORD, Needed, NullIs, Versioned, Whole
-from quotahost.records.fields import Long, Name, Time, in_utc
+from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.bounds import bounds
+from quotahost.records.codec import Codec, Refused
+from quotahost.records.declaration import IS_KEY, RECORD, As, Needed, NullIs, Versioned, Whole
+from quotahost.records.fields import Long, Name, Time, Topic, in_utc, topic_set
 from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, SILENT, WORST, Filling, Worst
 
 __all__ = ["MAX_BYTES", "MAX_LISTED", "MAX_WORST", "ClusterRecord", "Filling", "OfflineDir", "decode", "encode"]
@@ -37,6 +39,16 @@ class OfflineDir:
 Count = Annotated[Long, NullIs(0)]
 Sum = Annotated[Whole, Field(ge=0), NullIs(0)]  # of any size: 10,000 brokers may have more than 2**63 bytes
 Ids = Annotated[tuple[Name, ...], Field(max_length=MAX_LISTED), NullIs(())]
+
+
+def _sorted(topics: frozenset[str] | None) -> list[str] | None:
+    return None if topics is None else sorted(topics)
+
+
+def _above_soft(volume: Volume) -> bool:
+    """Whether the volume is above its published limits; of one that is above its reader's alone no topics are told."""
+    found = bounds(volume, volume.soft, volume.hard)
+    return found is not None and found.breaches_soft(volume.consumed)
 
 
 @with_config(RECORD)
@@ -74,6 +86,10 @@ class ClusterRecord(Versioned):
         worst: by limit type the MAX_WORST volumes nearest to such a limit, nearest first.
         kinds: how many kinds there are. If they are more than ``fullest`` lists, that list is cut; 0 in records of
             pipelines that don't count them.
+        affected: the topics with a replica on a volume above its published soft limit, also of silent brokers; None,
+            which stands for all topics, if one of these volumes doesn't tell them, if they are more than MAX_TOPICS,
+            and in records of pipelines that don't collect them. The listed volumes above their published soft limits
+            have this set as theirs.
 
     Raises:
         ValueError: a time has no time zone or is not in UTC's range.
@@ -101,12 +117,27 @@ class ClusterRecord(Versioned):
     silent: Annotated[tuple[Filling, ...], Field(alias="silentVolumes"), SILENT] = ()
     worst: Annotated[Worst, WORST] = field(default_factory=lambda: dict.fromkeys(LimitType, ()))
     kinds: Count = 0
+    affected: Annotated[
+        frozenset[str] | None,
+        Field(alias="affectedTopics"),
+        As(Annotated[list[Topic], Field(max_length=MAX_TOPICS)] | None, lambda listed, _: topic_set(listed), _sorted),
+    ] = None
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, so its own constructor has no other way to set a field.
         object.__setattr__(self, "computed_at", in_utc(self.computed_at))
         if self.newest_snapshot_at is not None:
             object.__setattr__(self, "newest_snapshot_at", in_utc(self.newest_snapshot_at))
+        for name in ("fullest", "silent"):
+            object.__setattr__(self, name, tuple(map(self._with_topics, getattr(self, name))))
+        worst = {kind: tuple(map(self._with_topics, of)) for kind, of in self.worst.items()}
+        object.__setattr__(self, "worst", worst)
+
+    def _with_topics(self, listed: Filling) -> Filling:
+        """With the cluster's topics if the volume is one of those that they were collected from."""
+        volume = listed.volume
+        topics = self.affected if self.affected is not None and _above_soft(volume) else None
+        return listed if volume.topics == topics else replace(listed, volume=replace(volume, topics=topics))
 
     @property
     def order(self) -> tuple[int, int]:
@@ -121,4 +152,14 @@ class ClusterRecord(Versioned):
 
 
 _CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: record.cluster)
-encode, decode = _CODEC.encode, _CODEC.decode
+decode = _CODEC.decode
+
+
+def encode(record: ClusterRecord) -> bytes:
+    """As :meth:`quotahost.records.codec.Codec.encode`; topics that don't fit are left out, which stands for all."""
+    try:
+        return _CODEC.encode(record)
+    except Refused as refused:
+        if refused.reason != "size" or record.affected is None:
+            raise
+    return _CODEC.encode(record, affectedTopics=None)

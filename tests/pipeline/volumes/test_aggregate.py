@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -46,11 +46,15 @@ LIMITS = st.one_of(
     st.builds(limit, st.just("MinFreePercentage"), st.integers(0, 100)),
 )
 SIZES = st.one_of(st.integers(0, 120), st.sampled_from([2**63 - 1, 10**18 + 1]))
+TOPICS = st.none() | st.lists(st.sampled_from(["x", "y", "z.1"]), max_size=3)
 VOLUMES = st.lists(
-    st.builds(volume, st.sampled_from("abcd"), SIZES, SIZES), max_size=3, unique_by=lambda v: v["volumeName"]
+    st.builds(volume, st.sampled_from("abcd"), SIZES, SIZES, topics=TOPICS),
+    max_size=3,
+    unique_by=lambda v: v["volumeName"],
 )
 LIMITED = st.lists(
-    st.builds(volume, st.sampled_from("ab"), SIZES, SIZES, softLimit=LIMITS, hardLimit=LIMITS), max_size=1
+    st.builds(volume, st.sampled_from("ab"), SIZES, SIZES, softLimit=LIMITS, hardLimit=LIMITS, topics=TOPICS),
+    max_size=1,
 )
 MORE = st.fixed_dictionaries(
     {"softLimit": LIMITS, "hardLimit": LIMITS},
@@ -208,3 +212,50 @@ def test_a_volume_that_is_the_fullest_of_its_kind_is_never_left_out(spark: Spark
     value = snapshot("1", ago(1), [*large, volume("small", 95, 88)], softLimit=soft, hardLimit=hard)
     found = in_spark(spark, [record(0, "1", value, ago(1))])["home"]
     assert any(volume.name == "small" for volume in found.volumes)
+
+
+# ---- topics ----------------------------------------------------------------------------------------
+
+ABOVE: Final = {"softLimit": limit("ConsumedBytes", 10), "hardLimit": limit("ConsumedBytes", 90)}
+
+
+def affected(spark: SparkSession, *volumes: dict[str, Any], at: float = 1) -> frozenset[str] | None:
+    """The union for brokers of one volume each, in Spark, which says the same as the plain model."""
+    given = [record(n, str(n), snapshot(str(n), ago(at), [each]), ago(at)) for n, each in enumerate(volumes)]
+    found = in_spark(spark, given)["home"]
+    assert found == in_python(given)["home"]
+    return found.affected
+
+
+@pytest.mark.parametrize("at", [1, 100])
+def test_the_union_is_of_the_volumes_above_their_soft_limits_fresh_or_silent(spark: SparkSession, at: float) -> None:
+    one, other = volume("/a", 100, 11, topics=["x", "y"], **ABOVE), volume("/b", 100, 90, topics=["y", "z"], **ABOVE)
+    below = volume("/a", 100, 10, topics=["w"], **ABOVE)
+    assert affected(spark, one, other, below, at=at) == frozenset("xyz")
+
+
+def test_a_volume_above_its_soft_limit_that_does_not_tell_makes_it_all_topics(spark: SparkSession) -> None:
+    told = volume("/a", 100, 11, topics=["x"], **ABOVE)
+    assert affected(spark, told, volume("/a", 100, 11, **ABOVE)) is None
+    assert affected(spark, told, volume("/a", 100, 10, **ABOVE)) == frozenset("x"), "it is not above"
+    assert affected(spark, told, volume("/b", 100, 100)) == frozenset("x"), "it has no limit"
+
+
+def test_nobody_above_is_no_topic(spark: SparkSession) -> None:
+    assert affected(spark, volume("/a", 100, 10, **ABOVE)) == frozenset()
+
+
+def test_a_union_of_more_topics_than_are_listed_is_all(spark: SparkSession) -> None:
+    many = [volume("/a", 100, 11, topics=[f"{n}-{m}" for m in range(500)], **ABOVE) for n in range(3)]
+    assert len(affected(spark, *many[:2]) or ()) == 1000
+    assert affected(spark, *many) is None
+
+
+def test_more_volumes_that_tell_than_are_read_are_all(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregate, "_ROLLUP", aggregate._rollup_sql(tellers=2))
+    told = [volume("/a", 100, 11, topics=[f"t{n}"], **ABOVE) for n in range(3)]
+    kinds = [each | {"capacity": 100 + n} for n, each in enumerate(told)]
+    assert affected(spark, *told[:2]) == affected(spark, *kinds[:2]) == frozenset(("t0", "t1"))
+    for most in (told, kinds):
+        given = [record(n, str(n), snapshot(str(n), ago(1), [each]), ago(1)) for n, each in enumerate(most)]
+        assert in_spark(spark, given)["home"].affected is None

@@ -9,6 +9,7 @@ import pytest
 from quotahost.api import DiskState
 from quotahost.cli.broker_file import read_broker_file
 from quotahost.cli.doctor import protection
+from quotahost.cli.doctor.scope import check_scope
 from quotahost.model import Volume
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -65,6 +66,28 @@ def test_a_validity_in_which_kafka_may_not_have_fenced_a_broker_that_died_is_wea
     assert found(tmp_path, FENCE, *SHORT, "broker.session.timeout.ms=7000") == []
     assert found(tmp_path, FENCE, *SHORT, ".fenced.brokers=unknown") == []
     assert found(tmp_path, FENCE, ".factor.source=snapshots") == []
+
+
+SCOPED = ".factor.scope=topics"
+
+
+def scope(tmp_path: Path, *lines: str) -> list[str]:
+    """The text of each weakness of factor.scope."""
+    path = tmp_path / "server.properties"
+    path.write_text("\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines))
+    file = read_broker_file(path)
+    return [finding.text for finding in check_scope(Settings.from_properties(file.properties), file)]
+
+
+def test_the_scope_topics_needs_the_fence_and_a_source_that_knows_topics(tmp_path: Path) -> None:
+    (text,) = scope(tmp_path, SCOPED, ".factor.source=snapshots")
+    assert "is not the fence" in text
+    (text,) = scope(tmp_path, SCOPED, FENCE, ".factor.source=log-dirs")
+    assert "log-dirs doesn't know which topics" in text
+    (text,) = scope(tmp_path, SCOPED, FENCE, ".factor.source=cluster-volumes", ".factor.source.second=log-dirs")
+    assert "while it answers, a factor is for all clients" in text
+    assert scope(tmp_path, SCOPED, FENCE, ".factor.source=snapshots") == []
+    assert scope(tmp_path, ".factor.source=log-dirs") == []
 
 
 def test_without_a_factor_source_nothing_needs_a_fence(tmp_path: Path) -> None:

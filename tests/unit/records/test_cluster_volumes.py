@@ -25,7 +25,7 @@ from quotahost.records.cluster_volumes import (
     encode,
 )
 from quotahost.records.codec import Refused
-from tests.unit.records.test_snapshot import QUICK
+from tests.unit.records.test_snapshot import QUICK, topics
 
 LONG = 2**63 - 1
 FORM: dict[str, Any] = json.loads(files("quotahost.records").joinpath("schemas/cluster-volumes.json").read_text())
@@ -71,6 +71,7 @@ clusters = st.builds(
     some(fillings),
     st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}),
     longs,
+    topics,
 )
 
 
@@ -116,7 +117,7 @@ def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
         "computedAt": "2026-11-21T21:30:00Z", "newestSnapshotAt": "2026-11-21T21:30:00Z",
         "reporting": 1, "stale": 1, "missing": 1, "staleBrokers": ["4"], "missingBrokers": ["5"],
         "offline": 1, "offlineLogDirs": [{"brokerId": "2", "logDir": "/e"}],
-        "volumeCount": 1, "capacity": 100, "consumed": 97, "smallestFactor": 0.5, "kinds": 1,
+        "volumeCount": 1, "capacity": 100, "consumed": 97, "smallestFactor": 0.5, "kinds": 1, "affectedTopics": None,
         "fullest": [{**limited, "bytesPerSecond": -12.5, "secondsToFull": None}],
         "silentVolumes": [],
         "worst": {
@@ -246,3 +247,43 @@ def test_an_unknown_version_is_named() -> None:
 @pytest.mark.parametrize("key", [None, b"", b"d", b"\xff"])
 def test_a_key_that_is_not_the_cluster_id_is_refused(key: bytes | None) -> None:
     assert refusal(content(), key).reason == "key"
+
+
+# ---- topics ----------------------------------------------------------------------------------------
+
+SOFT = Limit(LimitType.MIN_FREE_BYTES, 50)
+ABOVE, BELOW, UNLIMITED = replace(DISK, soft=SOFT), replace(DISK, soft=SOFT, consumed=50), Volume("3", "/d", 100, 100)
+
+
+def test_listed_volumes_above_their_published_limits_have_the_clusters_topics_and_others_are_for_all() -> None:
+    """The union has nothing of the others, whose readers may judge them by limits of their own."""
+    filled = tuple(Filling(each) for each in (ABOVE, BELOW, UNLIMITED))
+    worst = {LimitType.CONSUMED_BYTES: filled}
+    given = replace(RECORD, fullest=filled, silent=filled, worst=worst, affected=frozenset("ab"))
+    found = decode(b"c", encode(given))
+    for listed in (found.fullest, found.silent, found.worst[LimitType.CONSUMED_BYTES]):
+        assert [each.volume.topics for each in listed] == [frozenset("ab"), None, None]
+
+
+@pytest.mark.parametrize("fields", [{}, {"affectedTopics": None}])
+def test_a_record_without_topics_as_earlier_pipelines_wrote_it_is_for_all(fields: dict[str, Any]) -> None:
+    value = content(fullest=[volume(softLimit={"type": "MinFreeBytes", "level": 50})])
+    del value["affectedTopics"]
+    found = read(value | fields)
+    assert found.affected is None
+    assert [each.volume.topics for each in found.fullest] == [None]
+
+
+@pytest.mark.parametrize("listed", ["a", [1], [None], [""], ["a b"], ["t" * 250], [str(n) for n in range(1001)]])
+def test_topics_that_are_none_are_refused(listed: object) -> None:
+    assert refusal(content(affectedTopics=listed)).reason == "schema"
+
+
+def test_topics_that_do_not_fit_into_the_record_are_left_out() -> None:
+    topics = frozenset(f"{n:03}".ljust(249, "x") for n in range(1000))
+    # Names that take twelve bytes a character in JSON, as many as the record lists.
+    brokers = tuple(f"{n:04}" + "\U0001f600" * 1020 for n in range(64))
+    given = replace(RECORD, stale_brokers=brokers, missing_brokers=brokers[:9], affected=topics)
+    found = decode(b"c", encode(given))
+    assert (found.affected, found.stale_brokers) == (None, brokers)
+    assert decode(b"c", encode(replace(given, missing_brokers=()))).affected == topics

@@ -7,8 +7,8 @@ SQL is stood for by its plain model here; ``tests/pipeline/volumes/test_one_rule
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.api import Context
+from quotahost.host.scope import affected
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.plugins.policies.limits import Limits
@@ -78,8 +79,9 @@ def looks(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
 
 
 def as_published(node: Node, volumes: list[Volume]) -> Snapshot:
-    snapshot = Snapshot("1", NOW, tuple(volumes), node.storage_soft, node.storage_hard, cluster="c")
-    return decode(b"1", encode(snapshot))
+    broker = volumes[0].broker
+    snapshot = Snapshot(broker, NOW, tuple(volumes), node.storage_soft, node.storage_hard, cluster="c")
+    return decode(broker.encode(), encode(snapshot))
 
 
 def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
@@ -164,3 +166,40 @@ def test_volumes_that_lack_a_limit_keep_places_since_readers_judge_them_by_their
     unlimited = Volume("1", "/unlimited", 10**6, 10**6 - 1)
     record = rolled_up(as_published(Node(), [*throttled, unlimited]))
     assert unlimited in [each.volume for each in record.fullest]
+
+
+# ---- topics ----------------------------------------------------------------------------------------
+
+some_topics = st.none() | st.frozensets(st.sampled_from(["x", "y", "z"]))
+
+
+@st.composite
+def brokers(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
+    """Brokers of one cluster with the same settings; some of them tell the topics of a volume, some don't."""
+    node, _ = draw(looks())
+    volume = st.builds(Volume, st.just(""), st.just("/d"), st.integers(0, 100), st.integers(0, 100), limits, limits)
+    told = draw(st.lists(st.tuples(volume, some_topics), min_size=1, max_size=5))
+    return node, [replace(each, broker=str(n), topics=topics) for n, (each, topics) in enumerate(told)]
+
+
+@QUICK
+@given(brokers(), st.booleans())
+def test_no_reader_leaves_out_a_topic_that_a_volums_own_broker_tells(
+    cluster: tuple[Node, list[Volume]], same: bool
+) -> None:
+    """By the snapshots they are the same; by the pipeline's record they may be more, or all, never fewer."""
+    node, volumes = cluster
+    policy = by_limits(node)
+    snapshots = [as_published(node, [volume]) for volume in volumes]
+    reader = by_limits(node if same else Node())
+    own = affected_by(policy, volumes)
+    assert affected_by(reader, [each for snapshot in snapshots for each in snapshot.volumes]) == own
+    record = affected_by(reader, rolled_up(*snapshots).volumes)
+    assert own is None or record is None or own <= record
+
+
+def affected_by(policy: Limits, volumes: Iterable[Volume]) -> frozenset[str] | None:
+    """The topics for whose writers the factor is, None for all."""
+    lowered = [(each, value) for each in volumes if (value := policy.quota_factor(each)) < 1]
+    found = affected(lowered)
+    return None if found is None else frozenset(found.places)

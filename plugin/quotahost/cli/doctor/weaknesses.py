@@ -17,6 +17,7 @@ from quotahost.cli.console import Finding, weak
 from quotahost.cli.doctor.listeners import unauthenticated
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.rights import check_rights
+from quotahost.cli.doctor.scope import check_scope
 from quotahost.cli.doctor.tiering import check_tiering
 from quotahost.cli.doctor.windows import check_windows
 from quotahost.model import LimitType, State
@@ -35,6 +36,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _quotas(settings)
     yield from _disks(settings)
     yield from check_protection(settings, broker)
+    yield from check_scope(settings, broker)
     yield from check_rights(settings, broker)
     yield from _topics(settings, broker)
     yield from check_tiering(settings, broker)

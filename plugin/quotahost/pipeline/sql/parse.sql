@@ -38,7 +38,10 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
         OR array_contains(s.volumes.volumeName, '') IS NULL
         -- A record of so few bytes has no name that is too long: most records are spared the lambda.
         OR (octet_length(value) > {max_name} OR array_contains(s.volumes.volumeName, ''))
-          AND exists(s.volumes.volumeName, name -> coalesce(length(name) > {max_name}, TRUE)))
+          AND exists(s.volumes.volumeName, name -> coalesce(length(name) > {max_name}, TRUE))
+        -- Only volumes above their soft limit have topics.
+        OR array_max(s.volumes.topics) IS NOT NULL AND exists(s.volumes, v -> size(v.topics) > {max_topics}
+          OR exists(v.topics, topic -> coalesce(NOT topic RLIKE '{topic_name}', TRUE))))
       OR s.ageMs < 0 OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name}
       OR size(s.offlineLogDirs) > {max_volumes}
       OR size(s.offlineLogDirs) > 0

@@ -5,7 +5,9 @@ listed AS (  -- as columns: Spark doesn't compile what an aggregate computes fro
   SELECT clusterId AS cluster, broker, seen, offline,
     -- A broker that is expired is neither counted nor named: only what it had last is told.
     seen < timestamp_millis(at - :expiry) AS expired, first AND seen >= timestamp_millis(at - :expiry) AS first,
-    capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now,
+    capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now, topics,
+    if(topics IS NULL, NULL, struct(-consumed AS k, broker, volumeName)) AS teller,
+    if(topics IS NULL, NULL, struct(consumed, topics)) AS told,
     seen >= timestamp_millis(at - :validity) AS fresh,
     -- The negated consumption comes first: the smallest structs are the fullest volumes.
     if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS item,
@@ -23,7 +25,9 @@ kinds AS (  -- of volumes of one capacity with the same limits, the one that con
     -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
     sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
     min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items,
-    min_by(last, last, {worst}) FILTER (WHERE last IS NOT NULL) AS lasts
+    min_by(last, last, {worst}) FILTER (WHERE last IS NOT NULL) AS lasts,
+    max(consumed) FILTER (WHERE topics IS NULL) AS untold, count(told) AS tellers,
+    min_by(told, teller, {tellers}) FILTER (WHERE told IS NOT NULL) AS told
   FROM listed GROUP BY cluster, now, capacity, softType, softLevel, hardType, hardLevel, expired),
 named AS (
   -- Decimals: 10,000 brokers may have more than 2**63 bytes.
@@ -40,7 +44,13 @@ bounded AS (
     coalesce({hard_at}, capacity) AS hardAt, least({soft_at}, coalesce({hard_at}, capacity)) AS softAt FROM named),
 -- The factor of the policy `limits`, of the fullest volume: one that consumes less has no smaller factor. It only decides
 -- which kinds are listed; pipeline/volumes/record.py computes it again.
-rated AS (SELECT *, {factor} AS factor, {silent_factor} AS silentFactor FROM bounded),
+rated AS (
+  SELECT *, {factor} AS factor, {silent_factor} AS silentFactor,
+    -- Whether a volume above its soft limit doesn't tell its topics; a kind without limits has none above it.
+    coalesce(tellers > {tellers} OR (softLimit IS NOT NULL OR hardLimit IS NOT NULL) AND (untold > softAt OR untold >= hardAt), FALSE) AS anyTopic,
+    if(tellers = 0 OR softLimit IS NULL AND hardLimit IS NULL, NULL, slice(array_distinct(flatten(transform(
+      filter(told, t -> t.consumed > softAt OR t.consumed >= hardAt), t -> t.topics))), 1, {topics} + 1)) AS topics
+  FROM bounded),
 clusters AS (
   SELECT cluster, max(now) AS now, sum(stale) AS stale, from_json(:registered, 'ARRAY<STRING>') AS running,
     -- Of the own cluster it is known which brokers are in service, but while it has not answered.
@@ -50,6 +60,8 @@ clusters AS (
     array_except(running, flatten(collect_list(known))) AS missing,
     flatten(transform(filter(flatten(collect_list(offline)), o -> NOT knows OR array_contains(running, o.broker)),
       o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline,
+    bool_or(anyTopic) OR count_if(size(topics) > 0) > {tellers} AS anyTopic,
+    coalesce(array_distinct(flatten(min_by(topics, capacity, {tellers}) FILTER (WHERE size(topics) > 0))), array()) AS topics,
     max(newest) AS newest, sum(volumes) AS volumeCount,
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed,
     -- Names are the last criterion, so that a batch that is done again lists the same volumes. collect_list leaves out
@@ -69,6 +81,7 @@ SELECT cluster, now, size(if(knows, array_intersect(reporting, running), reporti
   slice(if(knows, concat(array_sort(array_intersect(staleBrokers, running)), array_sort(array_except(staleBrokers, running))),
     array_sort(staleBrokers)), 1, {listed}) AS staleBrokers,
   newest, volumeCount, capacity, consumed, size(byFactor) AS kinds,
+  if(anyTopic OR size(topics) > {topics}, NULL, array_sort(topics)) AS affectedTopics,
   if(cluster = :cluster, size(missing), 0) AS missing,
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
   size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,

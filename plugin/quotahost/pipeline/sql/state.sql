@@ -27,7 +27,7 @@ spread AS (  -- a broker that comes back after a tombstone begins a new history
     posexplode_outer(s.volumes) AS (pos, v)
   FROM aged)
 SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0) = 0, offline, NULL) AS offline,
-  v.volumeName AS volumeName, v.capacity AS capacity, v.consumed AS consumed,
+  v.volumeName AS volumeName, v.capacity AS capacity, v.consumed AS consumed, v.topics AS topics,
   -- Type and level are taken together: a level of the broker's must not meet a type of the volume's.
   coalesce(v.softLimit.type, softType) AS softType, if(v.softLimit.type IS NULL, softLevel, v.softLimit.level) AS softLevel,
   coalesce(v.hardLimit.type, hardType) AS hardType, if(v.hardLimit.type IS NULL, hardLevel, v.hardLimit.level) AS hardLevel,

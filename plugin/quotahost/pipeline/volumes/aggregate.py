@@ -15,6 +15,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from quotahost.model.affected import MAX_TOPICS
 from quotahost.pipeline.spark.limits import exact_factor, reached_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
@@ -22,6 +23,8 @@ from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
 #: takes up to twelve bytes for each, and there may be some 500 names.
 MAX_NAME: Final = 128
+#: Of so many volumes of one kind, and of so many kinds, the topics are joined; where more tell theirs, it is all.
+MAX_TELLERS: Final = 256
 
 
 def _free_share(capacity: str, consumed: str) -> str:
@@ -59,9 +62,9 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
     Returns:
         A row for each volume; one without a volume for a broker that has none; no row for a removed broker. Columns:
         broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
-        directories, in that row), volumeName, capacity, consumed, softType, softLevel, hardType, hardLevel (the
-        volume's own limit, else its broker's), ``fillRate`` (bytes/s, null while unknown), and ``now``, the time of the
-        batch.
+        directories, in that row), volumeName, capacity, consumed, topics (null: all), softType, softLevel, hardType,
+        hardLevel (the volume's own limit, else its broker's), ``fillRate`` (bytes/s, null while unknown), and ``now``,
+        the time of the batch.
     """
     return good.sparkSession.sql(sql("state", window=_ms(window), max_name=MAX_NAME), good=good)
 
@@ -90,17 +93,23 @@ def _ms(duration: timedelta) -> int:
     return duration // timedelta(milliseconds=1)
 
 
-_ROLLUP: Final = sql(
-    "rollup",
-    free_share=_free_share("v.capacity", "v.consumed"),
-    kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
-    silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
-    factor=exact_factor("get(top, 0).consumed"),
-    silent_factor=exact_factor("get(silent, 0).consumed"),
-    half=MAX_LISTED // 2,
-    soft_at=reached_at("softLimit"),
-    hard_at=reached_at("hardLimit"),
-    max_name=MAX_NAME,
-    listed=MAX_LISTED,
-    worst=MAX_WORST,
-)
+def _rollup_sql(tellers: int = MAX_TELLERS) -> str:
+    return sql(
+        "rollup",
+        free_share=_free_share("v.capacity", "v.consumed"),
+        kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
+        silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
+        factor=exact_factor("get(top, 0).consumed"),
+        silent_factor=exact_factor("get(silent, 0).consumed"),
+        half=MAX_LISTED // 2,
+        soft_at=reached_at("softLimit"),
+        hard_at=reached_at("hardLimit"),
+        max_name=MAX_NAME,
+        listed=MAX_LISTED,
+        worst=MAX_WORST,
+        tellers=tellers,
+        topics=MAX_TOPICS,
+    )
+
+
+_ROLLUP: Final = _rollup_sql()

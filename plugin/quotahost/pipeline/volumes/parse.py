@@ -14,17 +14,19 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from quotahost.model.affected import MAX_TOPICS
 from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.whole_numbers import whole_numbers
 from quotahost.records.codec import REASONS
-from quotahost.records.fields import DATE_TIME, MAX_NAME
+from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
 #: A limit as in the record; without a limit both fields are null.
 LIMIT: Final = "STRUCT<type: STRING, level: BIGINT>"
 _VOLUME: Final = (
-    f"STRUCT<volumeName: STRING, capacity: BIGINT, consumed: BIGINT, softLimit: {LIMIT}, hardLimit: {LIMIT}>"
+    f"STRUCT<volumeName: STRING, capacity: BIGINT, consumed: BIGINT, softLimit: {LIMIT}, hardLimit: {LIMIT}, "
+    "topics: ARRAY<STRING>>"
 )
 #: The fields of a snapshot that are read, as ``quotahost.records.snapshot`` reads them; others are ignored.
 SNAPSHOT: Final = (
@@ -72,7 +74,8 @@ def _parse_sql(validity: timedelta, bound: str) -> str:
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME, "oldest": OLDEST}
     seen = seen_at("s.ageMs", "at", "timestamp", validity)
     fields |= {"bound": bound, "seen_at": seen, "whole_numbers": whole_numbers("text")}
-    return sql("parse", schema=SNAPSHOT, date_time=DATE_TIME, **fields, **limits)
+    fields |= {"schema": SNAPSHOT, "date_time": DATE_TIME, "topic_name": TOPIC}
+    return sql("parse", **fields, **limits, max_topics=MAX_TOPICS)
 
 
 def _bad_limit(limit: str) -> str:

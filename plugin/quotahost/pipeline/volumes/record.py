@@ -11,6 +11,7 @@ from pyspark.sql import Row
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.bounds import bounds
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
+from quotahost.records.fields import topic_set
 
 
 def record(row: Row, run: int, sequence: int) -> ClusterRecord:
@@ -39,6 +40,7 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
         tuple(map(_filling, row["silent"])),
         {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
         row["kinds"],
+        topic_set(row["affectedTopics"]),
     )
 
 
