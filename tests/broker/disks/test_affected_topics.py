@@ -1,0 +1,111 @@
+"""factor.scope=topics on a real broker: only those who write to the topics of a full volume are slowed and stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import create_topic
+from harness.kafka.node import KafkaNode
+from harness.kafka.quotas import enforced_quotas
+from harness.plugin import FENCE
+from harness.system.waiting import eventually
+from tests.broker.support.node import OPEN, PAUSE, PLUGINS, THROTTLE, callback_node, state, table_row, wait_for_rate
+from tests.broker.support.numbers import attempt, end_offset
+
+pytestmark = pytest.mark.broker
+
+QUOTA: Final = 1e6  # bytes/s of each user
+FACTOR: Final = 0.4
+SETTINGS: Final = {
+    "factor.source": "filling",
+    "factor.interval": "100ms",
+    "factor.scope": "topics",
+    "fence.authorizer": "none",
+    "static.scope": "user",
+    "static.produce": "1M",
+}
+FULL_RATE: Final = pytest.approx(QUOTA, rel=0.15)
+
+
+class Disk:
+    """The only volume that the broker knows, which tests fill."""
+
+    def __init__(self, file: Path, node: KafkaNode) -> None:
+        self._file, self._node = file, node
+
+    def fill(self, consumed: int, expected: int, *topics: str) -> None:
+        """Puts so many bytes on it, of these topics, and waits for the state; the limits are 100 and 200."""
+        new = self._file.with_suffix(".new")
+        new.write_text(f"/dev/sdb {consumed} {' '.join(topics)}\n")
+        new.replace(self._file)
+        eventually(lambda: state(self._node) == expected)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    directory = tmp_path_factory.mktemp("node")
+    (directory / "filling").write_text("/dev/sdb 0\n")
+    env = {"PYTHONPATH": str(PLUGINS), "FILLING": str(directory / "filling")}
+    users = {"alice": "a", "bob": "b"}
+    with callback_node(directory, SETTINGS, users=users, env=env, properties=QUICK_QUOTAS | FENCE) as node:
+        for topic in ("orders", "other"):
+            create_topic(node, topic)
+        yield node
+
+
+@pytest.fixture
+def disk(node: KafkaNode) -> Iterator[Disk]:
+    disk = Disk(node.directory / "filling", node)
+    yield disk
+    disk.fill(0, OPEN)
+
+
+def slowed(node: KafkaNode, user: str, client_id: str) -> bool:
+    return table_row(node, user, client_id)["user"].startswith("<slowed")
+
+
+def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNode, disk: Disk) -> None:
+    there = ProducerLoad(node.client_config("alice", "there"), "orders")
+    beside = ProducerLoad(node.client_config("alice", "beside"), "other")  # shares alice's quota
+    elsewhere = ProducerLoad(node.client_config("bob", "elsewhere"), "other")
+    with there, beside, elsewhere:
+        wait_for_rate(FULL_RATE, elsewhere)
+        disk.fill(160, THROTTLE, "orders")
+        wait_for_rate(pytest.approx(FACTOR * QUOTA, rel=0.15), there)
+        wait_for_rate(FULL_RATE, beside)
+        wait_for_rate(FULL_RATE, elsewhere)
+        assert [each.bound for each in enforced_quotas(node, "PRODUCE", user="<slowed alice>")] == [FACTOR * QUOTA]
+        assert [each.bound for each in enforced_quotas(node, "PRODUCE", user="alice")] == [QUOTA]
+
+        disk.fill(200, PAUSE, "orders")
+        stopped_at = end_offset(node, "orders")
+        wait_for_rate(FULL_RATE, beside)
+        wait_for_rate(FULL_RATE, elsewhere)
+        assert end_offset(node, "orders") == stopped_at
+        assert attempt(node.client_config("bob", "x"), "orders") == "NOT_ENOUGH_REPLICAS"
+        assert attempt(node.client_config("bob", "x"), "other") is None
+
+        disk.fill(160, THROTTLE, "bills")  # orders has moved to another volume
+        wait_for_rate(pytest.approx(QUOTA, rel=0.15), there, beside)
+        assert not slowed(node, "alice", "there")
+    assert there.errors == beside.errors == elsewhere.errors == []
+
+
+def test_one_that_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_nothing(
+    node: KafkaNode, disk: Disk
+) -> None:
+    disk.fill(160, THROTTLE, "orders")
+    for number in range(5):
+        assert attempt(node.client_config("bob", f"id-{number}"), "orders") is None
+        assert slowed(node, "bob", f"id-{number}")
+    assert len(enforced_quotas(node, "PRODUCE", user="<slowed bob>")) == 1
+    assert not slowed(node, "bob", "another")
+
+    config = node.client_config("bob", "id-0")
+    eventually(lambda: attempt(config, "other") is None and not slowed(node, "bob", "id-0"), timeout=30)
