@@ -70,6 +70,7 @@ def slowed(node: KafkaNode, user: str, client_id: str) -> bool:
     return table_row(node, user, client_id)["user"].startswith("<slowed")
 
 
+@pytest.mark.long
 def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNode, disk: Disk) -> None:
     there = ProducerLoad(node.client_config("alice", "there"), "orders")
     beside = ProducerLoad(node.client_config("alice", "beside"), "other")  # shares alice's quota
@@ -84,8 +85,8 @@ def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNo
         assert [each.bound for each in enforced_quotas(node, "PRODUCE", user="alice")] == [QUOTA]
 
         disk.fill(200, PAUSE, "orders")
-        stopped_at = end_offset(node, "orders")
         wait_for_rate(FULL_RATE, beside)
+        stopped_at = end_offset(node, "orders")  # what was in flight is there by now
         wait_for_rate(FULL_RATE, elsewhere)
         assert end_offset(node, "orders") == stopped_at
         assert attempt(node.client_config("bob", "x"), "orders") == "NOT_ENOUGH_REPLICAS"
