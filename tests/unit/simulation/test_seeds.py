@@ -22,7 +22,7 @@ from quotahost.simulation.scenes import scene
 from quotahost.simulation.world import World
 from quotahost.throttling import Tap
 
-SEEDS = 4_000  # what two cores play in half a minute
+SEEDS = 10_000  # what two cores play within a minute
 
 
 def found_in(seeds: range) -> None:
@@ -30,13 +30,8 @@ def found_in(seeds: range) -> None:
     assert not lines, "\n".join(lines)
 
 
-def test_in_thousands_of_scenes_nothing_goes_wrong() -> None:
-    found_in(range(SEEDS))
-
-
-@pytest.mark.long
 def test_in_ten_thousand_scenes_nothing_goes_wrong() -> None:
-    found_in(range(10_000))
+    found_in(range(SEEDS))
 
 
 def test_the_same_seed_always_ends_the_same() -> None:
