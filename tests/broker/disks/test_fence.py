@@ -36,6 +36,7 @@ from tests.broker.support.node import (
     callback_properties,
     gauge,
     has_own_quota,
+    limit_of,
     table_row,
     topic_name,
 )
@@ -223,7 +224,7 @@ def test_without_tiered_storage_its_topic_is_one_like_any_other(node: KafkaNode,
 
 def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: KafkaNode, topic: str) -> None:
     def limit() -> float:
-        return float(table_row(node, "alice", "held")["limit"])
+        return limit_of(node, "alice", "held")
 
     attempt(node.client_config("alice", "held"), topic)
     eventually(lambda: has_own_quota(node, "alice", "held"))

@@ -14,7 +14,7 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
+from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, limit_of, table_row
 from tests.fakes.packages import distribute
 
 pytestmark = pytest.mark.broker
@@ -74,7 +74,7 @@ class World:
             eventually(lambda: consumer.meter.bytes > 2_000_000, timeout=30, what="consumed")
         assert producer.errors == consumer.errors == []
         if limit is not None:
-            eventually(lambda: float(table_row(self.node, ANYONE, client_id)["limit"]) == limit, what=f"limit {limit}")
+            eventually(lambda: limit_of(self.node, ANYONE, client_id) == limit, what=f"limit {limit}")
 
 
 @pytest.fixture(scope="module")

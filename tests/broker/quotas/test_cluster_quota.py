@@ -31,7 +31,7 @@ from quotahost.records import usage as usage_records
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage
 from tests.broker.support.background import Background
-from tests.broker.support.node import ANYONE, callback_properties, gauge, table_row, wait_for_rate
+from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate
 from tests.reference.max_min import shares
 
 pytestmark = pytest.mark.broker
@@ -111,11 +111,11 @@ def load(cluster: Cluster, broker: int, client_id: str = "p") -> ProducerLoad:
 
 
 def limit(node: KafkaNode, client_id: str = "p") -> float:
-    return float(table_row(node, ANYONE, client_id)["limit"])
+    return limit_of(node, ANYONE, client_id)
 
 
 def limits(cluster: Cluster) -> list[float]:
-    return [round(limit(node)) for node in cluster.brokers]
+    return [limit(node) for node in cluster.brokers]
 
 
 @pytest.mark.proves("kip-13.per-broker")

@@ -68,6 +68,11 @@ def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str =
     return next(row for row in rows if row["type"] == quota_type)
 
 
+def limit_of(node: KafkaNode, principal: str, client_id: str) -> float:
+    """A client's limit of produce, in bytes/s; NaN, which equals nothing, while there is none."""
+    return float(table_row(node, principal, client_id)["limit"].replace("null", "nan"))
+
+
 def wait_for_rate(expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None) -> None:
     """Waits until the loads' mean bytes/s over the last three quota windows equals ``expected``, an ``approx``.
 
