@@ -109,10 +109,12 @@ class DiskMonitor:
 
     def look(self) -> None:
         """Look at the disks now, on the calling thread."""
-        disks = self._with_topics(self._with_limits(self._read()))
+        disks, looked_at = self._read(), self._clock()
+        # After the time was taken: a listing that takes long must not make the numbers younger than they are.
+        disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         before = self._newest[1]
-        self._newest = (self._clock(), before if disks == before else disks)
+        self._newest = (looked_at, before if disks == before else disks)
         if disks != before:
             self._show(disks, before.volumes if before else ())
 
@@ -176,12 +178,12 @@ class DiskMonitor:
         return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
 
     def _with_topics(self, disks: DiskState) -> DiskState:
-        """With the topics of the volumes that are above their soft limits: only there anybody asks for them."""
+        """With the topics of the volumes whose factor may be below 1: only there anybody asks for them."""
         storage = self._settings().static.storage
         above = set()
         for volume in disks.volumes:
             found = bounds(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
-            if found and found.breaches_soft(volume.consumed):
+            if found and found.may_lower(volume.consumed):
                 above.add(volume.name)
         wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}
         topics = self._topics.of(wanted)

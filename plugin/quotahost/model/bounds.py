@@ -38,6 +38,10 @@ class Bounds:
         # Where both limits are the same, there is no consumption between them: the hard one decides alone.
         return consumed > self.soft or self.breaches_hard(consumed)
 
+    def may_lower(self, consumed: int) -> bool:
+        """Whether the factor may be below 1: above soft, or below a switch where a PAUSE may still hold."""
+        return self.breaches_soft(consumed) or consumed > self.lets_go_at(1.0)
+
     def ramp(self, consumed: int) -> float:
         """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
         # The hard limit comes first: where both are the same it is a switch, and nothing is divided by 0 below.

@@ -25,7 +25,7 @@ class Volume:
             if that broker has none.
         hard: the hard limit published with it, likewise.
         topics: the topics with a replica on it; None where nobody has listed them, which stands for all. They matter
-            only above the soft limit, and only there they are listed.
+            only above the soft limit, and on the way back from a hard limit alone; only there they are listed.
 
     Raises:
         ValueError: broker or name is not a string, a size is not a whole number of at least 0, or topics are no

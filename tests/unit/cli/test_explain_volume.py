@@ -133,6 +133,22 @@ def test_a_smaller_size_frees_whole_segments_beyond_it(tmp_path: Path) -> None:
     assert found.freed == [one, 2 * one], "of 4,000 bytes 3,000 or 1,500 are kept, in whole segments"
 
 
+def test_the_work_for_a_topic_does_not_grow_with_the_square_of_its_partitions(tmp_path: Path) -> None:
+    class Counted(dict[str, tuple[str, int]]):
+        read = 0
+
+        def items(self) -> Any:
+            self.read += len(self)
+            return super().items()
+
+    for number in range(20):
+        partition(tmp_path, f"a-{number}", 1, 1, size=1000)
+    seen = look([str(tmp_path)])
+    seen.logs = counted = Counted(seen.logs)
+    cut("a", Retention(size=1000), seen, NOW)
+    assert counted.read <= 40
+
+
 @pytest.mark.parametrize(
     ("properties", "kept"),
     [

@@ -99,3 +99,35 @@ def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_pat
     assert seen() == frozenset("ab")
     in_force[0] = settings(**below)
     assert seen() is None
+
+
+def test_a_hard_limit_alone_keeps_its_topics_while_its_pause_may_hold(tmp_path: Path) -> None:
+    # Without them a PAUSE that holds below the limit (pause.release) would be for all clients.
+    directory = made(tmp_path, "a-0")
+    (volume,) = file_stores.read_disks("1", [directory]).volumes
+
+    def seen(hard: int) -> frozenset[str] | None:
+        broker = FakeBroker({"log.dirs": directory})
+        monitor = DiskMonitor(broker, broker, 1, lambda: settings(static__storage__hard=str(hard)), Clock())
+        monitor.look()
+        (volume,) = monitor.known().volumes
+        return volume.topics
+
+    assert seen(volume.consumed * 102 // 100) == frozenset("a")
+    assert seen(volume.consumed * 110 // 100) is None
+
+
+def test_a_slow_listing_makes_the_numbers_no_younger_than_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, directory = Clock(), made(tmp_path, "a-0")
+
+    def slow(_: object) -> frozenset[str]:
+        clock.now += 7.0
+        return frozenset("a")
+
+    monkeypatch.setattr(listing, "topics", slow)
+    broker = FakeBroker({"log.dirs": directory})
+    monitor = DiskMonitor(broker, broker, 1, lambda: settings(static__storage__soft="1"), clock)
+    monitor.look()
+    assert monitor.latest()[0] == 7.0

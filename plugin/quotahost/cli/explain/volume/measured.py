@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +68,8 @@ def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cu
     now = time.time() if now is None else now
     closed = {each: retention.segments(each) for each in seen.partitions.get(topic, [])}
     if kept.seconds is None and kept.size is not None:
-        sized = [(parts, _length(each, seen)) for each, parts in closed.items()]
+        lengths = _lengths(seen)
+        sized = [(parts, lengths.get(each, 0)) for each, parts in closed.items()]
         freed = [retention.freed_by_size(sized, kept.size // share) for share in SHARES]
         return Cut(topic, kept, kept.size, by_size=True, freed=freed)
     # A topic that is kept for ever is cut to a part of the age that it has.
@@ -81,5 +83,9 @@ def _age(closed: Mapping[str, Sequence[Segment]], now: float) -> float | None:
     return max(ages, default=None)
 
 
-def _length(partition: str, seen: Look) -> int:
-    return sum(length for path, (_, length) in seen.logs.items() if str(Path(path).parent) == partition)
+def _lengths(seen: Look) -> dict[str, int]:
+    """The bytes of records in each partition's directory."""
+    lengths: dict[str, int] = defaultdict(int)
+    for path, (_, length) in seen.logs.items():
+        lengths[str(Path(path).parent)] += length
+    return lengths
