@@ -23,7 +23,20 @@ from bench import (
     usage,
     windows,
 )
-from bench.disks import held, latency, lumps, picture, publishing, recovery, rolling, scope, stop, tap, throttle
+from bench.disks import (
+    following,
+    held,
+    latency,
+    lumps,
+    picture,
+    publishing,
+    recovery,
+    rolling,
+    scope,
+    stop,
+    tap,
+    throttle,
+)
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
@@ -47,6 +60,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "windows": lambda args: windows.main(),
     "tap": lambda args: tap.main(args.runs),
     "scope": lambda args: scope.main(),
+    "following": lambda args: following.main(),
     "recovery": lambda args: recovery.main(args.runs),
     "rolling": lambda args: rolling.main(args.runs),
     "pipeline": lambda args: pipeline.main(),

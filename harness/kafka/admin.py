@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -122,6 +122,26 @@ def alter_config(node: KafkaNode, kind: str, name: str, config: Mapping[str, str
 def unregister_broker(node: KafkaNode, broker: int) -> None:
     """Takes a stopped broker out of the cluster, as ``kafka-cluster.sh unregister`` does."""
     _ask(node, "unregister", broker)
+
+
+def reassign(node: KafkaNode | Cluster, topic: str, replicas: Sequence[int]) -> None:
+    """Moves partition 0 of a topic to these brokers, has the first of them lead it, and waits until both is so.
+
+    A replica that leaves a broker is deleted there soon after; nobody waits for that here.
+    """
+    first = node.brokers[0] if isinstance(node, Cluster) else node
+    _ask(first, "reassign", topic, list(replicas))
+    admin = AdminClient(node.client_config(client_id="harness"))
+
+    def found() -> Any:
+        return admin.list_topics(topic, timeout=30).topics[topic].partitions[0]
+
+    eventually(
+        lambda: sorted(found().isrs) == sorted(replicas) == sorted(found().replicas), what=f"replicas of {topic}"
+    )
+    if found().leader != replicas[0]:
+        admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)]).result(30)
+    eventually(lambda: found().leader == replicas[0], what=f"leader of {topic}")
 
 
 def kafka_configs(node: KafkaNode, *args: str) -> str:

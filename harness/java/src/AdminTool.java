@@ -5,9 +5,12 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.quota.ClientQuotaAlteration;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
@@ -53,6 +56,18 @@ final class AdminTool {
     static Object unregister(JsonNode args) throws Exception {
         try (Admin admin = connect(args)) {
             admin.unregisterBroker(args.get(1).intValue()).all().get();
+        }
+        return null;
+    }
+
+    /** args: bootstrap, topic, [ids of the brokers for its partition 0, the preferred leader first]. */
+    static Object reassign(JsonNode args) throws Exception {
+        TopicPartition partition = new TopicPartition(args.get(1).textValue(), 0);
+        List<Integer> replicas = new ArrayList<>();
+        args.get(2).forEach(broker -> replicas.add(broker.intValue()));
+        try (Admin admin = connect(args)) {
+            admin.alterPartitionReassignments(
+                Map.of(partition, Optional.of(new NewPartitionReassignment(replicas)))).all().get();
         }
         return null;
     }

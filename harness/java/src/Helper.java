@@ -28,6 +28,7 @@ public final class Helper {
         Map.entry("describe-quotas", AdminTool::describeQuotas),
         Map.entry("alter-configs", AdminTool::alterConfigs),
         Map.entry("unregister", AdminTool::unregister),
+        Map.entry("reassign", AdminTool::reassign),
         Map.entry("mutate", Mutations::run),
         Map.entry("produce", NumberedProducer::run),
         Map.entry("produce-mixed", MixedProducer::run),

@@ -16,7 +16,14 @@ from jsonschema import Draft7Validator
 
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, unregister_broker
+from harness.kafka.admin import (
+    alter_broker_config,
+    create_topic,
+    delete_topics,
+    place_topics,
+    reassign,
+    unregister_broker,
+)
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
@@ -34,14 +41,16 @@ from tests.broker.support.node import (
     state,
     wait_for_state,
 )
-from tests.broker.support.numbers import appended, attempt, records
+from tests.broker.support.numbers import appended, attempt, end_offset, records
 
 pytestmark = pytest.mark.broker
 
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
+SCOPE: Final = PREFIX + "factor.scope"
 STRICT: Final = PREFIX + "fenced.brokers"
+NEVER: Final = 10**15  # bytes used
 VALIDITY: Final = 8  # seconds
 SETTINGS: Final = {
     "factor.source": "snapshots",
@@ -113,6 +122,40 @@ def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_l
     wait_for_state(cluster, PAUSE)
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard.min-free-bytes=1"}, broker=1)
     wait_for_state(cluster, OPEN)
+
+
+@pytest.fixture
+def _topics_alone(cluster: Cluster) -> Iterator[None]:
+    """A full disk of broker 1 holds only the topics that have a replica there; no other disk is ever full."""
+    first = cluster.brokers[0]
+    alter_broker_config(first, {SCOPE: "topics", HARD: str(NEVER)})
+    yield
+    alter_broker_config(first, {SCOPE: None, HARD: None})
+
+
+@pytest.mark.usefixtures("_topics_alone")
+def test_a_topic_is_held_while_a_replica_is_on_the_full_disk_wherever_its_leader_goes(cluster: Cluster) -> None:
+    first, second, third = cluster.brokers
+    place_topics(cluster, {"moved": 2, "stays": 2})
+    disk_of_broker_1_is_full(cluster)
+
+    def held(topic: str) -> bool:
+        return attempt(cluster.client_config(client_id="mover"), topic) == "NOT_ENOUGH_REPLICAS"
+
+    assert not held("moved")
+    reassign(cluster, "moved", [2, 1])
+    eventually(lambda: held("moved"), what="held, since a replica came to the full disk")
+    before = end_offset(second, "moved")
+    reassign(cluster, "moved", [3, 1])
+    assert held("moved"), "by its new leader, too"
+    reassign(cluster, "moved", [1, 3])
+    assert held("moved"), "by the broker whose disk is full"
+    assert end_offset(third, "moved") == before
+    reassign(cluster, "moved", [3, 2])
+    eventually(lambda: not held("moved"), what="free, since the full disk has no replica any more")
+    assert not held("stays")
+    assert {state(node) for node in cluster.brokers} == {PAUSE}
+    assert "broker 1, volume" in causes(first)
 
 
 def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
