@@ -80,7 +80,7 @@ def test_the_reason_why_a_client_is_exempt_is_shown(node: KafkaNode) -> None:
         eventually(lambda: has_own_quota(node, "carol", "app"))
     code, text = explain_client(node, "carol", "app")
     assert code == 0
-    assert field(text, "exempt") == "its principal is in static.excluded.principal.name.list"
+    assert field(text, "exempt") == "its principal is in static.excluded.principal.name.list or exempt.principals"
     assert "Nothing limits this client, as it is exempt" in text
 
 

@@ -40,6 +40,7 @@ LIVE = [
     "snapshots.expiry",
     "fenced.brokers",
     "static.excluded.principal.name.list",
+    "exempt.principals",
     "newcomers.produce",
     "newcomers.fetch",
     "newcomers.request",
@@ -175,6 +176,13 @@ def test_unknown_disks_pause_only_where_a_factor_source_looks_at_them(
 )
 def test_excluded_principals_are_written_as_for_strimzi_or_without_user(text: str, expected: tuple[str, ...]) -> None:
     assert read(static_excluded_principal_name_list=text).excluded_principals == expected
+    assert Settings.from_properties({PREFIX + "exempt.principals": text}).excluded_principals == expected
+
+
+def test_principals_of_both_properties_are_excluded() -> None:
+    both = {"static.excluded.principal.name.list": "User:a;User:b", "exempt.principals": "User:b;User:CN=c,O=d"}
+    settings = Settings.from_properties({PREFIX + name: text for name, text in both.items()})
+    assert set(settings.excluded_principals) == {"a", "b", "CN=c,O=d"}
 
 
 def test_only_what_can_change_live_is_listed_as_live() -> None:

@@ -25,7 +25,7 @@ _UNITS: Final[dict[QuotaType, Unit]] = {
     QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND,
 }
 _EXEMPT: Final[dict[str, str]] = {
-    Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list",
+    Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list or exempt.principals",
     Reason.BROKER: "it is a broker of this cluster",
     Reason.PLUGIN: "it is the plugins' own client",
 }

@@ -27,9 +27,13 @@ class NewcomerSettings(Frozen):
 class ClientSettings(Frozen):
     """Exempt principals, newcomers, the topics that clients write to, and the tables in the broker."""
 
-    excluded_principals: Principals = declare("static.excluded.principal.name.list", default="")
+    listed_principals: Principals = declare("static.excluded.principal.name.list", default="")
     """Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, separated by `;`
     because a distinguished name contains commas."""
+    # KafkaClusterSpec.FORBIDDEN_PREFIXES of Strimzi's operator has the name above.
+    exempt_principals: Principals = declare("exempt.principals", default="")
+    """More principals like these. Strimzi's operator drops the property above from `spec.kafka.config`, and keeps
+    this one."""
     newcomers: NewcomerSettings = Field(default_factory=NewcomerSettings)
     topics: TopicSettings = Field(default_factory=TopicSettings)
     clients_max: Count = declare("clients.max", default="50000", live=False)
@@ -40,3 +44,8 @@ class ClientSettings(Frozen):
     sensors for an hour: with less, a throttled client could get rid of its quota."""
     inbox_max: Count = declare("inbox.max", default="65536", live=False)
     """How many events can wait for the host; the broker asks again later for what does not fit."""
+
+    @property
+    def excluded_principals(self) -> tuple[str, ...]:
+        """All principals that an operator exempts, by either property."""
+        return *self.listed_principals, *self.exempt_principals
