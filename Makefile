@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 JAR := dist/quotahost.jar
 JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/host/probe.py
 CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
+WORKERS ?= 3
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
@@ -48,8 +49,9 @@ test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
+# Brokers wait more than they compute, so three workers fill two cores. A file's tests share its broker: one worker each.
 test-python: $(JAR) $(CONNECTOR)
-	@$(BIN)/python -m pytest -q tests examples
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests examples
 
 test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline
