@@ -50,8 +50,9 @@ test-java: $(VENV)/.done
 	@mvn -B -ntp -f java-shim/pom.xml test
 
 # Brokers wait more than they compute, so three workers fill two cores. A file's tests share its broker: one worker each.
+# The order is kept, as the broker's files come first and take longest.
 test-python: $(JAR) $(CONNECTOR)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests examples
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests examples
 
 test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline
