@@ -25,6 +25,7 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, plugin_properties
 from harness.system.waiting import eventually
+from quotahost.disks.topics import topics
 
 RUNS: Final = 20  # topics
 NEVER: Final = 10**15  # bytes used
@@ -58,7 +59,6 @@ def measure(runs: int = RUNS) -> dict[str, list[float]]:
     """Seconds by what happened to a topic."""
     found: dict[str, list[float]] = {}
     with _cluster() as cluster:
-        eventually(lambda: affected(cluster.brokers[2]) >= 0, 60, "a set of topics on broker 3")
         for number in range(runs):
             for what, change in _life(cluster, f"topic-{number}"):
                 found.setdefault(what, []).append(_follows(cluster, f"topic-{number}", change))
@@ -76,7 +76,9 @@ def _life(cluster: Cluster, topic: str) -> Iterator[tuple[str, Callable[[], None
 def _follows(cluster: Cluster, topic: str, change: Callable[[], None]) -> float:
     """Seconds from the coming or going of the topic's directory on broker 1 to the new count on broker 3."""
     directory, last = cluster.brokers[0].data_dirs[0] / f"{topic}-0", cluster.brokers[2]
-    there, before = directory.exists(), affected(last)
+    parent, there = str(directory.parent), directory.exists()
+    eventually(lambda: affected(last) == len(topics([parent]) or ()), 60, "broker 3 knows broker 1's directories")
+    before = affected(last)
     wanted = before - 1 if there else before + 1
     with ThreadPoolExecutor() as pool:
         happened = pool.submit(_when, lambda: directory.exists() is not there)

@@ -48,8 +48,8 @@ class FactorLoop:
         self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
-        # What a host before this one knew last; OPEN in a broker that has just started.
-        self._known = Scoped(shim.factor())
+        # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
+        self._known = self._found = Scoped(shim.factor())
         self._shown = dict.fromkeys(("LackOfData", "Unknown"), False)
         for name in self._shown:
             shim.gauge("Factor", "", name, 0.0)
@@ -80,6 +80,8 @@ class FactorLoop:
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
+        if new is self._found and settings.factor_scope == "topics":
+            return  # it is in the table with its topics, and would be for all if it were put there again
         factor, affected = new.factor, new.affected
         # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
@@ -102,7 +104,9 @@ class FactorLoop:
                 # The last factor was known. A volume that is known now may have become fuller than it was then.
                 self._show(lacking=False, unknown=True)
                 return smaller(known_now, self._known)
-            found = smaller(known_now, self._at_start(judgement, settings))
+            found = self._at_start(judgement, settings)
+            if known_now.factor.value < 1:
+                found = smaller(known_now, found)
         else:
             action = State(settings.fallback_action)
             instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {judgement.unknown}")

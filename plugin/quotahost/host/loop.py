@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from quotahost.api import Disks
 from quotahost.discovery.entry_points import PluginError
 from quotahost.disks.monitor import DiskMonitor
+from quotahost.disks.no_disks import NoDisks
 from quotahost.host.broker import HostBroker
 from quotahost.host.changed_answers import ChangedAnswers
 from quotahost.host.exemptions import Exemptions, node_id
@@ -29,6 +31,7 @@ from quotahost.host.plugins.builder import Builder
 from quotahost.host.plugins.plugin_set import PluginSet, adopt, close
 from quotahost.host.plugins.scheduler import Scheduler
 from quotahost.host.resolver import Resolver, Supplier
+from quotahost.host.roles import NodeRoles
 from quotahost.host.shim import Shim
 from quotahost.host.workshop import Configuration, Workshop, without_unknown
 from quotahost.settings.broker import read_properties
@@ -83,10 +86,8 @@ class Host:
         # Until here the broker's start waits 30 s at most; what follows has start.timeout.
         self._shim.starting(settings.start_timeout.total_seconds())
         self._broker = HostBroker(self._shim, settings)
-        self._disks = DiskMonitor(
-            self._broker, self._shim, node_id(self._broker.properties()), lambda: self._broker.settings, self._clock
-        )
-        builder = Builder(self._broker, self._shim, self._changed.add, self._disks.started, self._guard)
+        self._roles = NodeRoles(self._broker.properties())
+        builder = Builder(self._broker, self._shim, self._changed.add, self._open_disks(), self._guard)
         self._workshop = Workshop(builder, self._guard, self._clock, strict=strict)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         self._workshop.stage(given, (settings, translation) if strict else None)
@@ -98,6 +99,13 @@ class Host:
         # The broker goes on only now: limits and exemptions are in place before its first request.
         self._shim.ready(self._in_force.live)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
+
+    def _open_disks(self) -> Callable[[], Disks]:
+        own = self._broker.properties()
+        if not self._roles.broker:
+            return lambda: NoDisks(own)
+        self._disks = DiskMonitor(self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock)
+        return self._disks.started
 
     # ---- the loop ----
 
@@ -113,7 +121,7 @@ class Host:
             self._resolve(batch)
             self._changes.expire()
             self._factor.step(self._plugins, self._settings)
-            self._missing_fence.step(self._plugins.factor_source() is not None, self._settings)
+            self._missing_fence.step(self._roles.broker and self._plugins.factor_source() is not None, self._settings)
 
     def _resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -250,7 +258,7 @@ class Host:
         self._factor.forget()
         suppliers = {name: Supplier.of(supplier) for name, supplier in plugins.suppliers()}
         self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine)
-        self._shim.configure(settings, measured(settings, plugins))
+        self._shim.configure(self._roles.applied(settings), measured(settings, plugins))
         self._scheduler.set(plugins.tasks())
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)

@@ -10,18 +10,29 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from harness.plugin import FENCE
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, PLUGINS, THROTTLE, callback_node, state, table_row, wait_for_rate
+from tests.broker.support.node import (
+    OPEN,
+    PAUSE,
+    PLUGINS,
+    THROTTLE,
+    callback_node,
+    limit_of,
+    state,
+    table_row,
+    wait_for_rate,
+)
 from tests.broker.support.numbers import attempt, end_offset
 
 pytestmark = pytest.mark.broker
 
 QUOTA: Final = 1e6  # bytes/s of each user
 FACTOR: Final = 0.4
+SCOPE: Final = PREFIX + "factor.scope"
 SETTINGS: Final = {
     "factor.source": "filling",
     "factor.interval": "100ms",
@@ -29,6 +40,7 @@ SETTINGS: Final = {
     "fence.authorizer": "none",
     "static.scope": "user",
     "static.produce": "1M",
+    "validity": "4s",
 }
 FULL_RATE: Final = pytest.approx(QUOTA, rel=0.15)
 
@@ -38,6 +50,10 @@ class Disk:
 
     def __init__(self, file: Path, node: KafkaNode) -> None:
         self._file, self._node = file, node
+
+    def hang(self) -> None:
+        """Has it answer no more, and the host neither."""
+        self._file.write_text("hang")
 
     def fill(self, consumed: int, expected: int, *topics: str) -> None:
         """Puts so many bytes on it, of these topics, and waits for the state; the limits are 100 and 200."""
@@ -110,3 +126,38 @@ def test_one_that_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_no
 
     config = node.client_config("bob", "id-0")
     eventually(lambda: attempt(config, "other") is None and not slowed(node, "bob", "id-0"), timeout=30)
+
+
+def test_a_live_change_of_the_scope_slows_all_and_lets_go_those_who_write_elsewhere(
+    node: KafkaNode, disk: Disk
+) -> None:
+    disk.fill(160, THROTTLE, "orders")
+    for client_id, topic in (("there", "orders"), ("elsewhere", "other")):
+        assert attempt(node.client_config("bob", client_id), topic) is None
+
+    def limits() -> tuple[float, float]:
+        """What is in force for the two: the limits of their tags, slowed or not."""
+        return limit_of(node, "bob", "there"), limit_of(node, "bob", "elsewhere")
+
+    eventually(lambda: limits() == (FACTOR * QUOTA, QUOTA), what="one is slowed")
+    alter_broker_config(node, {SCOPE: "cluster"})
+    eventually(lambda: limits() == (FACTOR * QUOTA, FACTOR * QUOTA), what="both are slowed")
+    assert not slowed(node, "bob", "there"), "by tags of their own"
+    alter_broker_config(node, {SCOPE: None})
+    eventually(lambda: limits()[1] == QUOTA, what="one is free")
+    assert attempt(node.client_config("bob", "there"), "orders") is None
+    eventually(lambda: limits() == (FACTOR * QUOTA, QUOTA), what="the other isn't")
+
+
+def test_while_the_host_is_silent_all_are_stopped_and_after_it_those_of_the_full_disk_alone(
+    node: KafkaNode, disk: Disk
+) -> None:
+    disk.fill(160, THROTTLE, "orders")
+    config = node.client_config("bob", "elsewhere")
+    assert attempt(config, "other") is None
+    disk.hang()
+    eventually(lambda: attempt(config, "other") == "NOT_ENOUGH_REPLICAS", what="the lease is over")
+    disk.fill(200, PAUSE, "orders")
+    eventually(lambda: attempt(config, "other") is None, what="the host is back")
+    assert attempt(config, "orders") == "NOT_ENOUGH_REPLICAS"
+    assert not slowed(node, "bob", "elsewhere")

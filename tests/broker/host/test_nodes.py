@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -17,15 +18,18 @@ from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from harness.plugin import JAR, PREFIX
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.metrics import CATALOGUE
 from tests.broker.support.node import (
     ANYONE,
+    OPEN,
+    PAUSE,
     callback_node,
     callback_properties,
     gauge,
     has_own_quota,
+    state,
     table_row,
     wait_for_rate,
 )
@@ -72,12 +76,16 @@ def test_the_monitored_callback_shows_its_numbers_among_kafkas_own(tmp_path: Pat
 
 @pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = callback_properties({"static.controller-mutation": "5"}) | {"controller.quota.window.num": "11"}
+    settings = {"static.controller-mutation": "5", "factor.source": "snapshots", "fence.authorizer": "none"}
+    properties = callback_properties(settings) | FENCE | {"controller.quota.window.num": "11"}
     made = Cluster(
         tmp_path_factory.mktemp("cluster"), brokers=1, controllers=request.param, classpath=[JAR],
         properties=properties, probe=True,
     )  # fmt: skip
+    for controller in made.controllers:
+        controller.properties = properties | {PREFIX + "static.kafka.admin.bootstrap.servers": made.bootstrap}
     with made:
+        eventually(lambda: all(state(node) == OPEN for node in made.nodes), what="all disks are known")
         yield made
 
 
@@ -99,3 +107,26 @@ def test_one_interpreter_serves_all_callbacks_of_a_node(cluster: Cluster) -> Non
     for node in cluster.nodes:
         assert node.log_text().count("quotahost serves with suppliers") == 1
         assert gauge(node, "Host", "Restarts") == 0
+
+
+def test_the_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(cluster: Cluster) -> None:
+    (broker,) = cluster.brokers
+    controller = next(node for node in cluster.nodes if "controller" in node.roles)
+    admin = AdminClient(cluster.client_config(client_id="creator"))
+
+    def refused(topic: str) -> bool:
+        try:
+            admin.create_topics([NewTopic(topic, 1)])[topic].result(60)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.POLICY_VIOLATION:
+                raise
+            return True
+        return False
+
+    assert not refused("before")
+    alter_broker_config(broker, {PREFIX + "static.storage.hard": "1"}, broker=broker.node_id)
+    eventually(lambda: state(controller) == PAUSE, what="the controller knows that a disk is full")
+    assert "broker 1, volume" in str(Jmx(controller).query("quotahost:type=Cause,*"))
+    assert refused("meanwhile")
+    alter_broker_config(broker, {PREFIX + "static.storage.hard": None}, broker=broker.node_id)
+    eventually(lambda: not refused("after"), what="created once there is room")

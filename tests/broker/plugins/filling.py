@@ -1,6 +1,7 @@
 """A factor source whose volumes a test fills: the file FILLING says how full each is, and of which topics."""
 
 import os
+import time
 from pathlib import Path
 
 from quotahost.api import Context
@@ -10,12 +11,17 @@ SOFT, HARD = Limit(LimitType.CONSUMED_BYTES, 100), Limit(LimitType.CONSUMED_BYTE
 
 
 class Filling:
-    """The file has a line for each volume: its name, the bytes consumed, and its topics, with a blank between."""
+    """The file has a line for each volume: its name, the bytes consumed, and its topics, with a blank between.
+
+    While it begins with "hang", so does the host.
+    """
 
     def __init__(self, context: Context) -> None:
         self._file = Path(os.environ["FILLING"])
 
     def read(self) -> ClusterVolumes:
+        while self._file.read_text().startswith("hang"):
+            time.sleep(0.05)
         lines = [line.split() for line in self._file.read_text().splitlines()]
         return ClusterVolumes(
             tuple(

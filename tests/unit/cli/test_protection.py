@@ -48,11 +48,21 @@ def test_with_the_fence_nothing_is_weak(tmp_path: Path, fence: str) -> None:
 
 def test_a_broker_that_is_no_controller_can_refuse_no_topics(tmp_path: Path) -> None:
     source, broker = ".factor.source=fixed", "process.roles=broker"
-    ((text, _),) = found(tmp_path, FENCE, source, broker)
-    assert "in a PAUSE topics and partitions are still created" in text
-    assert "the task cordon" in text
+    for alone in (broker, "process.roles=controller"):
+        ((text, _),) = found(tmp_path, FENCE, source, alone)
+        assert "in a PAUSE topics and partitions are still created" in text
+        assert "the task cordon" in text
     assert found(tmp_path, FENCE, source, broker, ".pause.creation=allow") == []
     assert found(tmp_path, FENCE, source, "process.roles=broker,controller") == []
+
+
+def test_a_controller_alone_refuses_new_topics_once_it_knows_where_the_brokers_are(tmp_path: Path) -> None:
+    source, controller = ".factor.source=snapshots", "process.roles=controller"
+    ((text, _),) = found(tmp_path, FENCE, source, controller)
+    assert "static.kafka.admin.bootstrap.servers" in text
+    assert found(tmp_path, FENCE, source, controller, ".static.kafka.admin.bootstrap.servers=b:9092") == []
+    ((text, _),) = found(tmp_path, FENCE, source, "process.roles=broker")
+    assert "controllers refuse new topics and partitions if" in text
 
 
 SHORT = ".factor.source=snapshots", ".snapshots.period=1s", ".validity=15s"

@@ -10,7 +10,8 @@ import pytest
 from quotahost.host.scope import affected
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import MAX_AFFECTED, Affected
-from tests.unit.host.test_factor import World, fails
+from tests.fakes.plugin_context import settings
+from tests.unit.host.test_factor import TIMES, World, fails
 
 
 def volume(name: str, free: int, *topics: str) -> Volume:
@@ -114,6 +115,34 @@ def test_hostile_names_of_volumes_are_printable_in_the_place() -> None:
     found = affected([(Volume("1\n", "/d\u202e", 1, 1, topics=frozenset("a")), 0.5)])
     assert found is not None
     assert found.places["a"].isprintable()
+
+
+def test_a_live_change_of_the_scope_is_in_force_with_the_next_read_and_back() -> None:
+    it = world()
+    before = seen(it, HALF)
+    for scope, whom in (("cluster", None), ("topics", before)):
+        it.settings = settings(factor__source="mine", factor__scope=scope, **TIMES)
+        it.loop.forget()
+        assert seen(it, HALF) == whom
+        assert it.factor == 0.5
+    assert it.cause.endswith("; for writers of 2 topics")
+
+
+def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
+    last = Factor(0.5, "broker 1, volume /half; for writers of 2 topics")
+    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"), seconds=3)
+    assert it.shim.affected == [], "Java still has the factor with its topics"
+    assert seen(it, HALF) is not None
+    it.step(ClusterVolumes((EMPTY,)))
+    assert it.factor == 1
+
+
+def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
+    it = World(True, Factor(0.5, "half"), factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
+    assert seen(it, Volume("2", "/silent", 100, 90)) is None
+    assert it.factor == pytest.approx(0.1)
 
 
 def test_without_a_fence_the_scope_topics_is_said_to_be_the_cluster_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, note, weak
 from quotahost.disks.file_stores import log_dirs, read_disks
+from quotahost.host.roles import ON_CONTROLLERS, judges_alone
 from quotahost.model import Limit, Volume
 from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
@@ -77,17 +78,36 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
             "the fence is installed, but without a factor source or topic quotas it never has a reason to close",
             f"set {PREFIX}factor.source, or take the fence out of {AUTHORIZER}",
         )
-    if settings.pause_creation == "refuse" and settings.factor_source and broker.get("process.roles") == "broker":
-        yield note(
-            "in a PAUSE topics and partitions are still created, since the controllers are nodes of their own and know "
-            "no factor; the task cordon keeps new replicas off full volumes (Kafka 4.3 and newer)"
-        )
+    if settings.pause_creation == "refuse" and settings.factor_source:
+        yield from _creation(settings, broker)
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == "none" and acls:
         yield weak(
             f"fence.authorizer is none, but {' and '.join(acls)} is set, as where ACLs are in use: behind this fence "
             "nobody's rights are checked, and everybody may do everything",
             f"{_INNER}=org.apache.kafka.metadata.authorizer.StandardAuthorizer, or remove {' and '.join(acls)}",
+        )
+
+
+def _creation(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether anybody refuses new topics in a PAUSE, where controllers are nodes of their own."""
+    roles, can = broker.get("process.roles"), settings.factor_source in ON_CONTROLLERS
+    alone = roles == "controller"
+    if alone and can and not judges_alone(settings):
+        yield note(
+            "in a PAUSE this controller still creates topics and partitions, since it doesn't know where the brokers "
+            f"are; {PREFIX}static.kafka.admin.bootstrap.servers, and credentials there, let it follow their disks"
+        )
+    elif roles == "broker" and can:
+        yield note(
+            "in a PAUSE controllers refuse new topics and partitions if they have the fence, this factor source and "
+            f"{PREFIX}static.kafka.admin.bootstrap.servers: let quotahost doctor look at their properties, too"
+        )
+    elif (alone or roles == "broker") and not can:
+        yield note(
+            "in a PAUSE topics and partitions are still created: controllers that are nodes of their own can follow "
+            f"the factor sources {' and '.join(ON_CONTROLLERS)} alone; the task cordon keeps new replicas off full "
+            "volumes (Kafka 4.3 and newer)"
         )
 
 

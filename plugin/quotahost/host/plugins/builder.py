@@ -17,6 +17,7 @@ from quotahost.discovery.entry_points import PluginError
 from quotahost.host.exemptions import node_id
 from quotahost.host.guard import Guard
 from quotahost.host.plugins.plugin_set import PluginSet, Sections, can_stay, close
+from quotahost.host.roles import NodeRoles
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX
 
@@ -37,9 +38,7 @@ class Builder:
         self._answers_changed, self._open_disks = answers_changed, open_disks
         self._guard = guard
         self._node = node_id(broker.properties())
-        roles = broker.properties().get("process.roles", "")
-        # A controller alone keeps no records: it needs suppliers, and nothing that is about volumes.
-        self._has_disks = not roles or "broker" in roles.split(",")
+        self._roles = NodeRoles(broker.properties())
 
     def validate(self, settings: Settings) -> Sections:
         """Import every plugin that this node needs and validate its own properties.
@@ -52,7 +51,7 @@ class Builder:
         return {
             (role, name): _section(role, name, settings)
             for role, name in discovery.configured(settings)
-            if role is Role.SUPPLIER or self._has_disks
+            if self._roles.needs(role, settings)
         }
 
     def live(self, settings: Settings, sections: Sections) -> list[str]:

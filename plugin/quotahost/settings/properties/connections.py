@@ -22,6 +22,7 @@ class ConnectionSettings(Frozen):
     """The plugins' own Kafka client, in librdkafka's names (`kafka.bootstrap.servers`). All values are secrets."""
     kafka_admin: dict[str, SecretStr] = declare("static.kafka.admin.*", default=dict, live=False)
     """The same as Strimzi's plugin has it, in the names of Java's Admin client; `kafka.*` wins where both are given.
-    All values are secrets."""
+    With `bootstrap.servers` among them a controller that is no broker follows `snapshots` or `cluster-volumes`, and
+    refuses new topics in a PAUSE. All values are secrets."""
     plugin: dict[str, dict[str, str]] = declare("plugin.NAME.*", default=dict, repr=False)  # may be secrets
     """Handed to the plugin with that entry point name, checked by the model that it declares."""

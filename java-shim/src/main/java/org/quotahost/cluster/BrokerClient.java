@@ -9,10 +9,13 @@ import org.quotahost.util.BrokerConfigs;
 /**
  * The configuration of a Java client that reaches this broker as the brokers reach each other.
  *
- * <p>It takes address and security from the inter-broker listener, so that plugins need no credentials of their own.
+ * <p>It takes address and security from the inter-broker listener, so that plugins need no credentials of their own. A
+ * controller that is no broker has no such listener: there it is what static.kafka.admin.* says.
  * ClusterAdmin uses it, and LibrdkafkaConfig translates it. The map contains secrets.
  */
 public final class BrokerClient {
+    private static final String GIVEN = BrokerConfigs.PREFIX + "static.kafka.admin.";
+
     private final BrokerConfigs configs;
     private final String listener;
 
@@ -21,8 +24,9 @@ public final class BrokerClient {
         this.listener = configs.interBrokerListener();
     }
 
-    /** The configuration; empty on a node that is no broker. */
+    /** The configuration; empty on a node that is no broker and has no static.kafka.admin.bootstrap.servers. */
     public static Map<String, Object> of(Map<String, ?> configs) {
+        if (new BrokerConfigs(configs).controllerAlone()) return given(configs);
         BrokerClient client = new BrokerClient(new BrokerConfigs(configs));
         Map<String, Object> config = new HashMap<>();
         client.address().ifPresent(address -> {
@@ -30,6 +34,14 @@ public final class BrokerClient {
             client.security(config);
         });
         return config;
+    }
+
+    private static Map<String, Object> given(Map<String, ?> configs) {
+        Map<String, Object> config = new HashMap<>();
+        configs.forEach((name, value) -> {
+            if (name.startsWith(GIVEN)) config.put(name.substring(GIVEN.length()), BrokerConfigs.text(value));
+        });
+        return config.containsKey("bootstrap.servers") ? config : Map.of();
     }
 
     private Optional<String> address() {

@@ -61,15 +61,9 @@ public final class BrokerPrincipal {
 
     /** Whether a listener that lets everybody in as ANONYMOUS shows that nodes are: clients must not use others. */
     private boolean decides(String listener) {
-        if (isController() || listener.equals(configs.interBrokerListener())) return true;
+        if (configs.controllerAlone() || listener.equals(configs.interBrokerListener())) return true;
         return configs.texts("listeners").map(each -> each.split(":")[0])
                 .allMatch(name -> controllers().contains(name) || authenticates(name));
-    }
-
-    /** Whether the node is a controller alone: then it has no listener of brokers. */
-    private boolean isController() {
-        String roles = configs.text("process.roles");
-        return roles.contains("controller") && !roles.contains("broker");
     }
 
     private boolean authenticates(String listener) {
@@ -82,7 +76,7 @@ public final class BrokerPrincipal {
     /** The listeners that brokers connect to: the inter-broker listener and those of the controllers. */
     private List<String> listeners() {
         List<String> listeners = new ArrayList<>();
-        if (!isController()) listeners.add(configs.interBrokerListener());
+        if (!configs.controllerAlone()) listeners.add(configs.interBrokerListener());
         listeners.addAll(controllers());
         return listeners;
     }

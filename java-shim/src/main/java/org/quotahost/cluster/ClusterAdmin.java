@@ -141,7 +141,9 @@ public final class ClusterAdmin implements AutoCloseable {
     /** The client, made by the first call: at the broker's start its own listener is not open yet. */
     private synchronized Admin admin() throws IOException {
         if (closed) throw new IOException("this broker is stopping");
-        if (config.get("bootstrap.servers") == null) throw new IOException("this node has no inter-broker listener");
+        if (config.get("bootstrap.servers") == null) {
+            throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
+        }
         if (admin == null) {
             reach(config.get("bootstrap.servers").toString());
             admin = Admin.create(config);
@@ -149,8 +151,21 @@ public final class ClusterAdmin implements AutoCloseable {
         return admin;
     }
 
-    /** Fails while the broker's own listener is not open yet; Java's client would log a warning each second. */
-    private static void reach(String address) throws IOException {
+    /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */
+    static void reach(String addresses) throws IOException {
+        IOException last = new IOException("no address");
+        for (String address : addresses.split(",")) {
+            try {
+                connect(address.strip());
+                return;
+            } catch (IOException e) {
+                last = e;
+            }
+        }
+        throw last;
+    }
+
+    private static void connect(String address) throws IOException {
         int colon = address.lastIndexOf(':');
         String host = address.substring(0, colon).replaceAll("[\\[\\]]", "");
         try (Socket socket = new Socket()) {

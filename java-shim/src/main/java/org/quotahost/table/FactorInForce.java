@@ -166,9 +166,9 @@ public final class FactorInForce {
      * would slow.
      */
     private boolean heldByFence(double factor, Affected some) {
-        boolean pause = factor <= 0 && Fence.installed() && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
-        // A controller that is no broker has no factor source: it knows no PAUSE but that of a silent host.
-        Creation.pause(pause);
+        boolean zero = factor <= 0 && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
+        Creation.pause(zero); // also on a controller that is no broker, where nobody produces and no fence is installed
+        boolean pause = zero && Fence.installed();
         Fence.state(pause, some);
         return pause && (some == null || some.holdsAll());
     }

@@ -42,6 +42,12 @@ public record BrokerConfigs(Map<String, ?> values) {
         return Stream.of(text(name).split(",")).map(String::strip).filter(part -> !part.isEmpty());
     }
 
+    /** Whether the node is a controller and no broker: then it has no listener of brokers. */
+    public boolean controllerAlone() {
+        String roles = text("process.roles");
+        return roles.contains("controller") && !roles.contains("broker");
+    }
+
     /** The name of the listener by which brokers reach each other. */
     public String interBrokerListener() {
         return textOr("inter.broker.listener.name", textOr("security.inter.broker.protocol", "PLAINTEXT"));
