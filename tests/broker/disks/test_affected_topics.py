@@ -159,5 +159,5 @@ def test_while_the_host_is_silent_all_are_stopped_and_after_it_those_of_the_full
     eventually(lambda: attempt(config, "other") == "NOT_ENOUGH_REPLICAS", what="the lease is over")
     disk.fill(200, PAUSE, "orders")
     eventually(lambda: attempt(config, "other") is None, what="the host is back")
-    assert attempt(config, "orders") == "NOT_ENOUGH_REPLICAS"
+    assert attempt(node.client_config("bob", "there"), "orders") == "NOT_ENOUGH_REPLICAS"
     assert not slowed(node, "bob", "elsewhere")

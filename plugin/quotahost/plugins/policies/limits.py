@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from quotahost.api import Context
-from quotahost.model import Limit, Volume
+from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.bounds import Bounds, bounds
 from quotahost.text import printable
 
@@ -21,8 +21,9 @@ class Limits:
     """Proposal 035's quota policy: a ramp from 1 at the soft limit to 0 at the hard limit.
 
     The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
-    either the factor is 1. Where the hard limit of a volume is reached before its soft one, the hard one alone
-    holds, and a warning says so once until it heals.
+    either the factor is 1. A warning says once where its own limits, in bytes, slow for another broker's disk. Where
+    the hard limit of a volume is reached before its soft one, the hard one alone holds, and a warning says so once
+    until it heals.
 
     Attributes:
         contradictions: broker and name of the volumes whose limits contradict each other now.
@@ -34,6 +35,7 @@ class Limits:
         """Read nothing yet: this broker's limits may change while it runs."""
         self._context = context
         self.contradictions: set[tuple[str, str]] = set()
+        self._own, self._lent = str(context.node_id), False
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
@@ -75,7 +77,20 @@ class Limits:
         else:
             # Healed, so a contradiction that comes again is logged again.
             self.contradictions.discard((volume.broker, volume.name))
+        if not (self._lent or volume.soft or volume.hard or volume.broker == self._own) and found:
+            self._lend(volume, found, soft, hard)
         return found
+
+    def _lend(self, volume: Volume, found: Bounds, soft: Limit | None, hard: Limit | None) -> None:
+        """Log once where this broker's limits in bytes slow for a disk of another broker, which may be of any size."""
+        in_bytes = [each for each in (soft, hard) if each and each.type is not LimitType.MIN_FREE_PERCENTAGE]
+        if in_bytes and found.breaches_soft(volume.consumed):
+            self._lent = True
+            self._context.log.warning(
+                "broker %s publishes no limits, so this broker judges its volume %s by its own (%s), which are bytes "
+                "of another disk, and slows producers for it; set limits on all brokers, or shares (min-free-percent)",
+                printable(volume.broker), printable(volume.name), ", ".join(map(str, in_bytes)),
+            )  # fmt: skip
 
     def _contradict(self, volume: Volume, soft: Limit, hard: Limit) -> None:
         where = (volume.broker, volume.name)

@@ -180,6 +180,35 @@ def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCapture
     assert len(caplog.records) == 2
 
 
+OTHERS = Volume("2\n", "/data", 20, 12)
+
+
+def test_a_limit_in_bytes_that_slows_for_a_disk_without_limits_of_another_broker_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    judge = policy(Limit(CONSUMED, 10))
+    judge.quota_factor(replace(OTHERS, consumed=10))
+    assert caplog.messages == [], "it slows nobody"
+    for _ in range(2):
+        judge.quota_factor(OTHERS)
+    (line,) = caplog.messages
+    assert "broker '2\\n' publishes no limits" in line
+
+
+@pytest.mark.parametrize(
+    ("soft", "volume"),
+    [
+        (Limit(PERCENT, 50), OTHERS),
+        (Limit(CONSUMED, 10), replace(OTHERS, broker="1")),
+        (Limit(CONSUMED, 10), replace(OTHERS, hard=Limit(CONSUMED, 11))),
+    ],
+    ids=["a share", "its own disk", "published"],
+)
+def test_any_other_limit_is_no_news(soft: Limit, volume: Volume, caplog: pytest.LogCaptureFixture) -> None:
+    policy(soft).quota_factor(volume)
+    assert [line for line in caplog.messages if "publishes no limits" in line] == []
+
+
 def test_many_contradictions_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(module, "MAX_CONTRADICTIONS", 2)
     judge = policy(*MIXED)
