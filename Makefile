@@ -57,7 +57,7 @@ test-python: $(JAR) $(CONNECTOR)
 test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline
 
-test-long: $(JAR) ## Tests that `make test` leaves out: long scenes, mostly of several brokers; minutes
+test-long: $(JAR) wheel ## Tests that `make test` leaves out: long scenes, mostly of several brokers; minutes
 	@$(BIN)/python -m pytest -q -m long tests
 
 lint: $(VENV)/.done ## Formatting, lint, strict types, import rules

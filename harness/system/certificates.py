@@ -20,7 +20,7 @@ class Identity:
     """The key and the self-signed certificate of one party.
 
     Attributes:
-        name: the distinguished name, ``CN=...``; Kafka takes it as the principal's name.
+        name: the distinguished name, ``CN=...`` or ``CN=...,O=...``; Kafka takes it as the principal's name.
         keystore: a PKCS12 file with key and certificate; its password is PASSWORD.
         certificate: a PEM file with the certificate alone.
     """
@@ -30,9 +30,10 @@ class Identity:
     certificate: Path
 
 
-def identity(directory: Path, common_name: str) -> Identity:
+def identity(directory: Path, common_name: str, organization: str = "") -> Identity:
     """Makes an identity in the directory; its certificate is valid for loopback and for two days."""
-    made = Identity(f"CN={common_name}", directory / f"{common_name}.p12", directory / f"{common_name}.pem")
+    name = f"CN={common_name}" + (f",O={organization}" if organization else "")
+    made = Identity(name, directory / f"{common_name}.p12", directory / f"{common_name}.pem")
     _keytool(
         "-genkeypair", "-alias", "own", "-keyalg", "EC", "-dname", made.name, "-keystore", str(made.keystore),
         "-storetype", "PKCS12", "-ext", "san=ip:127.0.0.1,dns:localhost", "-validity", "2",
@@ -50,6 +51,12 @@ def truststore(directory: Path, trusted: list[Identity]) -> Path:
             "-storetype", "PKCS12",
         )  # fmt: skip
     return file
+
+
+def key_as_pem(identity: Identity) -> str:
+    """The private key as PEM text, as Kafka takes it in ``ssl.keystore.key``."""
+    command = ["openssl", "pkcs12", "-in", str(identity.keystore), "-passin", f"pass:{PASSWORD}", "-nocerts", "-nodes"]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def _keytool(*args: str) -> None:

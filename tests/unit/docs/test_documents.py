@@ -13,7 +13,7 @@ from quotahost.settings.declaration import PREFIX
 from tools.tables import TABLES, renewed
 
 ROOT = Path(__file__).parents[3]
-DOCUMENTS = [*ROOT.glob("*.md"), ROOT / "conf/README.md", *ROOT.glob("docs/**/*.md")]
+DOCUMENTS = [*ROOT.glob("*.md"), ROOT / "conf/README.md", ROOT / "containers/README.md", *ROOT.glob("docs/**/*.md")]
 PLUGINS = ROOT / "docs/plugins.md"
 
 
@@ -41,7 +41,8 @@ def test_tables_are_those_of_the_code(document: Path) -> None:
 @pytest.mark.parametrize("document", TABLES, ids=name_of)
 def test_a_table_that_is_out_of_date_is_renewed(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    section = text.partition(f"<!-- {TABLES[document][0]} -->")[2]
+    name = TABLES[document][0]
+    section = text.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0]
     stale = text.replace(section, section.replace("| `", "| `un"))
     assert stale != text
     assert renewed(document, stale) == text

@@ -1,0 +1,190 @@
+"""conf/strimzi/kafka.yaml on a real broker with Strimzi's listeners: Strimzi's own users go on in a PAUSE.
+
+The certificates have Strimzi's names, and the listeners' properties are those that its operator writes
+(KafkaBrokerConfigurationBuilder of 1.2.0). What depends on the place is replaced: addresses, paths, the number of
+replicas. The harness's own listener is there as well; nobody else uses it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+import yaml
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from confluent_kafka.cimpl import NewTopic
+
+from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
+from harness.kafka.node import KafkaNode
+from harness.kafka.settings import CONTROLLER
+from harness.plugin import JAR, PREFIX, ROOT
+from harness.system.certificates import PASSWORD, Identity, identity, key_as_pem
+from harness.system.ports import free_port
+from harness.system.waiting import eventually
+from tests.broker.support.node import OPEN, PAUSE, gauge, state, table_row
+from tests.broker.support.numbers import attempt
+
+pytestmark = [pytest.mark.broker, pytest.mark.long]
+
+REPLICATION: Final = "REPLICATION-9091"
+TLS: Final = "TLS-9093"
+CLUSTER: Final = "my-cluster"
+BROKERS: Final = f"{CLUSTER}-kafka"
+#: As the operator lists them in super.users.
+OWN: Final = (
+    BROKERS,
+    *(f"{CLUSTER}-{name}" for name in ("entity-topic-operator", "entity-user-operator", "kafka-exporter")),
+    f"{CLUSTER}-cruise-control",
+    "cluster-operator",
+)
+#: The administrator of the file, and a KafkaUser.
+ADMIN, ALICE = "admin", "alice"
+#: Bytes/s: the quota of each user that has no other.
+RATE: Final = 1e6
+NO_LONGER_FREE: Final = {"soft": "1.0", "hard": "0.999"}
+
+
+@dataclass
+class Scene:
+    """The broker, and everybody's certificate by common name."""
+
+    node: KafkaNode
+    parties: dict[str, Identity]
+    port: int
+
+    def client(self, name: str) -> dict[str, Any]:
+        party = self.parties[name]
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.port}", "client.id": "c", "security.protocol": "ssl",
+            "ssl.ca.location": str(self.parties[BROKERS].certificate),
+            "ssl.keystore.location": str(party.keystore), "ssl.keystore.password": PASSWORD,
+        }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    directory = tmp_path_factory.mktemp("strimzi")
+    parties = {name: identity(directory, name, "io.strimzi") for name in OWN}
+    parties |= {name: identity(directory, name) for name in (ADMIN, ALICE)}
+    node = KafkaNode(directory / "node", classpath=[JAR])
+    made = Scene(node, parties, free_port())
+    node.properties = _of_the_file() | _listeners(made)
+    with node:
+        _prepare(made)
+        yield made
+
+
+def _of_the_file() -> dict[str, str]:
+    """What the operator makes of the file's config and authorization."""
+    documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
+    kafka = next(each for each in documents if each["kind"] == "Kafka")["spec"]["kafka"]
+    config = {name: str(value) for name, value in kafka["config"].items()}
+    own = [f"User:CN={name},O=io.strimzi" for name in OWN]
+    more = [f"User:{name}" for name in kafka["authorization"]["superUsers"]]
+    here = {name: "1" for name in config if name.endswith((".replication.factor", ".isr", "insync.replicas"))}
+    return config | here | {
+        "authorizer.class.name": kafka["authorization"]["authorizerClass"],
+        "super.users": ";".join([*own, *more, "User:ANONYMOUS"]),  # the last one is the harness
+        f"{PREFIX}python.executable": sys.executable,
+        f"{PREFIX}metrics.port": str(free_port()),
+        f"{PREFIX}metrics.address": "127.0.0.1",
+        f"{PREFIX}snapshots.period": "500ms",
+        f"{PREFIX}volumes.period": "250ms",
+    }  # fmt: skip
+
+
+def _listeners(scene: Scene) -> dict[str, str]:
+    placement, broker = scene.node.placement(), scene.parties[BROKERS]
+    stores = {
+        "ssl.keystore.certificate.chain": broker.certificate.read_text(),
+        "ssl.keystore.key": key_as_pem(broker),
+        "ssl.keystore.type": "PEM",
+        "ssl.truststore.certificates": "".join(each.certificate.read_text() for each in scene.parties.values()),
+        "ssl.truststore.type": "PEM",
+        "ssl.client.auth": "required",
+    }
+    names = (REPLICATION, TLS, CONTROLLER)
+    more = f"{REPLICATION}://127.0.0.1:{free_port()},{TLS}://127.0.0.1:{scene.port}"
+    protocols = placement["listener.security.protocol.map"].replace(f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SSL")
+    return {f"listener.name.{name.lower()}.{key}": text for name in names for key, text in stores.items()} | {
+        "listeners": f"{placement['listeners']},{more}",
+        "listener.security.protocol.map": f"{protocols},{REPLICATION}:SSL,{TLS}:SSL",
+        "inter.broker.listener.name": REPLICATION,
+    }
+
+
+def _prepare(scene: Scene) -> None:
+    """A topic in which all may write, the KafkaUser by its ACLs; then the disk is taken for full."""
+    create_topic(scene.node, "t")
+    rights = [
+        AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:CN={ALICE}", "*", operation, AclPermissionType.ALLOW)
+        for kind, name, operation in (
+            (ResourceType.TOPIC, "t", AclOperation.WRITE),
+            (ResourceType.TOPIC, "new", AclOperation.CREATE),
+        )
+    ]
+    admin = AdminClient(scene.client(ADMIN))  # its answers come only while it lives
+    for given in admin.create_acls(rights).values():
+        given.result(30)
+    set_quota(scene.node, {"producer_byte_rate": RATE}, user=DEFAULT)
+    eventually(lambda: state(scene.node) == OPEN)
+    for name in (*OWN, ADMIN, ALICE):
+        eventually(lambda name=name: attempt(scene.client(name), "t") is None, what=f"{name} writes")
+    changes = {f"{PREFIX}static.storage.{side}.min-free-percent": text for side, text in NO_LONGER_FREE.items()}
+    alter_broker_config(scene.node, dict(changes))
+    eventually(lambda: state(scene.node) == PAUSE)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_each_of_strimzis_own_users_writes_in_a_pause_and_has_no_quota(scene: Scene, name: str) -> None:
+    assert attempt(scene.client(name), "t") is None
+    principal = f"CN={name},O=io.strimzi"
+    row = table_row(scene.node, principal, "c")
+    assert (row["state"], row["base"], row["limit"]) == ("known", "null", "null"), "the default quota is not for it"
+
+
+def test_another_super_user_passes_the_fence_and_has_the_default_quota(scene: Scene) -> None:
+    assert attempt(scene.client(ADMIN), "t") is None
+    assert float(table_row(scene.node, f"CN={ADMIN}", "c")["base"]) == RATE
+
+
+def test_a_kafka_user_is_turned_back(scene: Scene) -> None:
+    before = gauge(scene.node, "Fence", "Rejections")
+    assert attempt(scene.client(ALICE), "t") == "NOT_ENOUGH_REPLICAS"
+    assert gauge(scene.node, "Fence", "Rejections") > before
+
+
+def test_the_topic_operator_creates_topics_and_a_kafka_user_is_told_why_not(scene: Scene) -> None:
+    alice, operator = (AdminClient(scene.client(name)) for name in (ALICE, f"{CLUSTER}-entity-topic-operator"))
+    with pytest.raises(KafkaException, match="creates no topics and partitions in a PAUSE"):
+        alice.create_topics([NewTopic("new", 1)])["new"].result(60)
+    operator.create_topics([NewTopic("new", 1)])["new"].result(60)
+
+
+def test_the_plugins_connect_as_the_broker_with_strimzis_certificate(scene: Scene) -> None:
+    assert gauge(scene.node, "Connection,name=publish-volumes", "Connected") == 1
+    log = scene.node.log_text()
+    assert "PRIVATE KEY" not in log
+    assert "can't be found in the configuration" not in log, "the brokers' name is found in the certificate"
+
+
+def test_acls_are_managed_through_the_fence(scene: Scene) -> None:
+    """As supportsAdminApi tells the User Operator."""
+    operator = AdminClient(scene.client(f"{CLUSTER}-entity-user-operator"))
+    right = AclBinding(
+        ResourceType.TOPIC, "t", ResourcePatternType.LITERAL, "User:CN=bob", "*", AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    (created,) = operator.create_acls([right]).values()
+    assert created.result(30) is None

@@ -1,0 +1,177 @@
+"""The Containerfiles' very steps, in Debian roots: the images that they make run as another user than root.
+
+There is no container engine here, so the two images that they begin with are stand-ins: Debian by debootstrap, and for
+Kafka's image a folder with Kafka's jars at ``/opt/kafka`` and the two scripts that ``broker.sh`` calls.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jars import broker_jars
+from harness.kafka.admin import create_topic
+from harness.kafka.node import KafkaNode
+from harness.kafka.properties import write_properties
+from harness.plugin import FENCE, ROOT, plugin_properties
+from harness.system.debian_root import NoRoots, copy_root, debian_root
+from harness.system.image import Image
+from harness.system.image_builder import Builder
+from harness.system.waiting import eventually
+from tests.broker.support.node import wait_for_rate
+from tests.skips import COULD_NOT_RUN
+
+pytestmark = [pytest.mark.broker, pytest.mark.long]
+
+SUITE: Final = "trixie"
+RATE: Final = 2e6
+START: Final = "kafka-server-start.sh"
+FORMAT: Final = "kafka-storage.sh"
+#: As Kafka's own scripts: they log to standard output, and leave the JVM in their place.
+SCRIPT: Final = """#!/bin/sh
+log=-Dlog4j2.configurationFile=/opt/kafka/config/log4j2.properties
+exec java ${KAFKA_HEAP_OPTS:--Xmx512m} $log -cp "/opt/kafka/libs/*" %s "$@"
+"""
+COUNT: Final = """
+from pyspark.sql import SparkSession
+print(SparkSession.builder.master("local[1]").getOrCreate().range(3).count())
+"""
+#: install -y --setopt=... PACKAGES, and clean all.
+MICRODNF: Final = """#!/bin/sh -e
+[ "$1" = install ] || exit 0
+apt-get update
+apt-get install -y --no-install-recommends openjdk-21-jre-headless python3 python3-venv libpython3.13
+"""
+
+
+@pytest.fixture(scope="module")
+def debian() -> Path:
+    try:
+        return debian_root(SUITE)
+    except NoRoots as error:
+        pytest.skip(f"{COULD_NOT_RUN}{error}")
+
+
+def kafka_home(home: Path) -> Path:
+    """Fills the folder as Kafka's image has it, as far as it is needed here."""
+    shutil.copytree(broker_jars(), home / "libs")
+    (home / "bin").mkdir()
+    (home / "config").mkdir()
+    shutil.copy(ROOT / "harness/kafka/log4j2.properties", home / "config")
+    for name, what in {START: "kafka.Kafka", FORMAT: "kafka.tools.StorageTool"}.items():
+        script = home / "bin" / name
+        script.write_text(SCRIPT % what, encoding="utf-8")
+        script.chmod(0o755)
+    return home
+
+
+def build(name: str, tmp_path: Path, images: Mapping[str, Path], **arguments: str) -> Image:
+    assert list((ROOT / "dist").glob("quotahost-*.whl")), "make wheel"
+    return Builder(ROOT, images, tmp_path / "root", arguments).build(ROOT / "containers" / f"{name}.Containerfile")
+
+
+def config_of_the_kafka_resource() -> dict[str, str]:
+    documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
+    config = next(each for each in documents if each["kind"] == "Kafka")["spec"]["kafka"]["config"]
+    return {name: str(value) for name, value in config.items()}
+
+
+class Container(KafkaNode):
+    """A node that is started by an image's entry point; its files are those inside the image."""
+
+    image: Image
+
+    @property
+    def data_dirs(self) -> list[Path]:
+        return [Path("/var/lib/kafka/data")]
+
+    def launch(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        file = self.image.root / "etc/kafka/server.properties"
+        write_properties(file, self.server_properties())
+        file.chmod(0o644)  # as a mounted file: the image's user is another than ours
+        self.image.env["KAFKA_CLUSTER_ID"] = self.cluster_id
+        self.launch_command(self.image.command_line(), os.environ)
+
+    def stop(self, timeout: float = 120) -> int:
+        """Ends the first process inside as an engine does, by SIGTERM."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGTERM)
+        eventually(lambda: not self.running, timeout)
+        code = self.exit_code
+        self.kill()
+        assert code is not None
+        return code
+
+
+def node_of(image: Image, tmp_path: Path) -> Container:
+    node = Container(tmp_path / "node")
+    node.image = image
+    settings = {"python.executable": "/opt/quotahost/bin/python3", "static.produce": str(int(RATE))}
+    node.properties = plugin_properties(settings | {"fence.authorizer": "none"}) | FENCE | dict(QUICK_QUOTAS)
+    return node
+
+
+def check_throttles_and_stops(node: Container) -> None:
+    with node:
+        create_topic(node, "t")
+        with ProducerLoad(node.client_config(client_id="c"), "t") as load:
+            wait_for_rate(pytest.approx(RATE, rel=0.15), load)
+            assert load.max_throttle() > 0
+        assert node.stop() == 143, "in good order"
+        assert "shut down completed" in node.log_text()
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Path:
+    kafka_home(tmp_path / "kafka/opt/kafka")
+    return tmp_path / "kafka"
+
+
+def test_the_brokers_image_throttles_a_client_and_stops_in_good_order(
+    debian: Path, kafka: Path, tmp_path: Path
+) -> None:
+    image = build("broker", tmp_path, {"apache/kafka:4.3.1": kafka, "debian:trixie-slim": debian})
+    assert image.run(["id", "-u"]).strip() == "1000"
+    node = node_of(image, tmp_path)
+    check_throttles_and_stops(node)
+    check_throttles_and_stops(node)  # its storage is formatted already
+
+
+def test_the_pipelines_image_finds_java_and_spark(debian: Path, tmp_path: Path) -> None:
+    image = build("pipeline", tmp_path, {"debian:trixie-slim": debian})
+    assert image.run(["id", "-u"]).strip() == "1000"
+    assert "--checkpoint" in image.run([*image.entrypoint, *image.command])
+    spark = (
+        "from pyspark.sql import SparkSession as S; print(S.builder.master('local[1]').getOrCreate().range(3).count())"
+    )
+    assert image.run(["/opt/quotahost/bin/python3", "-c", spark]).strip() == "3"
+
+
+def test_the_steps_on_strimzis_image_put_jar_and_python_into_it(debian: Path, tmp_path: Path) -> None:
+    """The image itself can't be had here: Debian stands for Red Hat's system, and apt-get for its microdnf."""
+    base = tmp_path / "strimzi"
+    copy_root(debian, base)
+    kafka_home(base / "opt/kafka")
+    microdnf = base / "usr/local/bin/microdnf"
+    microdnf.write_text(MICRODNF, encoding="utf-8")
+    microdnf.chmod(0o755)
+    name = "strimzi/kafka:1.2.0-kafka-4.3.1"
+    image = build("strimzi", tmp_path, {name: base}, PYTHON="python3")
+    assert image.run(["id", "-u"]).strip() == "1001"
+    # The jar, the interpreter and its library, and the properties of the Kafka resource: nothing is wrong.
+    file = image.root / "etc/server.properties"
+    write_properties(file, config_of_the_kafka_resource())
+    file.chmod(0o644)
+    told = image.run(["/opt/quotahost/bin/quotahost", "doctor", "--kafka-home", "/opt/kafka", "/etc/server.properties"])
+    assert "libpython3.13" in told
+    assert "/opt/kafka/libs/quotahost-" in told
