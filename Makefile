@@ -9,7 +9,7 @@ WORKERS ?= 3
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo test test-java test-python test-pipeline test-long lint format tables bench clean
+.PHONY: help build wheel demo test test-java test-python test-pipeline test-long lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ format: $(VENV)/.done ## Rewrite what the formatter would
 
 tables: $(VENV)/.done ## Renew the tables of the documents that the code and the tests make
 	@$(BIN)/python -m tools.tables
+
+docs: $(VENV)/.done ## Build the documentation site into build/site, without a network; open build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
 bench: build ## Figures, as ratios against a peer in the same run; minutes each
 	@$(BIN)/python -m bench

@@ -86,7 +86,7 @@ def _cells(at: dict[str, Any]) -> list[tuple[int, int]]:
 def test_alerts_know_only_real_metrics_and_say_what_is_up(rule: dict[str, Any]) -> None:
     assert metrics(rule["expr"])
     assert metrics(rule["expr"]) <= METRICS
-    assert set(rule["annotations"]) == {"summary", "description"}
+    assert set(rule["annotations"]) == {"summary", "description", "runbook"}
     assert rule["labels"]["severity"] in {"warning", "critical"}
     assert "_total" not in rule["expr"] or re.match(r"increase\(.*\[\w+\]\) > \d+$", rule["expr"])
     assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= {"instance", "plugin", "volume"}

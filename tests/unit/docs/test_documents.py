@@ -29,7 +29,11 @@ def blocks(document: Path, language: str) -> list[str]:
 def anchors(document: Path) -> set[str]:
     """Those of its headings, as Git hosts make them."""
     headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {anchor_of(heading) for heading in headings}
+
+
+def anchor_of(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 @pytest.mark.parametrize("document", TABLES, ids=name_of)

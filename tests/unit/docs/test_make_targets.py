@@ -19,7 +19,7 @@ TARGETS: Final = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 
 def named(text: str) -> set[str]:
     """What could be a target of make in the text."""
-    return set(re.findall(r"\bmake ((?:test|demo|bench|build|lint|format|tables|clean|wheel|help)[\w-]*)", text))
+    return set(re.findall(r"\bmake ((?:test|demo|bench|build|lint|format|tables|docs|clean|wheel|help)[\w-]*)", text))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

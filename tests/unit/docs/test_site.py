@@ -1,0 +1,58 @@
+"""The documentation site: a strict build, whose links all lead somewhere, and which loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.docs.test_documents import ROOT
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    nowhere = {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ | nowhere, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe)[^>]*\ssrc=\"?([^\s\">]+)", text)
+        loaded += re.findall(r"<link[^>]*rel=\"?(?:stylesheet|preconnect)[^>]*href=\"?([^\s\">]+)", text)
+        assert loaded
+        assert [each for each in loaded if re.match(r"(https?:)?//", each)] == [], page
+
+
+def test_every_link_of_every_page_leads_to_a_file_of_the_site(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        if page.name == "404.html":  # for servers: its addresses begin at their root
+            continue
+        for link in re.findall(r"<a[^>]*\shref=\"?([^\s\">#]+)", page.read_text(encoding="utf-8")):
+            assert "://" in link or (page.parent / link).exists(), f"{page.relative_to(site)} links to {link}"
+
+
+def test_the_readme_is_its_first_page_and_files_outside_docs_are_pages(site: Path) -> None:
+    assert "Python decides, Java remembers, Kafka enforces." in (site / "index.html").read_text(encoding="utf-8")
+    assert "QuotahostPause" in (site / "repository/conf/alerts.yml.html").read_text(encoding="utf-8")
+
+
+def test_the_search_knows_the_documents_and_no_source(site: Path) -> None:
+    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    found = {entry["location"].partition("#")[0] for entry in index["docs"]}
+    assert {"runbooks.html", "disks.html", "reference/properties.html"} <= found
+    assert {each for each in found if each.startswith("repository/")} == {
+        "repository/CHANGELOG.html",
+        "repository/CONTRIBUTING.html",
+        "repository/conf/README.html",
+        "repository/conf/index.html",
+    } & found
