@@ -1,8 +1,8 @@
 """One broker: the real host's factor loop on a small shim, the tap, the fence, and Kafka's quotas.
 
-What Java does here is modelled: ``FactorInForce`` (the produce tap, the fence), ``Watch`` (moves the tap every 200 ms)
-and ``LimitRule`` (the floor). The host thread comes round every ``factor.interval``, and up to 0.1 s later, for so long
-it waits for work.
+What Java does here is modelled: ``FactorInForce`` (the produce tap, the fence), ``Watch`` (moves the tap every 200 ms),
+``Lease`` (the fallback while the host is silent) and ``LimitRule`` (the floor). The host thread comes round every
+``factor.interval``, and up to 0.1 s later, for so long it waits for work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quotahost.host.factor import FactorLoop
 from quotahost.host.guard import Guard
 from quotahost.host.plugins.plugin_set import PluginSet
 from quotahost.host.shim import Shim
-from quotahost.model import Factor
+from quotahost.model import Factor, State
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 from quotahost.simulation.disk import Disk
@@ -80,6 +80,8 @@ class Broker:
         index: its place in the scene; its id in Kafka is one more.
         up: whether it is in service, and since when, in ms.
         factor, cause: what the host has set last.
+        fallback: the factor in force instead, while the lease is over.
+        hung: whether the host hangs, and since when it answers, in ms.
         closed: whether the fence turns requests back, and since when it has or hasn't, in ms.
         tap: the way of the produce limits.
     """
@@ -96,12 +98,19 @@ class Broker:
         self.checks: Checks | None = None
         self.alive: Callable[[int], bool] = lambda index: True
         self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
+        # Lease.check() comes one interval early, since the next one comes only after that.
+        validity = int(settings.validity.total_seconds() * 1000)
+        self._lease = validity - max(20, min(500, validity // 10))
+        self._instead = float(State(settings.fallback_action) is State.OPEN)
+        self.fallback: float | None = None
+        self.hung, self.answers_since, self._renewed = False, 0, 0
 
     def start(self) -> None:
         """In service, with a new host and nothing remembered."""
         events, scene = self._events, self.scene
         self.up, self.up_since = True, events.now
         self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
+        self.fallback, self.hung, self.answers_since, self._renewed = None, False, events.now, events.now
         mute = int(self.settings.max_mute.total_seconds() * 1000)
         self.tap = Tap(scene.windows, scene.window_ms, mute)
         if self.checks:
@@ -120,8 +129,19 @@ class Broker:
 
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
-        self.up, self._life = False, self._life + 1
+        self.up, self.hung, self._life = False, False, self._life + 1
         self.source.stop()
+
+    def hang(self, until: int) -> None:
+        """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
+        if self.up:
+            self.hung, life = True, self._life
+            self._events.at(until, lambda: self._answer(life))
+
+    def _answer(self, life: int) -> None:
+        if life == self._life:
+            self.hung, self.answers_since = False, self._events.now
+            self._host(life)
 
     def new_rate(self) -> LeanRate:
         """Of a client that Kafka sees for the first time."""
@@ -155,7 +175,10 @@ class Broker:
     def set_factor(self, value: float, cause: str) -> None:
         """From the host: the fence and the limits follow at once, as far as they may."""
         self.factor, self.cause = value, cause
-        closed = value <= 0 and self.scene.fence
+        self._follow()
+
+    def _follow(self) -> None:
+        closed = self._in_force <= 0 and self.scene.fence
         changed = closed is not self.closed
         if changed:
             before, self.closed, self.closed_since = self.closed_since, closed, self._events.now
@@ -172,11 +195,16 @@ class Broker:
             client.retry()
 
     def _move(self) -> None:
-        if self.tap.step(self.factor, self.closed, self._events.now) and self.checks:
+        if self.tap.step(self._in_force, self.closed, self._events.now) and self.checks:
             self.checks.moved(self)
 
+    @property
+    def _in_force(self) -> float:
+        return self.factor if self.fallback is None else self.fallback
+
     def _host(self, life: int) -> None:
-        if life == self._life:
+        if life == self._life and not self.hung:
+            self._renewed = self._events.now
             self._loop.step(self._plugins, self.settings)
             self._events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))
             if self.checks:
@@ -184,5 +212,9 @@ class Broker:
 
     def _watch(self, life: int) -> None:
         if life == self._life:
+            silent = self._events.now - self._renewed >= self._lease
+            if silent is (self.fallback is None):
+                self.fallback = self._instead if silent else None
+                self._follow()
             self._move()
             self._events.after(BEAT, lambda: self._watch(life))

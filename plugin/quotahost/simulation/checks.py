@@ -60,6 +60,7 @@ class Checks:
         self._validity, self._grace = _ms(own.validity), _ms(own.startup_grace)
         self._falls_back = State(own.fallback_action) is State.PAUSE
         self._max_mute = _ms(own.max_mute)
+        self.lease_over = self._validity + BEAT + TAKE  # ms of silence of a host after which the fallback is in force
         self._span = (scene.windows + 1) * scene.window_ms
         self._pausing: dict[int, int] = {}  # the broker's index, and in which of its lives it saw its disk full
         self._allowed: dict[int, tuple[int, float]] = {}
@@ -104,6 +105,13 @@ class Checks:
         if self._world.scene.steady and self._events.now > self._world.scene.ms - _LAST:
             self._factors.append(broker.factor)
 
+    def silent(self, broker: Broker, since: int) -> None:
+        """The host has hung since then, for longer than its lease: the fallback has to be in force."""
+        if broker.hung and broker.answers_since < since and broker.fallback != float(not self._falls_back):
+            self._wrong("lease", f"broker {broker.index + 1} has no fallback, and its host is silent since {since} ms")
+        if broker.hung and self._falls_back and broker.scene.fence and not broker.closed:
+            self._wrong("lease", f"broker {broker.index + 1} is open, and its host is silent since {since} ms")
+
     def end(self) -> None:
         """The run is over: under a steady load the factor must have settled."""
         if not self._factors:
@@ -120,8 +128,12 @@ class Checks:
         now, owner = self._events.now, self._world.brokers[index]
         if not owner.up or disk.full_since is None:
             return
-        late = now - max(disk.full_since, broker.up_since, owner.up_since)
-        allowed = self.lag
+        late = now - max(disk.full_since, broker.answers_since, owner.up_since)
+        allowed = self.lag + BEAT * (broker.answers_since > broker.up_since)
+        if broker.hung:
+            if not self._falls_back:
+                return
+            allowed += self.lease_over
         if owner is not broker:
             if not self._several:
                 return
@@ -147,7 +159,7 @@ class Checks:
             allowed = limits * seconds + sum(each.plan.batch for each in writers)
             self._allowed[index] = full_since, allowed
         # By the limits of the first append; where a snapshot is lost, or connections are new, nobody knows how much.
-        if self._disturbed(self.lag) or any(each.plan.kind == "reconnecting" for each in writers):
+        if self._disturbed(self.lag) or world.scene.hangs or any(w.plan.kind == "reconnecting" for w in writers):
             return
         if disk.appended_full > allowed and self._events.now - world.brokers[index].up_since > self.lag:
             self._wrong("flight", f"{disk.appended_full} bytes beyond hard on broker {index + 1}, above {allowed:.0f}")
@@ -178,11 +190,11 @@ class Checks:
         disks = world.disks if self._several else [world.disks[broker.index]]
         for disk in disks:
             disk.used()
-        since, bound = broker.up_since, self.lag
+        since, bound = broker.answers_since, self.lag
         if self._several:
             if self._disturbed(self.lag) or not all(each.up for each in world.brokers):
                 return
-            since = max(each.up_since for each in world.brokers) + self._grace
+            since = max(broker.answers_since, max(each.up_since for each in world.brokers) + self._grace)
             bound += self._slowest + self._snapshots
         low = [disk.low_since for disk in disks]
         if broker.closed and None not in low and now - max([since, *filter(None, low)]) > bound:
@@ -203,7 +215,7 @@ class Checks:
         """A PAUSE of the own disk holds until the release share is free."""
         known = broker.source.known.volumes
         disk = self._world.disks[broker.index]
-        if not known or not broker.scene.fence:
+        if not known or not broker.scene.fence or broker.fallback is not None:
             return
         if known[0].consumed >= disk.bounds.hard:
             self._pausing[broker.index] = broker.up_since
@@ -217,7 +229,7 @@ class Checks:
         now, after = self._events.now, self._validity + self.lag + self._slowest + self._grace
         for which, begin, end in self._world.scene.way.silences:
             owner = self._world.brokers[which]
-            since = max(begin, owner.up_since, broker.up_since)
+            since = max(begin, owner.up_since, broker.answers_since)
             if owner is broker or not owner.up or not self._falls_back or not since + after < now < end:
                 continue
             if broker.factor > 0:

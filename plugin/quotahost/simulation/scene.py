@@ -95,6 +95,7 @@ class Scene:
         fence: whether the brokers have one.
         way: of the snapshots, where there are several brokers.
         deaths: a broker's index, when it dies and when it is back.
+        hangs: a broker's index, and from when to when its host doesn't answer, as a plugin of it hangs.
         steady: demand and drain stay as they are, so that the factor has to settle.
     """
 
@@ -108,4 +109,5 @@ class Scene:
     fence: bool = True
     way: WayPlan = WayPlan()
     deaths: tuple[tuple[int, int, int], ...] = ()
+    hangs: tuple[tuple[int, int, int], ...] = ()
     steady: bool = False

@@ -38,6 +38,7 @@ def scene(seed: int) -> Scene:
         fence=rnd.random() < 0.9,
         way=way if several else WayPlan(),
         deaths=_deaths(rnd, brokers, ms),
+        hangs=_hangs(rnd, brokers, ms),
     )
 
 
@@ -100,6 +101,14 @@ def _deaths(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, 
         return ()
     dies = rnd.randrange(ms)
     return ((rnd.randrange(brokers), dies, dies + rnd.choice([1000, 6000, 20_000])),)
+
+
+def _hangs(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
+    """Shorter and longer than ``validity``, after which the lease is over."""
+    if rnd.random() < 0.9:
+        return ()
+    begin = rnd.randrange(ms)
+    return ((rnd.randrange(brokers), begin, begin + rnd.choice([3000, 12_000, 20_000])),)
 
 
 def _steady(seed: int, rnd: random.Random) -> Scene:

@@ -55,6 +55,8 @@ class World:
             broker.alive = lambda index: self.brokers[index].up
         for index, dies, back in scene.deaths:
             self._death(self.brokers[index], dies, back)
+        for index, begins, ends in scene.hangs:
+            self._hang(self.brokers[index], begins, ends)
 
     def run(self) -> None:
         """Play it to its end."""
@@ -70,6 +72,12 @@ class World:
         found = bounds(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
         found = found or Bounds(plan.capacity, plan.capacity)
         return Disk(plan, volume, found, found.lets_go_at(own.pause_release), self.events)
+
+    def _hang(self, broker: Broker, begins: int, ends: int) -> None:
+        self.events.at(begins, lambda: broker.hang(ends))
+        over = begins + self.checks.lease_over
+        if over < ends:
+            self.events.at(over, lambda: self.checks.silent(broker, begins))
 
     def _death(self, broker: Broker, dies: int, back: int) -> None:
         def fence() -> None:

@@ -17,6 +17,7 @@ from quotahost.model.bounds import Bounds
 from quotahost.plugins.factor_sources.roster import Roster
 from quotahost.plugins.policies.setpoint import Setpoint
 from quotahost.simulation import sources
+from quotahost.simulation.broker import Broker
 from quotahost.simulation.run import failing, violations
 from quotahost.simulation.scenes import scene
 from quotahost.simulation.world import World
@@ -136,6 +137,10 @@ def unknown_stays_as_it_was(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FactorLoop, "_decide", decide)
 
 
+def lease_never_ends(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Broker, "_in_force", property(lambda self: self.factor))
+
+
 MUTANTS: dict[Patch, set[str]] = {
     never_lets_go: {"release"},
     lets_go_at_once: {"hold"},
@@ -150,6 +155,7 @@ MUTANTS: dict[Patch, set[str]] = {
     ramp_never_ends: {"hard"},
     setpoint_without_hard_limit: {"hard"},
     unknown_stays_as_it_was: {"unknown"},
+    lease_never_ends: {"lease"},
 }
 
 
