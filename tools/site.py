@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 LINK: Final = re.compile(r"(\]\()([^)\s#]+)((?:#[^)]*)?\))")
-FENCE: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 ITEM: Final = re.compile(r" *(?:[-*]|\d+\.) ")
 #: Pages that are one wide table: they have no contents beside it.
 WIDE: Final = {"reference/properties.md", "reference/metrics.md"}
@@ -107,17 +107,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def outside_fences(change, markdown: str) -> str:  # type: ignore[no-untyped-def]
     """Returns the text with everything but its fenced blocks changed."""
-    parts = re.split(r"(^(?:```|~{8}).*?^(?:```|~{8})$)", markdown, flags=re.DOTALL | re.MULTILINE)
+    parts = re.split(r"(^ *(?:```|~{8}).*?^ *(?:```|~{8})$)", markdown, flags=re.DOTALL | re.MULTILINE)
     return "".join(part if odd % 2 else change(part) for odd, part in enumerate(parts))
 
 
 def lists(text: str) -> str:
-    """Returns the text with a blank line before each list, and with indents of four for each two."""
+    """Returns the text with a blank line before each list, and with an indent of four where Git hosts need two."""
     lines: list[str] = []
     for line in text.splitlines(keepends=True):
         before = lines[-1] if lines else "\n"
         if ITEM.match(line) and before.strip() and not ITEM.match(before) and not before.startswith(" "):
             lines.append("\n")
         indent = len(line) - len(line.lstrip(" "))
-        lines.append(" " * indent + line)
+        lines.append(" " * (-indent % 4) + line)
     return "".join(lines)
