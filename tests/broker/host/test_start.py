@@ -57,9 +57,9 @@ def test_a_wrong_property_is_named_with_its_remedy(
 @pytest.mark.parametrize(
     ("lines", "expected_words"),
     [
-        ("version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=\nexecutable=x", "no shared libpython"),
-        ("version=3.11.4\nquotahost={v}\njpype=1.7.1\nlibpython=/x\nexecutable=x", "jpype 1.7.1, this jar needs 1.6.0"),
-        ("version=3.11.4\nquotahost=\njpype=1.6.0\nlibpython=/x\nexecutable=x", "quotahost is not installed there"),
+        ("version=3.11.4\nquotahost={v}\njpype=1.7.1\nlibpython=\nexecutable=x", "no shared libpython"),
+        ("version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=/x\nexecutable=x", "jpype 1.6.0, this jar needs 1.7.1"),
+        ("version=3.11.4\nquotahost=\njpype=1.7.1\nlibpython=/x\nexecutable=x", "quotahost is not installed there"),
         ("version=3.9.1\nquotahost=\njpype=\nlibpython=/x\nexecutable=x", "3.11 or newer"),
         ("version=3.13.0\nfree-threaded=true\nexecutable=x", "free-threaded"),
     ],

@@ -15,7 +15,7 @@ from quotahost.settings.declaration import PREFIX
 CLASS = f"{PREFIX}class=org.quotahost.PythonQuotaCallback\n"
 
 
-def write_jar(path: Path, quotahost: str = "0.1.0", jpype: str = "1.6.0") -> Path:
+def write_jar(path: Path, quotahost: str = "0.1.0", jpype: str = "1.7.1") -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         versions = f"# built\nquotahost={quotahost}\njpype={jpype}\n"
         archive.writestr("META-INF/quotahost/versions.properties", versions)

@@ -17,10 +17,10 @@ PLUGIN_FOLDER = Path(jars.__file__).parents[2]
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where quotahost 0.1.0 and jpype1 1.6.0 are installed, for this process and those that it starts."""
+    """Where quotahost 0.1.0 and jpype1 1.7.1 are installed, for this process and those that it starts."""
     folder = tmp_path / "site"
     distribute_quotahost(folder)
-    distribute(folder, "jpype1", {}, version="1.6.0")
+    distribute(folder, "jpype1", {}, version="1.7.1")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (folder, PLUGIN_FOLDER))))
     before = set(sys.modules)

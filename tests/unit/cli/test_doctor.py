@@ -30,7 +30,7 @@ def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path,
     assert "WRONG" not in result.output
     assert "10,000,000 bytes/s (10M)" in result.output
     assert "300 s" in result.output
-    assert "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.6.0" in result.output
+    assert "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.7.1" in result.output
 
 
 def test_without_arguments_doctor_looks_at_its_own_interpreter(site: Path, package: Path) -> None:
@@ -134,10 +134,10 @@ def test_there_must_be_exactly_one_jar_of_the_installed_version(
 
 
 def test_a_jar_for_another_jpype_is_wrong(site: Path, kafka: Path, tmp_path: Path) -> None:
-    write_jar(kafka / "libs" / "quotahost-0.1.0.jar", jpype="1.7.1")
+    write_jar(kafka / "libs" / "quotahost-0.1.0.jar", jpype="1.6.0")
     result = doctor(tmp_path, CLASS, "--kafka-home", kafka)
     assert result.exit_code == 1
-    assert "the jar needs jpype1 1.7.1, installed is 1.6.0" in result.output
+    assert "the jar needs jpype1 1.6.0, installed is 1.7.1" in result.output
 
 
 def test_another_environment_is_examined_by_its_own_quotahost(

@@ -22,7 +22,7 @@ def python(**changes: Any) -> Interpreter:
         "version": "3.12.4",
         "libpython": "/opt/lib/libpython3.12.so.1.0",
         "is_free_threaded": False,
-        "jpype": "1.6.0",
+        "jpype": "1.7.1",
         "quotahost": "0.1.0",
         "config": ("LDLIBRARY=libpython3.12.so", "LIBDIR=/opt/lib", "Py_ENABLE_SHARED=1"),
     }

@@ -36,7 +36,7 @@ class PythonEnvironmentTest {
 
     @Test
     void theJarKnowsWhatItWasBuiltWith() {
-        assertEquals("1.6.0", BUILT.getProperty("jpype"));
+        assertEquals("1.7.1", BUILT.getProperty("jpype"));
         assertTrue(BUILT.getProperty("quotahost").matches("\\d+\\.\\d+\\.\\d+.*"));
     }
 
@@ -48,8 +48,8 @@ class PythonEnvironmentTest {
         "free-threaded, true, free-threaded build",
         "quotahost, '', 'quotahost is not installed there; run: /opt/q/bin/python -m pip install quotahost=='",
         "quotahost, 9.9.9, 'has quotahost 9.9.9, this jar needs'",
-        "jpype, 1.7.1, 'has jpype 1.7.1, this jar needs 1.6.0; run: /opt/q/bin/python -m pip install'",
-        "jpype, '', 'has jpype not installed, this jar needs 1.6.0'",
+        "jpype, 1.6.0, 'has jpype 1.6.0, this jar needs 1.7.1; run: /opt/q/bin/python -m pip install'",
+        "jpype, '', 'has jpype not installed, this jar needs 1.7.1'",
         "libpython, '', 'apt install libpython3.11'",
     })
     void eachFaultIsNamedWithThePropertyAndTheRemedy(String fact, String value, String message) {
