@@ -21,7 +21,11 @@ from harness.java.jdk import class_path, program
 VERSION: Final = "1.2.0"
 TARGET: Final = Path(__file__).parents[1] / "tests/unit/docs/strimzi-crds.json"
 _MODEL: Final = "io.strimzi.api.kafka.model"
-_KINDS: Final = {"Kafka": f"{_MODEL}.kafka.Kafka", "KafkaNodePool": f"{_MODEL}.nodepool.KafkaNodePool"}
+_KINDS: Final = {
+    "Kafka": f"{_MODEL}.kafka.Kafka",
+    "KafkaNodePool": f"{_MODEL}.nodepool.KafkaNodePool",
+    "KafkaUser": f"{_MODEL}.user.KafkaUser",
+}
 _OPTIONS: Final = (
     *("--target-kube", "1.16+", "--crd-api-version", "v1", "--api-versions", "v1", "--storage-version", "v1"),
     "--yaml",

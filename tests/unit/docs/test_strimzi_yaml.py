@@ -16,15 +16,18 @@ from jsonschema import Draft202012Validator
 
 from harness.plugin import ROOT
 from quotahost.discovery import build as discovery
+from quotahost.records.topics import TOPICS, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
 STRIMZI: Final = json.loads(Path(__file__).with_name("strimzi-crds.json").read_text(encoding="utf-8"))
 #: The part about what the operator forbids.
 DOCUMENT: Final = (ROOT / "docs/strimzi.md").read_text(encoding="utf-8").partition("## Under Strimzi's operator")[2]
-FILE: Final = list(yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8")))
-THEIRS: Final = [each for each in FILE if each["apiVersion"].startswith("kafka.strimzi.io/")]
-(KAFKA,) = [each for each in FILE if each["kind"] == "Kafka"]
+FILES: Final = sorted((ROOT / "conf/strimzi").glob("*.yaml"))
+ALL: Final = [each for file in FILES for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
+THEIRS: Final = [each for each in ALL if each["apiVersion"].startswith("kafka.strimzi.io/")]
+(KAFKA,) = [each for each in THEIRS if each["kind"] == "Kafka"]
+(USER,) = [each for each in THEIRS if each["kind"] == "KafkaUser"]
 CONFIG: Final[dict[str, Any]] = KAFKA["spec"]["kafka"]["config"]
 #: What the operator adds to super.users (KafkaBrokerConfigurationBuilder.withAuthorization), for a cluster's name.
 OWN_USERS: Final = ("{}-kafka", "{}-entity-topic-operator", "{}-entity-user-operator", "{}-kafka-exporter",
@@ -110,3 +113,11 @@ def test_strimzis_own_users_are_exempt() -> None:
     name = KAFKA["metadata"]["name"]
     expected = {f"CN={user.format(name)},O=io.strimzi" for user in OWN_USERS}
     assert set(Settings.from_properties(properties()).excluded_principals) == expected
+
+
+def test_the_pipelines_user_has_the_rights_that_it_needs_and_no_other() -> None:
+    given = {(acl["resource"]["type"], acl["resource"]["name"]): acl for acl in USER["spec"]["authorization"]["acls"]}
+    needed = {("topic", each.name): each.operations(Party.PIPELINE) for each in TOPICS}
+    assert {name: tuple(acl["operations"]) for name, acl in given.items()} == {n: o for n, o in needed.items() if o}
+    assert {acl["resource"]["patternType"] for acl in given.values()} == {"literal"}
+    assert USER["metadata"]["labels"] == {"strimzi.io/cluster": KAFKA["metadata"]["name"]}
