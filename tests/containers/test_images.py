@@ -121,10 +121,10 @@ def node_of(image: Image, tmp_path: Path) -> Container:
     return node
 
 
-def check_throttles_and_stops(node: Container) -> None:
+def check_throttles_and_stops(node: Container, topic: str) -> None:
     with node:
-        create_topic(node, "t")
-        with ProducerLoad(node.client_config(client_id="c"), "t") as load:
+        create_topic(node, topic)
+        with ProducerLoad(node.client_config(client_id="c"), topic) as load:
             wait_for_rate(pytest.approx(RATE, rel=0.15), load)
             assert load.max_throttle() > 0
         assert node.stop() == 143, "in good order"
@@ -142,8 +142,8 @@ def test_the_brokers_image_throttles_a_client_and_stops_in_good_order(
     image = build("broker", tmp_path, {"apache/kafka:4.3.1": kafka, "debian:trixie-slim": debian})
     assert image.run(["id", "-u"]).strip() == "1000"
     node = node_of(image, tmp_path)
-    check_throttles_and_stops(node)
-    check_throttles_and_stops(node)  # its storage is formatted already
+    check_throttles_and_stops(node, "first")
+    check_throttles_and_stops(node, "second")  # its storage is formatted already
 
 
 def test_the_pipelines_image_finds_java_and_spark(debian: Path, tmp_path: Path) -> None:
