@@ -31,6 +31,7 @@ def check_drawing(file: Path) -> None:
 
 def draw(recording: Recording, title: str, file: Path) -> None:
     """Write the picture, as PNG or SVG by the file's name."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7), layout="constrained")
@@ -49,7 +50,8 @@ def draw(recording: Recording, title: str, file: Path) -> None:
     disk.set_title(title).set_parse_math(False)
     factor.set(ylabel="factor", ylim=(-0.05, 1.05))
     rates.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
-    figure.savefig(file, dpi=120)
+    with rc_context({"svg.fonttype": "none"}):  # text as text: letters as lines take as much space as the rest
+        figure.savefig(file, dpi=120)
 
 
 def _rates(recording: Recording, client: int) -> list[float]:
