@@ -25,10 +25,10 @@ def debian_root(suite: str) -> Path:
         NoRoots: not root, no debootstrap, or no mirror.
     """
     target = BUILD / "roots" / suite
-    if target.is_dir():
-        return target
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         raise NoRoots("a Debian root needs the user root and debootstrap")
+    if target.is_dir():
+        return target
     fresh = target.with_name(f".making-{suite}-{os.getpid()}")
     fresh.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
