@@ -49,7 +49,8 @@ class FactorLoop:
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
-        self._known = self._found = Scoped(shim.factor())
+        self._known = Scoped(shim.factor())
+        self._found: Scoped | None = self._known  # until another one is put into the table
         self._shown = dict.fromkeys(("LackOfData", "Unknown"), False)
         for name in self._shown:
             shim.gauge("Factor", "", name, 0.0)
@@ -82,6 +83,7 @@ class FactorLoop:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
         if new is self._found and settings.factor_scope == "topics":
             return  # it is in the table with its topics, and would be for all if it were put there again
+        self._found = None
         factor, affected = new.factor, new.affected
         # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():

@@ -138,6 +138,13 @@ def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_
     assert it.factor == 1
 
 
+def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
+    it = World(True, factor__scope="topics", fallback__action="OPEN")
+    for volume_now, factor in ((HALF, 0.5), (EMPTY, 1.0)):
+        it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
+        assert it.factor == factor
+
+
 def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
     it = World(True, Factor(0.5, "half"), factor__scope="topics", fallback__action="OPEN")
     it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
