@@ -9,7 +9,7 @@ WORKERS ?= 3
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo test test-java test-python test-pipeline test-long lint format tables docs bench clean
+.PHONY: help build wheel demo test test-java test-python test-pipeline test-long test-matrix lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark d
 
 test-long: $(JAR) wheel ## Tests that `make test` leaves out: long scenes, mostly of several brokers; minutes
 	@$(BIN)/python -m pytest -q -m long tests
+
+test-matrix: wheel ## Installs and runs the wheel on Debian's systems with Python 3.11 to 3.14, on aarch64 and musl; needs root, debootstrap, qemu-user-static; half an hour
+	@$(BIN)/python -m tools.matrix
 
 lint: $(VENV)/.done ## Formatting, lint, strict types, import rules
 	@$(BIN)/ruff format --check -q .

@@ -19,6 +19,7 @@ from bench import (
     report,
     sensors,
     shares,
+    soak,
     topics,
     usage,
     windows,
@@ -67,18 +68,23 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "bytes": lambda args: pipeline.bytes_read(),
     "shares": lambda args: shares.main(),
     "report": lambda args: report.main(),
+    "soak": lambda args: soak.main(args.minutes),
 }
+_BY_NAME_ONLY: Final = "soak"  # it takes an hour
 
 
 def main() -> None:
-    """Runs all benches, or those that the command line names."""
+    """Runs all benches but the soak, or those that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("which", nargs="*", choices=[*RUNS, []], default=list(RUNS))
+    parser.add_argument(
+        "which", nargs="*", choices=[*RUNS, []], default=[each for each in RUNS if each != _BY_NAME_ONLY]
+    )
     parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the bench broker")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
     parser.add_argument(
         "--runs", type=int, help="number of runs for each plugin of the benches tap, recovery, latency and rolling"
     )
+    parser.add_argument("--minutes", type=float, default=60, help="how long the bench soak watches its brokers")
     args = parser.parse_args()
     for name in args.which:
         print(f"\n## {name}\n\n{RUNS[name](args)}", flush=True)

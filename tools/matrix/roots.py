@@ -1,0 +1,135 @@
+"""Makes Debian systems in directories, installs quotahost's wheel in them, and runs commands there.
+
+It needs root, debootstrap, and for another architecture qemu-user-static with its binfmt entry. The mirror is
+debootstrap's own, and the wheels come by this machine's pip, so that nothing in the roots needs a network.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools.matrix.cells import CELLS, ROOT
+
+MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+# Enters the root with a mount name space of its own: what is mounted goes when the command ends, whose pid it keeps.
+_ENTER: Final = """
+mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && mkdir -p "$0$1" && mount --bind "$1" "$0$1" || exit 90
+root=$0 && shift && exec chroot "$root" "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where commands of a cell run.
+
+    Attributes:
+        enter: what stands before each command; empty for this machine itself.
+        python: the interpreter of the environment that has quotahost, as the commands see it.
+        java: the program, likewise.
+    """
+
+    enter: tuple[str, ...]
+    python: str
+    java: str
+
+    def run(self, *command: str, timeout: float = 600) -> str:
+        """The output of a command.
+
+        Raises:
+            RuntimeError: its exit code is not 0; the message has its output.
+        """
+        done = subprocess.run([*self.enter, *command], capture_output=True, text=True, timeout=timeout, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"[-4000:])
+        return done.stdout + done.stderr
+
+
+def debian(suite: str, architecture: str, folder: Path) -> Path:
+    """The root of a Debian suite, with all that its cells need; made once.
+
+    Raises:
+        CalledProcessError: debootstrap failed; the last lines of its output name the reason.
+    """
+    root = folder / f"{suite}-{architecture}"
+    done = root / ".complete"
+    if not done.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        javas = {cell.java for cell in CELLS if (cell.system, cell.architecture) == (suite, architecture)}
+        packages = ["python3", "python3-venv", "ca-certificates", "musl"]
+        packages += [f"openjdk-{java}-jre-headless" for java in sorted(javas)]
+        options = ["--variant=minbase", f"--arch={architecture}", f"--include={','.join(packages)}"]
+        subprocess.run(["debootstrap", *options, suite, str(root)], check=True, stdout=sys.stderr)
+        done.touch()
+    return root
+
+
+def inside(root: Path) -> tuple[str, ...]:
+    """What stands before a command to run it in the root, where the checkout has the path that it has outside."""
+    return ("unshare", "--mount", "sh", "-c", _ENTER, str(root), str(ROOT))
+
+
+def place(root: Path, architecture: str, python: str, java: str) -> Place:
+    """A place in a Debian root, with the wheel installed in /opt/quotahost."""
+    found = Place(
+        inside(root), "/opt/quotahost/bin/python", f"/usr/lib/jvm/java-{java}-openjdk-{architecture}/bin/java"
+    )
+    _install(found, "/usr/bin/python3", "/opt/quotahost", wheels(python, MACHINES[architecture]))
+    return found
+
+
+def here(folder: Path, python: str) -> Place:
+    """A place on this machine, with this Python and the first ``java`` on the PATH.
+
+    Raises:
+        RuntimeError: there is no such Python with a shared library.
+    """
+    candidates = [
+        shutil.which(f"python{python}"),
+        *map(str, Path.home().glob(f".pyenv/versions/{python}.*/bin/python")),
+    ]
+    base = next((each for each in candidates if each and _has_library(each)), None)
+    java = shutil.which("java")
+    if base is None or java is None:
+        raise RuntimeError(f"this machine has no Python {python} with a shared library, or no java")
+    venv = folder / f"venv-{python}"
+    found = Place((), str(venv / "bin/python"), java)
+    _install(found, base, str(venv), wheels(python, "x86_64"))
+    return found
+
+
+def _has_library(python: str) -> bool:
+    command = [python, "-c", "import sysconfig; print(sysconfig.get_config_var('Py_ENABLE_SHARED'))"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() == "1"
+
+
+def wheels(python: str, machine: str) -> Path:
+    """A directory with quotahost's wheel and those that it needs, for one Python and architecture.
+
+    Raises:
+        CalledProcessError: pip found no wheel of one of them.
+    """
+    folder = ROOT / "build/matrix/wheels" / f"{python}-{machine}"
+    shutil.rmtree(folder, ignore_errors=True)
+    wheel = next((ROOT / "dist").glob("quotahost-*.whl"))
+    tags = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (34, 31, 28, 27, 26, 24, 17)]
+    options = ["--only-binary=:all:", f"--python-version={python}", *tags, f"--platform=manylinux2014_{machine}"]
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", *options, "-d", str(folder), str(wheel)], check=True)
+    return folder
+
+
+def _install(place: Place, base: str, venv: str, folder: Path) -> None:
+    place.run(base, "-m", "venv", "--clear", venv)
+    place.run(place.python, "-m", "pip", "install", "-q", "--no-index", f"--find-links={folder}", "quotahost")
+
+
+def versions(place: Place) -> str:
+    """The versions of Python and Java in full."""
+    python = place.run(place.python, "-V").split()[-1]
+    java = re.search(r'version "([^"]+)"', place.run(place.java, "-version"))
+    return f"Python {python}, Java {java[1] if java else '?'}"
