@@ -22,6 +22,12 @@ FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 ITEM: Final = re.compile(r" *(?:[-*]|\d+\.) ")
 #: Pages that are one wide table: they have no contents beside it.
 WIDE: Final = {"reference/properties.md", "reference/metrics.md"}
+#: How much the search prefers a page: what an operator needs at night comes before reasons and figures.
+BOOST: Final = [
+    (r"runbooks", 8.0),
+    (r"(start|operate|disks|quotas|concepts)\.md", 3.0),
+    (r"adr/|bench|conform|intern|CHANGE", 0.3),
+]
 LANGUAGES: Final = {"yml": "yaml", "py": "python", "sh": "bash"}
 
 
@@ -94,6 +100,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     folder = origin if origin.is_dir() else origin.parent
     if page.file.src_uri in WIDE:
         page.meta["hide"] = ["toc"]
+    page.meta.setdefault("search", {"boost": boost(page.file.src_uri)})
     here = posixpath.dirname(page.file.src_uri)
 
     def lead(link: re.Match[str]) -> str:
@@ -103,6 +110,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{link[1]}{posixpath.relpath(place(path), here)}{link[3]}"
 
     return outside_fences(lambda text: lists(LINK.sub(lead, text)), markdown)
+
+
+def boost(name: str) -> float:
+    """Returns how much the search prefers the page; 1.0 for most."""
+    return next((value for pattern, value in BOOST if re.search(pattern, name)), 1.0)
 
 
 def outside_fences(change, markdown: str) -> str:  # type: ignore[no-untyped-def]
