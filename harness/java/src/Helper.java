@@ -35,6 +35,7 @@ public final class Helper {
         Map.entry("throttled-producer", ThrottleTimes::produce),
         Map.entry("throttled-consumer", ThrottleTimes::consume),
         Map.entry("read-shared", ShareReader::run),
+        Map.entry("measure-shared", ShareReader::measure),
         Map.entry("jmx-get", Jmx::get),
         Map.entry("jmx-query", Jmx::query),
         Map.entry("jmx-call", Jmx::call));

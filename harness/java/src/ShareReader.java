@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** Reads as a member of a share group (KIP-932), which librdkafka has not. */
@@ -38,5 +39,35 @@ final class ShareReader {
             }
         }
         return values;
+    }
+
+    /**
+     * Reads for so many seconds. args: topic, seconds, {consumer config}.
+     * Returns the bytes of the values; how many records came, and how many of them not for the first time; and the
+     * longest throttle time in ms that the brokers told.
+     */
+    static Object measure(JsonNode args) throws Exception {
+        Map<String, Object> config = new HashMap<>();
+        args.get(2).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
+        long bytes = 0, records = 0, again = 0;
+        double throttle = 0;
+        try (var consumer = new KafkaShareConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.subscribe(List.of(args.get(0).textValue()));
+            long end = System.nanoTime() + args.get(1).longValue() * 1_000_000_000L;
+            while (System.nanoTime() < end) {
+                for (var each : consumer.poll(Duration.ofMillis(200))) {
+                    bytes += each.value().length;
+                    records++;
+                    if (each.deliveryCount().orElse((short) 1) > 1) again++;
+                }
+                throttle = Math.max(throttle, throttleTime(consumer));
+            }
+        }
+        return Map.of("bytes", bytes, "records", records, "again", again, "throttle", throttle);
+    }
+
+    private static double throttleTime(KafkaShareConsumer<?, ?> consumer) {
+        return consumer.metrics().entrySet().stream().filter(each -> each.getKey().name().equals("fetch-throttle-time-max"))
+            .mapToDouble(each -> (Double) each.getValue().metricValue()).filter(Double::isFinite).max().orElse(0);
     }
 }

@@ -39,8 +39,8 @@ pytestmark = pytest.mark.broker
 MONITORED = "org.quotahost.MonitoredPythonQuotaCallback"
 
 
-@pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
-def test_older_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, version: str) -> None:
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0", "4.4.0"])
+def test_other_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, version: str) -> None:
     properties = dict(QUICK_QUOTAS)
     with callback_node(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
         create_topic(node, "t")

@@ -25,16 +25,16 @@ def test_versions_with_the_null_pointer_are_weak(tmp_path: Path, version: str) -
     assert "KAFKA-20746" in text
 
 
-@pytest.mark.parametrize("version", ["4.2.2", "4.3.2", "4.3.10"])
+@pytest.mark.parametrize("version", ["4.2.2", "4.3.2", "4.3.10", "4.4.0"])
 def test_later_ones_are_good(tmp_path: Path, version: str) -> None:
     assert findings(tmp_path, f"kafka-clients-{version}.jar") == [(Level.GOOD, f"Kafka {version}")]
 
 
-@pytest.mark.parametrize("version", ["3.9.1", "4.4.0", "5.0.0"])
+@pytest.mark.parametrize("version", ["3.9.1", "4.5.0", "5.0.0"])
 def test_versions_that_were_never_tried_are_weak(tmp_path: Path, version: str) -> None:
     ((level, text),) = findings(tmp_path, f"kafka-clients-{version}.jar")
     assert level is Level.WEAK
-    assert "tried with 4.0 to 4.3 only" in text
+    assert "tried with 4.0 to 4.4 only" in text
 
 
 def test_a_folder_without_kafka_is_no_fault(tmp_path: Path) -> None:

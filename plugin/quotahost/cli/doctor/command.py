@@ -23,6 +23,7 @@ from quotahost.cli.doctor.plugins import check_plugins
 from quotahost.cli.doctor.python import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
 from quotahost.cli.doctor.rights import check_cluster, read_client_config
 from quotahost.cli.doctor.settings import check_settings
+from quotahost.cli.doctor.shapes import check_shapes
 from quotahost.cli.doctor.weaknesses import check_weaknesses
 from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import SettingsError
@@ -74,7 +75,7 @@ def doctor(
     sections = [
         Section("Interpreter", interpreter),
         Section("Jar", list(check_jar(kafka_home, found))),
-        *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
+        *([Section("Kafka", [*check_kafka(kafka_home), *check_shapes(kafka_home)])] if kafka_home else []),
         check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
         *_properties(broker, is_here),
         *_cluster(broker, against, client_config),

@@ -11,7 +11,7 @@ from quotahost.cli.console import Finding, good, note, weak
 
 Version = tuple[int, int, int]
 _JAR: Final = re.compile(r"kafka-clients-(\d+)\.(\d+)\.(\d+)[^/]*\.jar")
-_TRIED: Final = ((4, 0), (4, 3))  # the oldest and the newest
+_TRIED: Final = ((4, 0), (4, 4))  # the oldest and the newest
 # By release line the first version without the fault; it is also in all of 4.0 and 4.1.
 _MENDED: Final = {(4, 2): (4, 2, 2), (4, 3): (4, 3, 2)}
 
@@ -26,7 +26,7 @@ def check_kafka(kafka_home: Path | None) -> Iterator[Finding]:
         return
     text = ".".join(map(str, version))
     if not _TRIED[0] <= version[:2] <= _TRIED[1]:
-        yield weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.3 only", "look for a newer quotahost")
+        yield weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.4 only", "look for a newer quotahost")
     elif has_null_pointer(version):
         yield weak(
             f"Kafka {text} logs a NullPointerException for each change of metadata while a broker that has replicas is "

@@ -21,7 +21,7 @@ import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
-import org.quotahost.util.KafkaInterfaces;
+import org.quotahost.shapes.KafkaShapes;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,7 +45,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public void configure(Map<String, ?> configs) {
-        KafkaInterfaces.compare(ClientQuotaCallback.class);
+        KafkaShapes.require(getClass());
         try {
             host = PythonHost.acquire(HostConfig.of(configs));
             table = host.table();

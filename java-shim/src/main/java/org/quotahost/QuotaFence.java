@@ -13,7 +13,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.ForwardingAuthorizer;
 import org.quotahost.fence.InnerAuthorizer;
 import org.quotahost.fence.UnseenMetrics;
-import org.quotahost.util.KafkaInterfaces;
+import org.quotahost.shapes.KafkaShapes;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,7 +45,7 @@ public class QuotaFence extends ForwardingAuthorizer {
 
     @Override
     public void configure(Map<String, ?> configs) {
-        KafkaInterfaces.compare(ClusterMetadataAuthorizer.class);
+        KafkaShapes.require(getClass());
         forwardTo(InnerAuthorizer.of(configs));
         inner().configure(configs);
         giveMetrics();

@@ -36,8 +36,10 @@ class ArchitectureTest {
             .layer("fence").definedBy("org.quotahost.fence")
             .layer("brokerlog").definedBy("org.quotahost.brokerlog")
             .layer("explain").definedBy("org.quotahost.explain")
+            .layer("shapes").definedBy("org.quotahost.shapes")
             .layer("util").definedBy("org.quotahost.util")
-            .whereLayer("root").mayOnlyAccessLayers("host", "table", "python", "metrics", "inbox", "fence", "brokerlog", "util")
+            .whereLayer("root").mayOnlyAccessLayers("host", "table", "python", "metrics", "inbox", "fence", "brokerlog", "shapes",
+                    "util")
             .whereLayer("host").mayOnlyAccessLayers("table", "topics", "python", "cluster", "metrics", "inbox", "fence", "brokerlog",
                     "util")
             .whereLayer("table").mayOnlyAccessLayers("inbox", "fence", "util")
@@ -47,6 +49,7 @@ class ArchitectureTest {
             .whereLayer("fence").mayOnlyAccessLayers("brokerlog", "util")
             .whereLayer("brokerlog").mayOnlyAccessLayers("util")
             .whereLayer("explain").mayOnlyAccessLayers("util")
+            .whereLayer("shapes").mayNotAccessAnyLayer()
             .whereLayer("metrics").mayNotAccessAnyLayer()
             .whereLayer("inbox").mayNotAccessAnyLayer()
             .whereLayer("util").mayNotAccessAnyLayer()

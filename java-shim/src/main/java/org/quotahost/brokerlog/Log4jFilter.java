@@ -23,7 +23,8 @@ final class Log4jFilter extends AbstractFilter {
     /** The managers that write a line for each changed sensor: those of Kafka up to 4.1, which are Scala's, and later. */
     private static final Set<String> MANAGERS = Set.of("kafka.server.ClientQuotaManager",
             "kafka.server.ClientRequestQuotaManager", "kafka.server.ControllerMutationQuotaManager",
-            "org.apache.kafka.server.quota.ClientQuotaManager");
+            "org.apache.kafka.server.quota.ClientQuotaManager", // the next two in 4.4
+            "org.apache.kafka.server.quota.ClientRequestQuotaManager", "org.apache.kafka.server.quota.ControllerMutationQuotaManager");
     private static final String CHANGED = "already exists";
 
     /** Kafka's metadata-apply-error-count counts all of them. */

@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>An authorizer isn't told. But Kafka keeps each thread's request in a ThreadLocal of KafkaRequestHandler (for its
  * asynchronous callbacks), and Scala has made the accessor public. It is no public API: where it is missing, nothing is
- * known and nobody is muted, which the log says once. Kafka 4.0 to 4.3 have it.
+ * known and nobody is muted, which the log says once. Kafka 4.0 to 4.4 have it.
  */
 final class CurrentRequest {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -46,7 +46,7 @@ final class CurrentRequest {
         try {
             ClassLoader loader = CurrentRequest.class.getClassLoader();
             Class<?> handler = Class.forName("kafka.server.KafkaRequestHandler$", true, loader);
-            Class<?> request = Class.forName("kafka.network.RequestChannel$Request", false, loader);
+            Class<?> request = requestClass(loader);
             Object module = handler.getField("MODULE$").get(null);
             String accessor = "kafka$server$KafkaRequestHandler$$threadCurrentRequest";
             return new CurrentRequest((ThreadLocal<?>) handler.getMethod(accessor).invoke(module), request);
@@ -54,6 +54,15 @@ final class CurrentRequest {
             LOG.warn("This Kafka does not tell how large a request is: RejectedBytes stays 0, and clients that are turned"
                     + " back and try again at once are not muted: {}", e.toString());
             return null;
+        }
+    }
+
+    /** Kafka 4.4 has it at another place than those before. */
+    private static Class<?> requestClass(ClassLoader loader) throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.network.Request", false, loader);
+        } catch (ClassNotFoundException e) {
+            return Class.forName("kafka.network.RequestChannel$Request", false, loader);
         }
     }
 

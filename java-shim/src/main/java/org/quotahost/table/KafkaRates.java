@@ -7,8 +7,8 @@ import java.util.Map;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
-import org.apache.kafka.common.utils.Sanitizer;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.util.Sanitized;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -99,7 +99,7 @@ final class KafkaRates {
     }
 
     private static String key(String tag, String value) {
-        return value.isEmpty() ? "" : "," + tag + "=" + Sanitizer.jmxSanitize(value);
+        return value.isEmpty() ? "" : "," + tag + "=" + Sanitized.bean(value);
     }
 
     private static Double number(MBeanServer server, ObjectName name, String attribute) {

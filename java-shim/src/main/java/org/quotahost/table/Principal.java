@@ -2,8 +2,8 @@ package org.quotahost.table;
 
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.utils.Sanitizer;
 import org.quotahost.fence.Fence;
+import org.quotahost.util.Sanitized;
 
 /**
  * One principal in the quota table: what holds for all its client-ids, and those of its clients that have something
@@ -34,7 +34,7 @@ final class Principal extends Known {
     Principal(String name, String sample, int now) {
         super(now);
         this.name = name;
-        this.user = isPlain(name) ? name : Sanitizer.sanitize(name);
+        this.user = isPlain(name) ? name : Sanitized.tag(name);
         this.sample = sample;
         this.anonymous = name.equals(KafkaPrincipal.ANONYMOUS.getName());
     }

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.function.ObjIntConsumer;
-import org.apache.kafka.common.utils.Sanitizer;
+import org.quotahost.util.Sanitized;
 
 /**
  * All tags that the table has handed out and not yet forgotten, by their two values, and the rule that makes their
@@ -119,7 +119,7 @@ final class Scopes {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");
             case ALL -> of(BROKER, "");
-            default -> of("<group " + Sanitizer.sanitize(groups[code - GROUP]) + ">", "");
+            default -> of("<group " + Sanitized.tag(groups[code - GROUP]) + ">", "");
         };
     }
 

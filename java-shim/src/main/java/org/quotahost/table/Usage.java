@@ -1,9 +1,9 @@
 package org.quotahost.table;
 
 import java.util.List;
-import org.apache.kafka.common.utils.Sanitizer;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.util.Escape;
+import org.quotahost.util.Sanitized;
 
 /**
  * How much one client uses of one quota that is its own (scope CLIENT), for the task publish-usage.
@@ -54,7 +54,7 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
 
     /** Null if the client is exempt, or if Kafka measures it together with others or not at all. */
     private Measured measured() {
-        boolean own = tags.clientId.equals(clientId) && tags.user.equals(Sanitizer.sanitize(principal));
+        boolean own = tags.clientId.equals(clientId) && tags.user.equals(Sanitized.tag(principal));
         if (!own || tags.exempt(type.ordinal())) return null;
         double rate = KafkaRates.rate(type, tags);
         return Double.isNaN(rate) ? null : new Measured(this, rate);

@@ -1,0 +1,95 @@
+"""Brokers and pipelines of two versions share the topics: each reads what the other publishes.
+
+``older/records.json`` has records as the version before ``factor.scope=topics`` published them (commit 516f3d4), and
+``older/cluster-volumes.json`` is that version's schema; that of snapshots is the proposal's and hasn't changed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from hypothesis import given
+from jsonschema import Draft7Validator
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.records import cluster_volumes, shares, snapshot, usage
+from quotahost.records.cluster_volumes import ClusterRecord
+from tests.unit.records.test_cluster_volumes import RECORD, clusters
+from tests.unit.records.test_snapshot import QUICK, snapshots
+
+OLDER: Final = Path(__file__).with_name("older")
+RECORDS: Final = json.loads((OLDER / "records.json").read_text())
+SCHEMA: Final = Draft7Validator(json.loads((OLDER / "cluster-volumes.json").read_text()))
+SOFT, HARD = Limit(LimitType.CONSUMED_BYTES, 800), Limit(LimitType.MIN_FREE_BYTES, 50)
+# What the older version knows; it ignores all other fields.
+IN_A_SNAPSHOT: Final = set(json.loads(RECORDS["snapshot"]["value"]))
+IN_A_VOLUME: Final = {"volumeName", "capacity", "consumed", "softLimit", "hardLimit"}
+
+
+def older(name: str) -> tuple[bytes, bytes]:
+    return RECORDS[name]["key"].encode(), RECORDS[name]["value"].encode()
+
+
+def test_the_olders_snapshot_is_read_and_stands_for_all_topics() -> None:
+    found = snapshot.decode(*older("snapshot"))
+    assert (found.broker, found.cluster, found.age_ms, found.offline) == ("1", "c", 120, ("/data/3",))
+    assert (found.soft, found.hard) == (SOFT, HARD)
+    percent = Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
+    full, free = Volume("1", "/dev/sdb", 1000, 900, SOFT, percent), Volume("1", "/dev/sdc", 1000, 10, SOFT, HARD)
+    assert found.volumes == (full, free)
+    assert [volume.topics for volume in found.volumes] == [None, None]
+
+
+def test_the_olders_cluster_record_is_read_and_stands_for_all_topics() -> None:
+    found = cluster_volumes.decode(*older("cluster-volumes"))
+    assert (found.order, found.reporting, found.stale_brokers, found.volume_count) == ((7, 42), 3, ("2",), 2)
+    assert found.affected is None
+    (told,) = found.fullest
+    assert (told.volume, told.fill_rate) == (Volume("1", "/dev/sdb", 1000, 900, SOFT, HARD), 2.5)
+    assert found.silent[0].volume.topics is None
+
+
+def test_the_olders_usage_and_shares_are_read() -> None:
+    (used,) = usage.decode(*older("usage")).clients
+    (share,) = shares.decode(*older("shares")).clients
+    assert used.key == share.key
+    assert (used.key.principal, share.share) == ("alice", 5.0)
+
+
+@QUICK
+@given(snapshots())
+def test_the_older_reads_a_snapshot_of_today_but_for_the_topics(value: snapshot.Snapshot) -> None:
+    written = json.loads(snapshot.encode(value))
+    assert written["schemaVersion"] == 1, "the older version refuses any other"
+    assert set(written) <= IN_A_SNAPSHOT
+    for volume in written["volumes"]:
+        assert set(volume) - {"topics"} <= IN_A_VOLUME, "a new field: say in docs/upgrade.md what its absence means"
+
+
+@QUICK
+@given(clusters)
+def test_the_older_reads_a_cluster_record_of_today_but_for_the_topics(value: ClusterRecord) -> None:
+    written: dict[str, Any] = json.loads(cluster_volumes.encode(value))
+    SCHEMA.validate(written)
+    assert set(written) - set(json.loads(RECORDS["cluster-volumes"]["value"])) <= {"affectedTopics"}
+
+
+def test_a_cluster_record_with_topics_is_valid_for_the_older() -> None:
+    written = json.loads(
+        cluster_volumes.encode(RECORD.__class__("c", 7, 42, RECORD.computed_at, affected=frozenset("t")))
+    )
+    assert written["affectedTopics"] == ["t"]
+    SCHEMA.validate(written)
+
+
+def test_unknown_fields_of_a_later_version_are_ignored() -> None:
+    key, value = older("snapshot")
+    later = json.loads(value) | {"later": {"any": 1}}
+    later["volumes"] = [volume | {"laterStill": []} for volume in later["volumes"]]
+    assert snapshot.decode(key, json.dumps(later).encode()) == snapshot.decode(key, value)
+    key, value = older("cluster-volumes")
+    assert cluster_volumes.decode(key, json.dumps(json.loads(value) | {"later": 1}).encode()) == (
+        cluster_volumes.decode(key, value)
+    )
