@@ -58,7 +58,7 @@ def _unpack(into: Path) -> None:
 def _build(into: Path) -> None:
     """An environment of its own, since another version may need another jpype1, and the jar for it."""
     tree, python = into / "tree", into / "venv/bin/python"
-    # Copies, and nothing that names its place but pyvenv.cfg's home: the folder is moved when it is complete.
+    # The folder is moved when it is complete; only the scripts in venv/bin, which nobody calls, know where it was.
     subprocess.run([sys.executable, "-m", "venv", str(into / "venv")], check=True)
     for folder in ("plugin/quotahost/_jar", "plugin/quotahost/pipeline/spark/jars"):
         (tree / folder).mkdir(parents=True)
@@ -68,3 +68,4 @@ def _build(into: Path) -> None:
     subprocess.run([str(python), str(tree / "tools/jar_resources.py")], check=True)
     subprocess.run(["mvn", "-q", "-B", "-f", str(tree / "java-shim/pom.xml"), "-DskipTests", "package"], check=True)
     shutil.copy(tree / "java-shim/target/quotahost.jar", into / "quotahost.jar")
+    shutil.rmtree(tree)
