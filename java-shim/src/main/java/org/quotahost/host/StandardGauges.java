@@ -37,6 +37,8 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "Factor", table.factorInForce()::value);
         gauges.add("QuotaTable", "", "LimitFactor", table.factorInForce()::limitFactor);
         gauges.add("QuotaTable", "", "State", () -> TableState.state(table.factorInForce().value()).ordinal());
+        gauges.add("QuotaTable", "", "AffectedTopics", () -> Math.max(0, table.affectedTopics()));
+        gauges.add("QuotaTable", "", "Marked", table::marked);
         gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));

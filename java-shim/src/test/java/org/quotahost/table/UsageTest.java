@@ -5,42 +5,25 @@ import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
-import java.lang.management.ManagementFactory;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import javax.management.JMException;
-import javax.management.ObjectName;
-import javax.management.StandardMBean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 
 /** The lines about clients' usage: for which clients, in which order, and how long ago each was seen. */
 class UsageTest {
-    public interface NumbersMBean {}
-
-    private static final class Numbers implements NumbersMBean {}
-
     private final QuotaTable table = Tables.table();
-    private final List<ObjectName> shown = new ArrayList<>();
+    private final KafkaBeans kafka = new KafkaBeans();
 
     @AfterEach
-    void close() throws JMException {
-        for (ObjectName name : shown) ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);
+    void close() {
+        kafka.close();
     }
 
-    /** Registers an MBean as Kafka's JmxReporter does for a quota's sensor. */
     private void measured(String type, String tags, double rate, double delay) throws JMException {
-        ObjectName name = new ObjectName("kafka.server:type=" + type + tags);
-        var bean = new StandardMBean(new Numbers(), NumbersMBean.class) {
-            @Override
-            public Object getAttribute(String attribute) {
-                return attribute.equals("byte-rate") ? rate : attribute.equals("throttle-time") ? delay : null;
-            }
-        };
-        ManagementFactory.getPlatformMBeanServer().registerMBean(bean, name);
-        shown.add(name);
+        kafka.show(type, tags, rate, delay);
     }
 
     private List<String> usage(int most) {
