@@ -36,7 +36,7 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
-from quotahost.cli.doctor.rights import check_cluster
+from quotahost.cli.doctor.cluster import check_cluster
 from quotahost.records import topics
 from quotahost.records.topics import Party
 from tests.broker.support.node import gauge

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from quotahost.cli.console import Level
-from quotahost.cli.doctor import rights
-from quotahost.cli.doctor.rights import check_cluster, check_rights, named
-from quotahost.plugins.kafka.rights import NoAnswer, Rights
-from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, SNAPSHOTS, TOPICS, USAGE
+from quotahost.cli.doctor.rights import check_rights, named
+from quotahost.records.topics import CLUSTER_VOLUMES, TOPICS, USAGE
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
-from tests.unit.cli.commands import broker, run
+from tests.unit.cli.commands import broker
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
@@ -88,63 +86,3 @@ def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipel
     for topic in TOPICS:
         given = getattr(options, topic.pipeline_option)
         assert topic.name in (given if isinstance(given, tuple) else (given,))
-
-
-NONE = frozenset[str]()
-
-
-def cluster(monkeypatch: pytest.MonkeyPatch, answer: Rights | NoAnswer, **config: str) -> list[tuple[Level, str]]:
-    def ask(given: dict[str, str], topics: tuple[str, ...]) -> Rights:
-        assert given == {**config, "bootstrap.servers": "b:9092"}
-        if isinstance(answer, NoAnswer):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(rights, "ask", ask)
-    return [(each.level, each.text) for each in check_cluster("b:9092", config, None)]
-
-
-def test_a_cluster_without_an_authorizer_is_weak_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    open_to_all = {SNAPSHOTS.name: frozenset({"Write"})}
-    everything = frozenset({"Alter", "Describe"})
-    ((level, text),) = cluster(monkeypatch, Rights(open_to_all, everything, ()))
-    assert level is Level.WEAK
-    assert "b:9092 lets a client without credentials do everything: there is no authorizer, or" in text
-    assert "may write to __quotahost_snapshots, " in text
-    findings = cluster(monkeypatch, Rights(open_to_all, everything, ()), **{"sasl.username": "admin"})
-    assert findings == [(Level.NOTE, "these credentials may Write __quotahost_snapshots")]
-
-
-def test_what_a_client_without_credentials_may_do_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {SNAPSHOTS.name: frozenset({"Write", "Read"}), USAGE.name: NONE}
-    findings = cluster(monkeypatch, Rights(own, NONE, None))
-    (weak,) = (text for level, text in findings if level is Level.WEAK)
-    assert (
-        "a client without credentials may Read, Write __quotahost_snapshots: whoever does stops all producers" in weak
-    )
-
-
-def test_closed_topics_are_good_and_acls_for_everybody_are_weak(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {SHARES.name: NONE}
-    findings = cluster(monkeypatch, Rights(own, NONE, ()))
-    assert findings == [(Level.GOOD, "a client without credentials has no right to quotahost's topics on b:9092")]
-    acl = (SHARES.name, "prefixed __", "Write")
-    findings = cluster(monkeypatch, Rights(own, NONE, (acl,)), **{"sasl.password": "secret"})
-    assert [level for level, _ in findings] == [Level.WEAK, Level.GOOD]
-    assert (
-        "an ACL for prefixed __ lets everybody (User:*) Write __quotahost_shares: whoever does takes" in findings[0][1]
-    )
-
-
-def test_a_cluster_that_does_not_answer_is_said_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    ((level, text),) = cluster(monkeypatch, NoAnswer("timed out"), **{"sasl.password": "secret"})
-    assert level is Level.NOTE
-    assert text == "b:9092 doesn't answer with these credentials: timed out"
-
-
-def test_nobody_there_is_a_note_and_a_missing_file_an_error(tmp_path: Path) -> None:
-    shown = run("doctor", "--against", "127.0.0.1:1")
-    assert "127.0.0.1:1 doesn't answer a client without credentials" in shown.output
-    missing = run("doctor", "--against", "127.0.0.1:1", "--client-config", tmp_path / "no")
-    assert missing.exit_code != 0
-    assert "can't be read" in missing.output + missing.stderr

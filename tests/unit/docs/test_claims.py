@@ -35,7 +35,12 @@ OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", 
 DECLARED: Final = {each.name for each in declared(Settings)}
 KNOWN: Final = DECLARED | {each.name for each in PROPERTIES}
 #: They begin with the same word as one of quotahost's properties: clients' and brokers' own.
-KAFKAS: Final = {"max.connections.per.ip", "max.in.flight", "max.in.flight.requests.per.connection"}
+KAFKAS: Final = {
+    "max.message.bytes",
+    "max.connections.per.ip",
+    "max.in.flight",
+    "max.in.flight.requests.per.connection",
+}
 METRICS: Final = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE}
 FOLDERS: Final = "bench|conf|demo|docs|examples|harness|java-shim|plugin|tests|tools"
 

@@ -17,16 +17,18 @@ import typer
 
 from quotahost.cli.broker_file import BrokerFile, read_broker_file
 from quotahost.cli.console import Finding, Section, good, note, show, weak, wrong
+from quotahost.cli.doctor.client_file import read_client_config
+from quotahost.cli.doctor.cluster import check_cluster
 from quotahost.cli.doctor.jar import check_jar
 from quotahost.cli.doctor.kafka import check_kafka
 from quotahost.cli.doctor.plugins import check_plugins
 from quotahost.cli.doctor.python import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
-from quotahost.cli.doctor.rights import check_cluster, read_client_config
 from quotahost.cli.doctor.settings import check_settings
 from quotahost.cli.doctor.shapes import check_shapes
 from quotahost.cli.doctor.weaknesses import check_weaknesses
+from quotahost.records.topics import Party
 from quotahost.settings.broker import Settings, read_properties
-from quotahost.settings.declaration import SettingsError
+from quotahost.settings.declaration import PREFIX, SettingsError
 
 _NO_PLUGINS: Final = note("not checked: the interpreter above has no quotahost to ask")
 _NO_PROPERTIES: Final = note("not checked", "name the broker's server.properties")
@@ -47,7 +49,15 @@ def doctor(
     ] = None,
     client_config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="How to connect to it, in librdkafka's names; without, as anybody can."),
+        typer.Option(
+            "--client-config",
+            "--command-config",
+            metavar="FILE",
+            help="How to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
+        ),
+    ] = None,
+    party: Annotated[
+        Party | None, typer.Option("--as", help="Whose file that is: has its principal all rights that it needs?")
     ] = None,
     here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
@@ -69,7 +79,13 @@ def doctor(
     # --here ends the chain: the doctor that was started there never starts another one.
     if found and found.quotahost and not is_here and not here:
         more = _options(
-            {"--python": python, "--kafka-home": kafka_home, "--against": against, "--client-config": client_config}
+            {
+                "--python": python,
+                "--kafka-home": kafka_home,
+                "--against": against,
+                "--client-config": client_config,
+                "--as": party and party.value,
+            }
         )
         raise typer.Exit(_run_there(found.executable, properties, more))
     sections = [
@@ -78,7 +94,7 @@ def doctor(
         *([Section("Kafka", [*check_kafka(kafka_home), *check_shapes(kafka_home)])] if kafka_home else []),
         check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
         *_properties(broker, is_here),
-        *_cluster(broker, against, client_config),
+        *_cluster(broker, against, client_config, party),
     ]
     show(sections)
     is_wrong = any(section.is_wrong for section in sections)
@@ -99,7 +115,9 @@ def _run_there(executable: str, properties: Path | None, options: list[str]) -> 
     return subprocess.run(command, check=False).returncode
 
 
-def _cluster(broker: BrokerFile | None, against: str | None, client_config: Path | None) -> Iterator[Section]:
+def _cluster(
+    broker: BrokerFile | None, against: str | None, client_config: Path | None, party: Party | None
+) -> Iterator[Section]:
     """What the running cluster says, if one is named."""
     if against is None:
         return
@@ -107,7 +125,21 @@ def _cluster(broker: BrokerFile | None, against: str | None, client_config: Path
     with suppress(SettingsError):  # another section shows it
         settings = read_properties(broker.properties)[0] if broker else None
     config = {} if client_config is None else read_client_config(client_config)
-    yield Section("Topics", list(check_cluster(against, config, settings)))
+    yield Section("Topics", list(check_cluster(against, config, settings, party)))
+    if broker and settings and settings.kafka and not client_config:
+        yield Section("Topics, as the brokers' plugins", list(_as_plugins(broker, against, settings)))
+
+
+def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterator[Finding]:
+    """What the properties' own ``kafka.*`` may do, if they stand there in full."""
+    own = {name: value.get_secret_value() for name, value in settings.kafka.items()}
+    if unresolved := [name for name in broker.unresolved if name.startswith(f"{PREFIX}kafka.")]:
+        yield note(
+            f"not checked: only the broker knows {', '.join(unresolved)}",
+            f"--client-config FILE with them, and --as {Party.PLUGINS.value}",
+        )
+        return
+    yield from check_cluster(against, own, settings, Party.PLUGINS)
 
 
 def _interpreter(found: Interpreter, python: str | None, configured: str) -> Iterator[Finding]:

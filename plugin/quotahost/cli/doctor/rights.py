@@ -1,34 +1,29 @@
 """Checks that quotahost's topics are not open to all: whoever may write to one decides about other clients.
 
 ``quotahost.records.topics`` declares the topics and who needs which rights. From a properties file the check sees
-whether there is an authorizer at all; ``--against`` has it ask a running cluster, as somebody without credentials.
+whether there is an authorizer at all; :mod:`quotahost.cli.doctor.cluster` asks a running cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
-import javaproperties
-
 from quotahost.cli.broker_file import BrokerFile
-from quotahost.cli.console import Finding, good, note, weak
+from quotahost.cli.console import Finding, weak
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES
-from quotahost.errors import QuotahostError
-from quotahost.plugins.kafka.rights import CHANGES, NoAnswer, Rights, ask
-from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, SNAPSHOTS, TOPICS, USAGE, Topic
+from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, SNAPSHOTS, TOPICS, USAGE, Operation, Party, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
-_STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_OPEN: Final = "allow.everyone.if.no.acl.found"
-_RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
+STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+OPEN: Final = "allow.everyone.if.no.acl.found"
+RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
 
 
 def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """What lets everybody write to the topics that this broker believes, as far as its properties show it."""
-    believed = [name for name, topic in named(settings).items() if topic in _believed(settings)]
+    believed = [name for name, topic in named(settings).items() if topic in believed_topics(settings)]
     if not believed or broker.get("process.roles") == "controller":
         return
     topics = ", ".join(believed)
@@ -39,17 +34,17 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         yield weak(
             f"{which}: everybody who can connect may write to {topics}, and this broker decides by that about all "
             "producers",
-            f"an authorizer ({_STANDARD}) and {_RECIPE}",
+            f"an authorizer ({STANDARD}) and {RECIPE}",
         )
-    elif broker.get(_OPEN).lower() == "true":
+    elif broker.get(OPEN).lower() == "true":
         yield weak(
-            f"{_OPEN} is true: unless ACLs are set for {topics}, everybody may write there, and this broker decides by "
+            f"{OPEN} is true: unless ACLs are set for {topics}, everybody may write there, and this broker decides by "
             "it about all producers",
-            f"{_OPEN}=false, or {_RECIPE}",
+            f"{OPEN}=false, or {RECIPE}",
         )
 
 
-def _believed(settings: Settings) -> Iterator[Topic]:
+def believed_topics(settings: Settings) -> Iterator[Topic]:
     """The topics by which a broker with these settings decides."""
     sources = {settings.factor_source, settings.factor_source_second}
     if settings.factor_source == "cluster-volumes":
@@ -75,70 +70,26 @@ def named(settings: Settings | None) -> dict[str, Topic]:
     return {names.get(topic.brokers_property, topic.name): topic for topic in TOPICS}
 
 
-def read_client_config(path: Path) -> dict[str, str]:
-    """Read a properties file in librdkafka's names.
-
-    Raises:
-        QuotahostError: it can't be read. The message has nothing of its contents.
-    """
-    try:
-        with path.open("rb") as stream:
-            return dict(javaproperties.load(stream))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
-        raise QuotahostError(f"{path} can't be read: {reason}; name a file in librdkafka's names") from None
-
-
-def check_cluster(against: str, config: Mapping[str, str], settings: Settings | None) -> Iterator[Finding]:
-    """What everybody may do with the topics of a running cluster.
+def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Operation]]:
+    """By topic, whether the party must read or write it: without that it doesn't do what is configured.
 
     Args:
-        against: HOST:PORT of one of its brokers.
-        config: how to connect, in librdkafka's names, secrets among it; empty to connect as anybody can.
-        settings: name the topics; without them they have their default names.
+        settings: name the topics and, for the plugins, say which of them they use; without settings all.
+        party: who needs it.
     """
-    topics = named(settings)
-    try:
-        rights = ask({**config, "bootstrap.servers": against}, tuple(topics))
-    except NoAnswer as problem:
-        who = "with these credentials" if config else "a client without credentials"
-        yield note(f"{against} doesn't answer {who}: {problem}", "another listener, or --client-config FILE")
-        return
-    if not config and "Alter" in rights.cluster:
-        yield weak(
-            f"{against} lets a client without credentials do everything: there is no authorizer, or {_OPEN} is true; "
-            f"so everybody who can connect may write to {', '.join(topics)}",
-            f"an authorizer ({_STANDARD}) and {_RECIPE}",
-        )
-        return
-    yield from _of_acls(rights, topics)
-    # With credentials this may be the brokers' or the pipeline's own principal, whose rights are right.
-    yield from _of_client(rights, topics, against, "these credentials" if config else "")
-
-
-def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
-    for topic, pattern, operation in rights.everybody or ():
-        yield weak(
-            f"an ACL for {pattern} lets everybody (User:*) {operation} {topic}"
-            + (f": whoever does {topics[topic].danger}" if operation in CHANGES else ""),
-            f"remove it with kafka-acls.sh, and give {_RECIPE}",
-        )
-    if rights.everybody is None:
-        yield note("ACLs are not checked: this client may not look at them", "--client-config FILE of a super user")
-
-
-def _of_client(rights: Rights, topics: Mapping[str, Topic], against: str, who: str) -> Iterator[Finding]:
-    denied = True
-    for topic, operations in rights.own.items():
+    found: dict[str, frozenset[Operation]] = {}
+    for name, topic in named(settings).items():
+        operations = frozenset[Operation](each for each in topic.operations(party) if each in ("Read", "Write"))
+        if settings is not None and party is Party.PLUGINS:
+            operations &= _used(settings, topic)
         if operations:
-            denied = False
-            what = f"may {', '.join(sorted(operations))} {topic}"
-            danger = f": whoever does {topics[topic].danger}" if operations & CHANGES else ""
-            if who:
-                yield note(f"{who} {what}")
-            else:
-                yield weak(f"on {against} a client without credentials {what}{danger}", _RECIPE)
-    if denied and rights.own:
-        yield good(f"{who or 'a client without credentials'} has no right to quotahost's topics on {against}")
-    elif not rights.own:
-        yield note(f"{against} has none of quotahost's topics yet")
+            found[name] = operations
+    return found
+
+
+def _used(settings: Settings, topic: Topic) -> frozenset[Operation]:
+    """Which of the operations on a topic a broker with these settings comes to."""
+    task = {SNAPSHOTS: "publish-volumes", USAGE: "publish-usage"}.get(topic)
+    reads: tuple[Operation, ...] = ("Read",) if topic in believed_topics(settings) else ()
+    writes: tuple[Operation, ...] = ("Write",) if task in settings.tasks else ()
+    return frozenset((*reads, *writes))

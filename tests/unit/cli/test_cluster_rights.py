@@ -1,0 +1,252 @@
+"""What doctor says of a running cluster's rights; the broker's answers are made up here, tests/broker has real ones."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from quotahost.cli.console import Level
+from quotahost.cli.doctor import cluster as cluster_check
+from quotahost.cli.doctor.client_file import in_librdkafkas_names
+from quotahost.cli.doctor.cluster import check_cluster
+from quotahost.cli.doctor.rights import needed
+from quotahost.errors import QuotahostError
+from quotahost.plugins.kafka import rights as kafka_rights
+from quotahost.plugins.kafka.reach import reach
+from quotahost.plugins.kafka.rights import Acl, NoAnswer, Rights
+from quotahost.plugins.kafka.topic_shape import Shape
+from quotahost.records.topics import REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, Party
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from tests.unit.cli.commands import broker, run
+
+NONE = frozenset[str]()
+
+
+def cluster(
+    monkeypatch: pytest.MonkeyPatch, answer: Rights | NoAnswer, party: Party | None = None, **config: str
+) -> list[tuple[Level, str]]:
+    def ask(given: dict[str, str], topics: tuple[str, ...], with_group: bool) -> Rights:
+        assert with_group == (party is Party.PLUGINS)
+        assert given == {**config, "bootstrap.servers": "b:9092"}
+        if isinstance(answer, NoAnswer):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(cluster_check, "ask", ask)
+    return [(each.level, each.text) for each in check_cluster("b:9092", config, None, party)]
+
+
+def test_a_cluster_without_an_authorizer_is_weak_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_to_all = {SNAPSHOTS.name: frozenset({"Write"})}
+    everything = frozenset({"Alter", "Describe"})
+    ((level, text),) = cluster(monkeypatch, Rights(open_to_all, everything, ()))
+    assert level is Level.WEAK
+    assert "b:9092 lets a client without credentials do everything: there is no authorizer, or" in text
+    assert "may write to __quotahost_snapshots, " in text
+    findings = cluster(monkeypatch, Rights(open_to_all, everything, ()), None, **{"sasl.username": "admin"})
+    assert findings == [(Level.NOTE, "these credentials may Write __quotahost_snapshots")]
+
+
+def test_what_a_client_without_credentials_may_do_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {SNAPSHOTS.name: frozenset({"Write", "Read"}), USAGE.name: NONE}
+    findings = cluster(monkeypatch, Rights(own, NONE, None))
+    (weak,) = (text for level, text in findings if level is Level.WEAK)
+    assert (
+        "a client without credentials may Read, Write __quotahost_snapshots: whoever does stops all producers" in weak
+    )
+
+
+def test_closed_topics_are_good_and_acls_for_everybody_are_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {SHARES.name: NONE}
+    findings = cluster(monkeypatch, Rights(own, NONE, ()))
+    assert findings == [(Level.GOOD, "a client without credentials has no right to quotahost's topics on b:9092")]
+    acl = Acl(SHARES.name, "User:*", "prefixed __", "Write")
+    findings = cluster(monkeypatch, Rights(own, NONE, (acl,)), None, **{"sasl.password": "secret"})
+    assert [level for level, _ in findings] == [Level.WEAK, Level.GOOD]
+    assert (
+        "an ACL for prefixed __ lets everybody (User:*) Write __quotahost_shares: whoever does takes" in findings[0][1]
+    )
+
+
+def test_a_cluster_that_does_not_answer_is_said_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    ((level, text),) = cluster(monkeypatch, NoAnswer("timed out"), None, **{"sasl.password": "secret"})
+    assert level is Level.WRONG
+    assert text == "b:9092 doesn't answer with these credentials: timed out"
+
+
+def test_nobody_there_is_a_note_and_a_missing_file_an_error(tmp_path: Path) -> None:
+    shown = run("doctor", "--against", "127.0.0.1:1")
+    assert "127.0.0.1:1 doesn't answer a client without credentials" in shown.output
+    missing = run("doctor", "--against", "127.0.0.1:1", "--client-config", tmp_path / "no")
+    assert missing.exit_code != 0
+    assert "can't be read" in missing.output + missing.stderr
+
+
+def all_of(party: Party) -> dict[str, frozenset[str]]:
+    return {topic.name: frozenset[str](topic.operations(party)) for topic in TOPICS}
+
+
+@pytest.mark.parametrize("party", list(Party))
+def test_a_party_with_all_its_rights_is_good_and_each_that_it_lacks_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, party: Party
+) -> None:
+    full = all_of(party)
+    ((level, text),) = cluster(monkeypatch, Rights(full, NONE, ()), party, user="x")
+    assert level is Level.GOOD
+    assert text.startswith("these credentials have all that the ")
+    for name, operations in needed(None, party).items():
+        for operation in operations:
+            rights = Rights(full | {name: full[name] - {operation}}, NONE, ())
+            ((level, text),) = cluster(monkeypatch, rights, party, user="x")
+            assert level is Level.WRONG
+            assert f"these credentials may not {operation} {name}, which the " in text
+
+
+def test_a_topic_that_is_missing_must_be_made_by_who_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = all_of(Party.PLUGINS)
+    del own[SNAPSHOTS.name], own[SHARES.name]
+    missing = {SNAPSHOTS.name: False, SHARES.name: False}
+    ((level, text),) = cluster(monkeypatch, Rights(own, NONE, (), missing), Party.PLUGINS, user="x")
+    assert (level, "may not Create __quotahost_snapshots, which doesn't exist" in text) == (Level.WRONG, True)
+
+
+def test_a_right_beyond_its_needs_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = all_of(Party.PIPELINE) | {SNAPSHOTS.name: frozenset({"Read", "Write", "Alter"})}
+    findings = cluster(monkeypatch, Rights(own, NONE, ()), Party.PIPELINE, user="x")
+    assert [level for level, _ in findings] == [Level.GOOD, Level.WEAK]
+    assert "may also Alter, Write __quotahost_snapshots" in findings[1][1]
+
+
+def test_settings_say_what_the_plugins_need() -> None:
+    settings = Settings.from_properties(
+        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}snapshots.topic": "mine"}
+    )
+    assert needed(settings, Party.PLUGINS) == {"mine": {"Read", "Write"}}
+    assert needed(Settings.from_properties({f"{PREFIX}factor.source": "local"}), Party.PLUGINS) == {}
+
+
+def test_cordon_needs_rights_on_the_cluster_and_followers_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.from_properties({f"{PREFIX}tasks": "cordon", f"{PREFIX}factor.source": "snapshots"})
+    rights = Rights(all_of(Party.PLUGINS), frozenset({"DescribeConfigs"}), (), group=False)
+    monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
+    found = [f.text for f in check_cluster("b:1", {"user": "x"}, settings, Party.PLUGINS) if f.level is Level.WRONG]
+    assert [text.split(", which")[0] for text in found] == [
+        "these credentials may not Describe groups quotahost-*",
+        "these credentials may not AlterConfigs on the cluster for the task cordon",
+    ]
+
+
+def test_one_writer_is_nobody_else_and_a_second_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Acl(USAGE.name, "User:quotahost", f"literal {USAGE.name}", "Write")
+    makes = Acl(USAGE.name, "User:quotahost-pipeline", f"literal {USAGE.name}", "Create")
+    findings = cluster(monkeypatch, Rights(all_of(Party.PLUGINS), NONE, (one, makes)), Party.PLUGINS, user="x")
+    assert findings[0] == (Level.GOOD, "ACLs let nobody else than User:quotahost write to __quotahost_usage")
+    other = Acl(USAGE.name, "User:mallory", "prefixed __", "All")
+    level, text = cluster(monkeypatch, Rights({}, NONE, (one, other)), user="x")[0]
+    assert level is Level.WEAK
+    assert "User:mallory may All by the ACL for prefixed __; User:quotahost may Write by the ACL for literal" in text
+
+
+RIGHT = {
+    "cleanup.policy": "compact",
+    "min.insync.replicas": "1",
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "LogAppendTime",
+}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "change", "level", "words"),
+    [
+        (3, {}, Level.GOOD, "are right: __quotahost_shares"),
+        (3, {"cleanup.policy": "delete"}, Level.WRONG, "loses the records of silent brokers"),
+        (1, {"min.insync.replicas": "2"}, Level.WRONG, "nobody can write to it"),
+        (2, {"min.insync.replicas": "2"}, Level.WEAK, "one broker down ends all writing"),
+        (3, {"max.message.bytes": "1000"}, Level.WEAK, "max.message.bytes=1000"),
+        (3, {"message.timestamp.type": "CreateTime"}, Level.WEAK, "clocks of its writers"),
+    ],
+)
+def test_how_a_topic_is_kept(
+    monkeypatch: pytest.MonkeyPatch, replicas: int, change: dict[str, str], level: Level, words: str
+) -> None:
+    shapes = {SHARES.name: Shape(replicas, RIGHT | change)}
+    found = cluster(monkeypatch, Rights({SHARES.name: NONE}, NONE, (), shapes=shapes), user="x")[-1]
+    assert (found[0], words in found[1]) == (level, True), found
+
+
+def test_dead_letters_need_no_compaction_and_what_is_not_shown_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = {REFUSED.name: Shape(1, RIGHT | {"cleanup.policy": "delete"}), SHARES.name: Shape(1, None)}
+    found = cluster(monkeypatch, Rights({REFUSED.name: NONE}, NONE, (), shapes=shapes), user="x")[-2:]
+    assert [level for level, _ in found] == [Level.GOOD, Level.NOTE]
+    assert "configuration of __quotahost_shares is not checked" in found[1][1]
+
+
+def test_the_file_of_javas_client_is_read_as_well() -> None:
+    jaas = 'o.PlainLoginModule required username="u" password="a \\"b\\" \\\\c";'
+    made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
+    assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
+    pem = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
+    assert in_librdkafkas_names(pem) == {"ssl.ca.location": "/ca.pem"}
+    with pytest.raises(QuotahostError, match="reads PEM files only"):
+        in_librdkafkas_names({"ssl.keystore.location": "/secret.jks"})
+
+
+@pytest.fixture
+def closing() -> Iterator[str]:
+    """A server that closes each connection once it has heard something, as Kafka does for another protocol."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(1000)
+
+        Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({}, "its listener asks for another security.protocol"),
+        ({"security.protocol": "SSL"}, "TLS fails: either its listener has no TLS, or"),
+        ({"bootstrap.servers": "127.0.0.1:1"}, "nobody listens there"),
+        ({"no.such.option": "secret"}, "No such configuration property"),
+    ],
+)
+def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str], words: str) -> None:
+    with pytest.raises(NoAnswer, match=words) as raised:
+        reach({"bootstrap.servers": closing} | config, 2)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka's own model of a broker gives metadata, and never says who may do what."""
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics(timeout=10).brokers.values()
+    monkeypatch.setattr(kafka_rights, "_WAIT", 0.5)
+    with pytest.raises(NoAnswer, match="doesn't answer in time"):
+        kafka_rights.ask({"bootstrap.servers": f"{address.host}:{address.port}"}, ("t",))
+
+
+def test_the_properties_own_client_is_tried_as_well_and_secrets_of_a_provider_are_said(tmp_path: Path) -> None:
+    lines = [f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:1", f"{PREFIX}kafka.sasl.password=hush"]
+    own = broker(tmp_path, "\n".join(lines)).path
+    tried = run("doctor", own, "--against", "127.0.0.1:1")
+    assert "doesn't answer with these credentials: nobody listens there" in tried.output
+    assert "hush" not in tried.output
+    assert tried.exit_code == 1
+    lines += ["config.providers=file", f"{PREFIX}kafka.sasl.password=${{file:/x:y}}"]
+    own = broker(tmp_path, "\n".join(lines)).path
+    assert "not checked: only the broker knows" in run("doctor", own, "--against", "127.0.0.1:1").output
