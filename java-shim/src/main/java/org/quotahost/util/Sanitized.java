@@ -1,6 +1,5 @@
 package org.quotahost.util;
 
-import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.regex.Pattern;
 import javax.management.ObjectName;
@@ -13,11 +12,23 @@ import javax.management.ObjectName;
 public final class Sanitized {
     private static final Pattern PLAIN = Pattern.compile("[\\w-%\\. \t]*");
 
+    private static final String HEX = "0123456789ABCDEF";
+
     private Sanitized() {}
 
     /** As a metric tag: percent-encoded UTF-8. */
     public static String tag(String name) {
-        return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("*", "%2A").replace("+", "%20");
+        StringBuilder text = new StringBuilder(name.length() + 16);
+        for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
+            if (isUnreserved(each)) text.append((char) each);
+            else text.append('%').append(HEX.charAt(each >> 4 & 15)).append(HEX.charAt(each & 15));
+        }
+        return text.toString();
+    }
+
+    private static boolean isUnreserved(byte each) {
+        return each >= 'a' && each <= 'z' || each >= 'A' && each <= 'Z' || each >= '0' && each <= '9' || each == '.'
+                || each == '-' || each == '_';
     }
 
     /** As a value in an MBean's name: quoted if it needs to be. */
