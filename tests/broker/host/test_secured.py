@@ -36,6 +36,7 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
+from quotahost.cli.doctor.client_file import read_client_config
 from quotahost.cli.doctor.cluster import check_cluster
 from quotahost.records import topics
 from quotahost.records.topics import Party
@@ -265,6 +266,46 @@ def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: Ka
             ]
         )
         eventually(lambda: operations(node, None)[topics.SNAPSHOTS.name] == set())
+
+
+@pytest.mark.parametrize("party", list(Party), ids=lambda party: party.name.lower())
+def test_doctor_says_whether_a_principal_has_what_it_needs(node: KafkaNode, party: Party) -> None:
+    make_missing(node)
+    (having,) = [f for f in as_party(node, PRINCIPALS[party], party) if "all that" in f.text]
+    assert having.level is Level.GOOD
+    assert not [f for f in as_party(node, PRINCIPALS[party], party) if f.level in (Level.WEAK, Level.WRONG)]
+    lacking = [f.text for f in as_party(node, "outsider", party) if f.level is Level.WRONG]
+    for topic in topics.TOPICS:
+        wanted = [each for each in sorted(topic.operations(party)) if each in ("Read", "Write")]
+        assert any(f"may not {', '.join(wanted)} {topic.name}" in text for text in lacking) == bool(wanted), lacking
+    assert any("groups quotahost-*" in text for text in lacking) == (party is Party.PLUGINS)
+
+
+def as_party(node: KafkaNode, user: str, party: Party) -> list[Finding]:
+    config = {name: str(value) for name, value in node.client_config(user).items()}
+    return list(check_cluster(config["bootstrap.servers"], config, None, party))
+
+
+def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(node: KafkaNode, tmp_path: Path) -> None:
+    make_missing(node)
+    file = tmp_path / "pipeline.properties"
+    shown = (CONF / "pipeline.properties").read_text(encoding="utf-8").replace("SASL_SSL", "SASL_PLAINTEXT")
+    file.write_text(shown)
+    bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
+    levels = {f.level for f in check_cluster(bootstrap, read_client_config(file), None, Party.PIPELINE)}
+    assert Level.GOOD in levels
+    assert not levels & {Level.WEAK, Level.WRONG}
+    file.write_text(shown.replace("CHANGE-ME", "hush"))
+    ((level, text),) = [
+        (f.level, f.text) for f in check_cluster(bootstrap, read_client_config(file), None, Party.PIPELINE)
+    ]
+    assert (level, "refuses the user, the password or the mechanism" in text) == (Level.WRONG, True), text
+    assert "hush" not in text
+    admins = {name: str(value) for name, value in node.client_config("admin").items()}
+    texts = [f.text for f in doctor(node, admins) if f.level is Level.GOOD]
+    for topic in topics.TOPICS:
+        writer = "quotahost" if "Write" in topic.brokers else "quotahost-pipeline"
+        assert f"ACLs let nobody else than User:{writer} write to {topic.name}" in texts
 
 
 def doctor(node: KafkaNode, config: dict[str, str]) -> list[Finding]:
