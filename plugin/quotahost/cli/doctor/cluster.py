@@ -115,11 +115,15 @@ def _lacking(rights: Rights, settings: Settings | None, party: Party) -> Iterato
                 yield f"may not Create {name}, which doesn't exist"
         elif lacks := sorted(set[str](operations) - rights.own.get(name, frozenset())):
             yield f"may not {', '.join(lacks)} {name}"
-    if party is Party.PIPELINE or settings is None:
+    if party is Party.PIPELINE:
         return
     if not rights.group and any("Read" in each for each in needed(settings, party).values()):
         yield f"may not Describe groups {GROUPS}*"
-    if "cordon" in settings.tasks and (lacks := sorted({"AlterConfigs", "DescribeConfigs"} - rights.cluster)):
+    if (
+        settings
+        and "cordon" in settings.tasks
+        and (lacks := sorted({"AlterConfigs", "DescribeConfigs"} - rights.cluster))
+    ):
         yield f"may not {', '.join(lacks)} on the cluster for the task cordon"
 
 
