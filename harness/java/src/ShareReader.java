@@ -4,9 +4,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.KafkaException;
@@ -51,6 +53,7 @@ final class ShareReader {
         args.get(2).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
         long bytes = 0, records = 0, again = 0;
         double throttle = 0;
+        Set<String> seen = new HashSet<>();
         try (var consumer = new KafkaShareConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.subscribe(List.of(args.get(0).textValue()));
             long end = System.nanoTime() + args.get(1).longValue() * 1_000_000_000L;
@@ -58,7 +61,8 @@ final class ShareReader {
                 for (var each : consumer.poll(Duration.ofMillis(200))) {
                     bytes += each.value().length;
                     records++;
-                    if (each.deliveryCount().orElse((short) 1) > 1) again++;
+                    // Kafka 3.9 doesn't tell how often it has delivered a record.
+                    if (!seen.add(each.partition() + ":" + each.offset())) again++;
                 }
                 throttle = Math.max(throttle, throttleTime(consumer));
             }
