@@ -23,8 +23,10 @@ from quotahost.settings.properties.plugins import PluginSettings
 from quotahost.settings.properties.records import RecordSettings
 from quotahost.settings.reader import configured_names, read
 from quotahost.settings.secrets import property_names
+from quotahost.settings.shadow import EVERYTHING, SUPPLIER, Shadow
 from quotahost.settings.strimzi.names import SYNONYMS, live_names
 from quotahost.settings.strimzi.translation import Translation, translate
+from quotahost.text import nearest
 from quotahost.units.show import show_duration
 
 _SNAPSHOT_READERS: Final = ("snapshots", "cluster-volumes")
@@ -45,6 +47,11 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
                 "as it is quotahost's own; remove the threshold"
             )
         return self
+
+    @property
+    def in_shadow(self) -> Shadow:
+        """The rules that are not enforced, by ``shadow`` and ``mode``."""
+        return EVERYTHING if self.mode == "shadow" else self.shadow
 
     @property
     def spared_topics(self) -> tuple[str, ...]:
@@ -88,6 +95,7 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
 
 def _contradictions(settings: Settings) -> Iterator[Problem]:
     """Properties that are right each by itself and wrong together, in different parts of the settings."""
+    yield from _unknown_in_shadow(settings)
     period, validity = settings.snapshots_period, settings.validity
     concerned = settings.factor_source in _SNAPSHOT_READERS or "publish-volumes" in settings.tasks
     if concerned and _PERIODS * period > validity:
@@ -97,6 +105,13 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
             f"rest would take its own brokers for silent; set at most {show_duration(validity / _PERIODS)}, or "
             f"{PREFIX}validity to at least {show_duration(_PERIODS * period)}",
         )
+
+
+def _unknown_in_shadow(settings: Settings) -> Iterator[Problem]:
+    for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):
+        like = nearest(name, settings.supplier)
+        hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
+        yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:

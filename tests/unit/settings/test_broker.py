@@ -59,6 +59,7 @@ LIVE = [
     "factor.scope",
     "pause.creation",
     "mode",
+    "shadow",
 ]
 
 

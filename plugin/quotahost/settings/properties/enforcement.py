@@ -6,6 +6,7 @@ from typing import Any
 
 from quotahost.model import State
 from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.shadow import Shadowed
 from quotahost.settings.types import Action, Creation, FactorScope, Mode, Part, QuotaTypes, Text
 from quotahost.units import BytesPerSecond, Duration
 
@@ -60,3 +61,7 @@ class EnforcementSettings(Frozen):
     a node that is broker and controller does, and any other with `static.kafka.admin.bootstrap.servers`."""
     mode: Mode = declare("mode", default="enforce")
     """`enforce`, or `shadow`: quotahost computes and shows everything, and enforces nothing."""
+    shadow: Shadowed = declare("shadow", default="")
+    """Single rules that quotahost computes and shows and doesn't enforce, while it enforces the others:
+    `supplier.NAME` (the suppliers behind it answer instead), `factor` (with the fence), `topics` (all thresholds of
+    topics) or `topic.NAME` (one topic's). With `mode=shadow` all of them are."""
