@@ -80,18 +80,19 @@ class JavaShim:
         return bool(self._host.closing())
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        newcomers = settings.newcomers
+        newcomers, shadow = settings.newcomers, settings.in_shadow
         rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
         self._table.configure(
             settings.clients_max,
             int(settings.clients_idle.total_seconds()),
             settings.floor_bytes,
             self._strings([t.value for t in settings.factor_quota_types]),
-            settings.mode == "shadow",
+            shadow.everything,
             # A double[] has no null, so NaN is unlimited.
             self._doubles([math.nan if rate is None else rate for rate in rates]),
             self._strings(sorted(measured)),
         )
+        self._table.shadow(self._strings(shadow.names()))
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
         self._table.allowCreation(settings.pause_creation == "allow")
@@ -100,13 +101,15 @@ class JavaShim:
         self._configure_topics(settings)
 
     def _configure_topics(self, settings: Settings) -> None:
-        topics = settings.topics
+        topics, shadow = settings.topics, settings.in_shadow
         self._topics.configure(
             math.nan if topics.total is None else topics.total,
             self._strings([topic for topic, _ in topics.thresholds]),
             self._doubles([rate for _, rate in topics.thresholds]),
             self._strings(settings.spared_topics),
             topics.reject_error,
+            shadow.all_topics,
+            self._strings(sorted(shadow.topics)),
         )
 
     def take(self, timeout: float) -> Batch:

@@ -188,10 +188,11 @@ def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> Non
     one.step(half)
     one.step(empty)
     assert listening.heard == [1, 0.5, 0, 0.5]
-    one.settings = settings(factor__source="mine", mode="shadow", **TIMES)
-    one.step(half)
-    one.step(empty)
-    assert listening.heard[4:] == [1, 1], "in shadow mode nothing is slowed"
+    for shadow in ({"mode": "shadow"}, {"shadow": "factor"}):
+        one.settings = settings(factor__source="mine", **shadow, **TIMES)
+        one.step(half)
+        one.step(empty)
+    assert listening.heard[4:] == [1, 1, 1, 1], "in shadow nothing is slowed"
 
 
 def test_a_factor_from_before_the_host_is_in_force_at_first() -> None:

@@ -146,7 +146,7 @@ public final class Creation {
         return refusals.sum();
     }
 
-    /** How many requests would have been refused without mode=shadow. */
+    /** How many requests would have been refused had the factor not been in shadow. */
     public static long shadowed() {
         return shadowed.sum();
     }

@@ -80,11 +80,13 @@ public final class Fence {
         // Super users keep their quotas, those of topics, too.
         boolean held = now.affected == null || mark(now.affected, context, actions, results);
         boolean holds = now.closed && held && !Exemptions.isSuperUser(context.principal());
-        if (!holds) return now.topics == null ? null : now.topics.error(context, actions, results, shadow);
-        (shadow ? shadowed : rejections).increment();
-        if (shadow) return null;
-        Refusal.note(context, actions, results, "", allowance, rejectedBytes);
-        return FenceClosedException.INSTANCE;
+        if (holds && !shadow) {
+            rejections.increment();
+            Refusal.note(context, actions, results, "", allowance, rejectedBytes);
+            return FenceClosedException.INSTANCE;
+        }
+        if (holds) shadowed.increment();
+        return now.topics == null ? null : now.topics.error(context, actions, results);
     }
 
     /** Marks the client of a request to an affected topic. Answers whether one of its topics is held. */
@@ -162,7 +164,7 @@ public final class Fence {
         return now == null ? null : now.topics;
     }
 
-    /** With mode=shadow no request is turned back, only counted. */
+    /** While the factor is in shadow a closed fence turns no request back, it only counts them. */
     public static void shadow(boolean on) {
         shadow = on;
     }
@@ -233,7 +235,7 @@ public final class Fence {
         return rejectedBytes.sum();
     }
 
-    /** How many requests a closed fence would have turned back without mode=shadow. */
+    /** How many requests a closed fence would have turned back, had the factor not been in shadow. */
     public static long shadowed() {
         return shadowed.sum();
     }

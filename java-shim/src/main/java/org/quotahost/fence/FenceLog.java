@@ -26,7 +26,7 @@ final class FenceLog {
         if (closed == logged || lines.pass() == LineLimit.NO) return;
         logged = closed;
         if (closed) {
-            LOG.warn("The fence is closed: produce requests{} are {}", some ? " to topics on full volumes" : "", shadow ? "only counted (mode=shadow)"
+            LOG.warn("The fence is closed: produce requests{} are {}", some ? " to topics on full volumes" : "", shadow ? "only counted, since the factor is in shadow"
                     : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
         } else {
             LOG.info("The fence is open: produce requests go on");

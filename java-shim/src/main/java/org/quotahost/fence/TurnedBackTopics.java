@@ -18,8 +18,6 @@ public interface TurnedBackTopics {
      * @param actions what the request asks for
      * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the
      *     client may write can turn the request back
-     * @param shadow the request is only counted, and the answer is null
      */
-    RuntimeException error(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
-            boolean shadow);
+    RuntimeException error(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results);
 }

@@ -39,6 +39,8 @@ public final class FactorInForce {
     /** For which types clients without a quota are unlimited now. */
     private Opens opens = OPEN;
     private boolean openBeforePause = true;
+    /** Limits stay as with a factor of 1, and what the factor would do is shown only. */
+    private volatile boolean shadow;
     /** How often the factor has changed limits so far. */
     private volatile int steps;
 
@@ -68,7 +70,7 @@ public final class FactorInForce {
      */
     public double limitFactor() {
         synchronized (lock) {
-            return (slowing.affected() == null ? produceTap : slowedProduceTap).value();
+            return (slowing.slows() ? slowedProduceTap : produceTap).value();
         }
     }
 
@@ -90,13 +92,38 @@ public final class FactorInForce {
     /** The rule with the factors as they are now; under the lock. */
     LimitRule rule(double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
         double factor = value();
-        if (slowing.affected() == null) {
-            return new LimitRule(tap.value(), produceTap.value(), factor, opens, floorBytes, factored, shadow, null);
+        if (!slowing.slows()) {
+            double aim = shadow ? 1 : factor;
+            return new LimitRule(tap.value(), produceTap.value(), aim, opens, floorBytes, factored, shadow, null);
         }
         double aim = Fence.closed() ? 1 : factor; // while the fence holds a PAUSE the factor of 0 is not the limits'
         var slowed =
                 new LimitRule(slowedTap.value(), slowedProduceTap.value(), aim, opens, floorBytes, factored, shadow, null);
         return new LimitRule(tap.value(), produceTap.value(), 1, OPEN, floorBytes, factored, shadow, slowed);
+    }
+
+    /**
+     * The rule for those whom the factor is for, as it would be if no rule were in shadow; under the lock. It knows
+     * nothing of taps: the limits would have arrived.
+     */
+    LimitRule ruleWithoutShadow() {
+        LimitRule now = scopes.rule();
+        double factor = value();
+        return new LimitRule(factor, factor, now.floorBytes(), now.factored(), false);
+    }
+
+    /** Puts the factor in shadow, or in force: then limits come down to it by the tap, as from 1. */
+    void shadow(boolean on) {
+        synchronized (lock) {
+            if (on == shadow) return;
+            shadow = on;
+            reduced = false; // the rates of clients without a quota are not those of the time when the factor fell
+        }
+        move();
+    }
+
+    boolean inShadow() {
+        return shadow;
     }
 
     /** Sets the host's factor (0..1), its cause, and whom it is for: who writes to these topics, or null for all clients. */
@@ -140,17 +167,19 @@ public final class FactorInForce {
 
     private void follow(double factor, long now) {
         Affected some = factor < 1 && fallbackFactor == null && Fence.installed() ? hostAffected : null;
-        boolean turned = slowing.affect(some);
-        boolean held = heldByFence(factor, some);
-        boolean slowedMoved = slowedProduceTap.step(factor, held, now) | slowedTap.step(factor, false, now);
-        double ofAll = some == null ? factor : 1;
-        boolean moved = produceTap.step(ofAll, some == null && held, now) | tap.step(ofAll, false, now); // not ||: both move
+        boolean turned = slowing.affect(some, shadow);
+        boolean slows = slowing.slows();
+        boolean held = heldByFence(factor, some) && !shadow;
+        double enforced = shadow ? 1 : factor;
+        boolean slowedMoved = slowedProduceTap.step(enforced, held, now) | slowedTap.step(enforced, false, now);
+        double ofAll = slows ? 1 : enforced;
+        boolean moved = produceTap.step(ofAll, !slows && held, now) | tap.step(ofAll, false, now); // not ||: both move
         // While the fence holds a PAUSE, whether the unlimited are slowed stays as it was before the PAUSE, which may have
         // begun before there was a fence.
-        if (factor > 0) openBeforePause = factor >= 1;
+        if (enforced > 0) openBeforePause = enforced >= 1;
         Opens before = opens;
-        opens = new Opens(held ? openBeforePause : factor >= 1, factor >= 1);
-        if (moved || turned || some != null && slowedMoved || !opens.equals(before)) {
+        opens = new Opens(held ? openBeforePause : enforced >= 1, enforced >= 1);
+        if (moved || turned || slows && slowedMoved || !opens.equals(before)) {
             steps = steps + 1; // first, since request threads may see the new limits at once
             LimitRule rule = scopes.rule();
             scopes.apply(rule(rule.floorBytes(), rule.factored(), rule.shadow()));

@@ -35,6 +35,9 @@ public final class QuotaTable {
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
 
+    /** The factor's name in the property shadow. */
+    static final String FACTOR = "factor";
+
     /** The quota types that the table knows are those whose ClientQuotaType.ordinal() is below this. */
     public static final int TYPES = Tags.TYPES;
 
@@ -45,6 +48,7 @@ public final class QuotaTable {
     private final Slowing slowing;
     private final FactorInForce factorInForce;
     private int tickedAt;
+    private volatile List<String> inShadow = List.of();
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
     /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
@@ -124,7 +128,7 @@ public final class QuotaTable {
             reset[type] = scopes.newcomers.set(type, newcomerRates[type], false, scopes.rule());
         }
         scopes.bump(reset);
-        Fence.shadow(shadow);
+        Fence.shadow(shadow || factorInForce.inShadow());
         Fence.allowance(floorBytes);
         scopes.apply(factorInForce.rule(floorBytes, types, shadow));
     }
@@ -138,6 +142,22 @@ public final class QuotaTable {
      */
     public void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.configure(windows, windowMs, maxMuteMs);
+    }
+
+    /**
+     * Sets the rules that are not enforced by their names in the property shadow. The factor among them leaves limits and
+     * requests alone; suppliers and topics are the business of the host and of TopicQuotas.
+     */
+    public void shadow(String[] rules) {
+        inShadow = List.of(rules);
+        boolean factor = inShadow.contains(FACTOR);
+        factorInForce.shadow(factor);
+        Fence.shadow(factor || rule().shadow());
+    }
+
+    /** The names of the rules that are not enforced; with mode=shadow none is. */
+    public List<String> inShadow() {
+        return inShadow;
     }
 
     /** Sets the clients that the fence never turns back (Fence.exempt). */

@@ -27,6 +27,8 @@ final class Slowing {
     private final Marks marks;
     /** Null while the factor is for all clients. */
     private volatile Affected affected;
+    /** Clients are marked, but none has a twin: the factor is in shadow. */
+    private boolean inShadow;
     /** The beat at which it began to be for some only. */
     private int since;
     private int sweptAt;
@@ -84,16 +86,25 @@ final class Slowing {
 
     /**
      * The factor is for those who write to these topics, or with null for all clients. Answers whether it was for all
-     * before and is not now, or the other way round.
+     * before and is not now, or the other way round. In shadow nobody is slowed, and who would be is marked.
      */
-    boolean affect(Affected topics) {
-        if (topics == affected) return false;
-        boolean turns = (topics == null) != (affected == null);
-        if (turns && topics != null) since = lookUp.now();
+    boolean affect(Affected topics, boolean shadow) {
+        if (topics == affected && shadow == inShadow) return false;
+        boolean before = slows();
         affected = topics;
-        lookUp.slow(topics == null ? null : this);
-        sweep();
+        inShadow = shadow;
+        boolean turns = slows() != before;
+        if (turns && slows()) since = lookUp.now();
+        lookUp.slow(slows() ? this : null);
+        // All whom it has slowed until now have their scopes' own limits again.
+        if (before && !slows()) marks.sweep(any -> false, this::ended);
+        else sweep();
         return turns;
+    }
+
+    /** Whether the factor is for some clients only, and in force. */
+    boolean slows() {
+        return affected != null && !inShadow;
     }
 
     /** The affected topic for which a client is marked, or null. */
@@ -160,7 +171,7 @@ final class Slowing {
         sweptAt = lookUp.now();
         marks.now(sweptAt);
         Affected now = affected;
-        marks.sweep(topic -> now != null && now.affects(topic), this::ended);
+        marks.sweep(topic -> now != null && now.affects(topic), slows() ? this::ended : (principal, clientId) -> {});
     }
 
     /** A mark has ended: of a client, of a principal (null for the client-id), or of everybody (null for both). */

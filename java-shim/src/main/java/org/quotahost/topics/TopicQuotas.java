@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import org.quotahost.fence.Fence;
+import org.quotahost.util.HeldBacks;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,6 +24,8 @@ public final class TopicQuotas {
     private static final long LIST_NANOS = 5_000_000_000L;
     /** How many topics of which requests are turned back the log names in a minute. */
     static final int TOPICS_PER_MINUTE = 20;
+    /** The beginning of the names of the rules in shadow that are this class's business. */
+    private static final String RULES = "topic";
 
     private final TopicMeters meters = new TopicMeters();
     /** What Python has configured last, null for no topic quotas. */
@@ -40,11 +43,26 @@ public final class TopicQuotas {
     /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
     private final LineLimit periods = new LineLimit(TOPICS_PER_MINUTE);
     private boolean warnedOfNoFence;
+    private final HeldBacks heldBacks;
     private long listedAt;
 
     private record Configuration(TopicThresholds thresholds, RuntimeException error) {}
 
+    public TopicQuotas() {
+        this(new HeldBacks());
+    }
+
+    /** @param heldBacks the counters of rules in shadow */
+    public TopicQuotas(HeldBacks heldBacks) {
+        this.heldBacks = heldBacks;
+    }
+
     // ---- the host --------------------------------------------------------------------------------------------
+
+    /** Replaces the thresholds by some that are all enforced. */
+    public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error) {
+        configure(bytesPerSecond, names, rates, spared, error, false, new String[0]);
+    }
 
     /**
      * Replaces the thresholds; the next reading goes by the new ones.
@@ -53,12 +71,16 @@ public final class TopicQuotas {
      * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
      * @param spared topics that are never turned back, Kafka's own among them
      * @param error the name of the error with which requests are turned back (TopicQuotaError)
+     * @param allInShadow whether no threshold is enforced, all are only counted
+     * @param inShadow the topics of which that is so
      */
-    public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error) {
+    public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error,
+            boolean allInShadow, String[] inShadow) {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
         configured = Double.isNaN(bytesPerSecond) ? null : new Configuration(
-                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.copyOf(List.of(spared))), TopicQuotaError.of(error));
+                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.copyOf(List.of(spared)),
+                        allInShadow ? null : Set.of(inShadow)), TopicQuotaError.of(error));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -120,6 +142,8 @@ public final class TopicQuotas {
         // Far below the threshold no topic can be turned back soon, so reading the one meter of all topics is enough.
         boolean near = totalRate > thresholds.total() / 2;
         for (TopicUse use : topics.values()) {
+            String rule = thresholds.shadowOf(use.topic);
+            use.shadow(rule == null ? null : heldBacks.of(rule));
             TopicMeters.Reading now = near ? meters.of(use.topic) : null;
             if (now != null && use.update(now, thresholds.expected(use.topic, share), nanos)) over.put(use.topic, use);
             use.log(totalRate, thresholds, nanos, periods);
@@ -128,6 +152,9 @@ public final class TopicQuotas {
     }
 
     private void turnBack(Map<String, TopicUse> over, Configuration now) {
+        heldBacks.begin(RULES);
+        over.values().forEach(TopicUse::countHeldBack);
+        heldBacks.end(RULES);
         TopicsOverThreshold next = over.isEmpty() ? null : new TopicsOverThreshold(Map.copyOf(over), now.error);
         if (Objects.equals(next, overThreshold)) return;
         if (next != null && !Fence.installed() && !warnedOfNoFence) {
@@ -179,7 +206,14 @@ public final class TopicQuotas {
         return TopicsOverThreshold.rejectedBytes.sum();
     }
 
-    /** How many requests topic quotas would have turned back without mode=shadow. */
+    /** The topics that are over their thresholds now, which are in shadow. */
+    public List<String> overInShadow() {
+        TopicsOverThreshold now = overThreshold;
+        return now == null ? List.of()
+                : now.topics().values().stream().filter(TopicUse::inShadow).map(use -> use.topic).sorted().toList();
+    }
+
+    /** How many requests topic quotas would have turned back, had their thresholds not been in shadow. */
     public static long shadowed() {
         return TopicsOverThreshold.shadowed.sum();
     }

@@ -2,7 +2,7 @@ package org.quotahost.topics;
 
 import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
-import org.quotahost.fence.Fence;
+import org.quotahost.util.HeldBack;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -28,6 +28,8 @@ final class TopicUse {
      * below it, and its connection carries other topics, too.
      */
     private static final double ALLOWED = 0.25;
+    /** After a longer pause between two readings nobody knows for how many seconds of it the topic was over. */
+    private static final double LONGEST = 5;
     private static final long QUIET_NANOS = 60_000_000_000L;
 
     final String topic;
@@ -36,8 +38,13 @@ final class TopicUse {
     /** Both in bytes/s, as of the last reading; request threads read the second one. */
     private double rate;
     private volatile double expected;
+    /** What would be held back of it while its threshold is in shadow; null while that is enforced. */
+    private volatile HeldBack shadow;
     /** In bytes. */
     private double credit;
+    /** The time between the last two readings, and by how many bytes more came in than are expected in it. */
+    private double seconds;
+    private double beyond;
     private long count = -1;
     private long readAt;
     /**
@@ -54,7 +61,7 @@ final class TopicUse {
         this.topic = topic;
     }
 
-    /** A request thread has turned a request to the topic back, or would have without mode=shadow. */
+    /** A request thread has turned a request to the topic back, or would have if its threshold were not in shadow. */
     void countTurnedBack() {
         turnedBack.increment();
     }
@@ -62,6 +69,22 @@ final class TopicUse {
     /** How many bytes/s each principal may send on while the topic's requests are turned back. */
     double allowance() {
         return ALLOWED * expected;
+    }
+
+    /** Whether requests are only counted, since the topic's threshold is in shadow. */
+    boolean inShadow() {
+        return shadow != null;
+    }
+
+    /** Puts the topic's threshold in shadow, with null in force. */
+    void shadow(HeldBack counts) {
+        shadow = counts;
+    }
+
+    /** The topic was over its threshold since the reading before the last: counts what would have been held back. */
+    void countHeldBack() {
+        HeldBack counts = shadow;
+        if (counts != null && seconds <= LONGEST) counts.add(seconds, beyond);
     }
 
     /**
@@ -74,8 +97,10 @@ final class TopicUse {
     boolean update(TopicMeters.Reading now, double bytesPerSecond, long nanos) {
         expected = bytesPerSecond;
         rate = meter.update(now, nanos);
-        credit = count < 0 ? MOST * expected
-                : credit + expected * (nanos - readAt) / 1e9 - Math.max(0, now.count() - count);
+        seconds = count < 0 ? 0 : (nanos - readAt) / 1e9;
+        double came = count < 0 ? 0 : Math.max(0, now.count() - count);
+        beyond = Math.max(0, came - expected * seconds);
+        credit = count < 0 ? MOST * expected : credit + expected * seconds - came;
         credit = Math.max(LEAST * expected, Math.min(MOST * expected, credit));
         count = now.count();
         readAt = nanos;
@@ -109,7 +134,7 @@ final class TopicUse {
         LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and this"
                 + " broker {} where {} are{}",
                 topic, bytes(rate), bytes(expected), bytes(total), bytes(thresholds.total()),
-                Fence.inShadow() ? " (only counted: mode=shadow)" : "");
+                inShadow() ? " (only counted: its threshold is in shadow)" : "");
     }
 
     private static String bytes(double rate) {

@@ -25,18 +25,23 @@ record TopicsOverThreshold(Map<String, TopicUse> topics, RuntimeException answer
 
     @Override
     public RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
-            List<AuthorizationResult> results, boolean shadow) {
+            List<AuthorizationResult> results) {
         TopicUse over = null;
+        boolean counts = false;
         for (int i = 0; i < results.size(); i++) {
             String topic = Fence.writable(actions.get(i), results.get(i));
             if (topic == null) continue;
             TopicUse use = topics.get(topic);
-            if (use != null) use.countTurnedBack();
-            if (over == null) over = use;
+            if (use == null) continue;
+            use.countTurnedBack();
+            if (use.inShadow()) counts = true;
+            else if (over == null) over = use;
         }
-        if (over == null) return null;
-        (shadow ? shadowed : rejections).increment();
-        if (shadow) return null;
+        if (over == null) {
+            if (counts) shadowed.increment();
+            return null;
+        }
+        rejections.increment();
         Refusal.note(context, actions, results, over.topic, over.allowance(), rejectedBytes);
         return answer;
     }

@@ -189,7 +189,7 @@ class FenceTest {
     @Test
     void topicQuotasHoldForSuperUsersToo() throws IOException {
         RuntimeException over = new IllegalStateException("over");
-        Fence.turnBack((context, actions, results, shadow) -> over);
+        Fence.turnBack((context, actions, results) -> over);
         try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
             Fence.open();

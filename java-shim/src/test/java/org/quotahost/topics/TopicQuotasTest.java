@@ -22,6 +22,8 @@ import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceError;
 import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.HeldBack;
+import org.quotahost.util.HeldBacks;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
@@ -31,7 +33,8 @@ class TopicQuotasTest {
     private static final long LOOK_MS = 100;
 
     private final SimulatedMeters meters = new SimulatedMeters();
-    private final TopicQuotas quotas = new TopicQuotas();
+    private final HeldBacks heldBacks = new HeldBacks();
+    private final TopicQuotas quotas = new TopicQuotas(heldBacks);
     private final QuotaFence fence = FenceFixture.fence("none", Map.of());
 
     @AfterEach
@@ -222,9 +225,8 @@ class TopicQuotasTest {
 
     @Test
     void inShadowEverythingPassesAndIsCounted() {
-        configure(TOTAL, Map.of());
+        shadow(true);
         exceed("greedy");
-        Fence.shadow(true);
         long before = TopicQuotas.shadowed();
         long rejections = TopicQuotas.rejections();
 
@@ -232,6 +234,41 @@ class TopicQuotasTest {
 
         assertEquals(before + 1, TopicQuotas.shadowed());
         assertEquals(rejections, TopicQuotas.rejections());
+    }
+
+    @Test
+    void aSingleTopicInShadowPassesWhileAnotherIsTurnedBack() {
+        shadow(false, "tried");
+        run(20, Map.of("tried", 4e6, "greedy", 4e6, "other", 1e5));
+        long before = TopicQuotas.shadowed();
+
+        assertTrue(passes("tried"));
+        assertFalse(passes("greedy"));
+        assertFalse(passes("tried", "greedy"), "one topic that is enforced holds the whole request up");
+
+        assertEquals(before + 1, TopicQuotas.shadowed());
+        assertEquals(List.of("tried"), quotas.overInShadow());
+    }
+
+    @Test
+    void inShadowItCountsForHowLongATopicIsOverAndHowManyBytesBeyond() {
+        shadow(true);
+        exceed("greedy");
+        HeldBack counts = heldBacks.of("topics");
+        double seconds = counts.seconds(), bytes = counts.bytes();
+
+        run(10, Map.of("greedy", 5e6));
+
+        assertEquals(10, counts.seconds() - seconds, 0.5);
+        assertEquals(10 * (5e6 - quotas.share()), counts.bytes() - bytes, 0.05 * 10 * 5e6);
+        assertEquals(1, counts.now());
+        run(60, Map.of("greedy", 1e3));
+        assertEquals(0, counts.now());
+    }
+
+    private void shadow(boolean all, String... topics) {
+        quotas.configure(TOTAL, new String[0], new double[0], new String[] {"__consumer_offsets", "snapshots"},
+                "NOT_ENOUGH_REPLICAS", all, topics);
     }
 
     @Test

@@ -1,0 +1,119 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.quotahost.table.Tables.PRODUCE;
+
+import java.util.List;
+import java.util.Map;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.DoubleRange;
+import net.jqwik.api.constraints.Size;
+import net.jqwik.api.lifecycle.AfterTry;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.QuotaFence;
+import org.quotahost.fence.Creation;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
+
+/** shadow=factor: the factor is shown, and nobody is slowed or turned back by it; quotas stay in force. */
+class FactorInShadowTest {
+    private final QuotaTable table = Tables.table();
+
+    @AfterEach
+    @AfterTry
+    void reset() {
+        Creation.pause(false);
+        FenceFixture.reset();
+    }
+
+    private Double limit(String principal) {
+        return Tables.limit(table, PRODUCE, principal, "app");
+    }
+
+    private void shadow(String... rules) {
+        table.shadow(rules);
+    }
+
+    @Property(tries = 50)
+    void whateverTheFactorDoesTheQuotaIsTheLimit(@ForAll @Size(min = 1, max = 5) List<@DoubleRange(min = 0, max = 1) Double> factors) {
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+        Tables.publish(table, "bob", "app", Scopes.CLIENT, Double.NaN);
+        shadow("factor");
+        for (double factor : factors) {
+            table.factor(factor, "");
+            assertEquals(1_000.0, limit("alice"));
+            assertNull(limit("bob"));
+            assertEquals(factor, table.factorInForce().value());
+            assertEquals(1.0, table.factorInForce().limitFactor());
+            assertEquals(Math.max(10, 1_000 * factor),
+                    table.factorInForce().ruleWithoutShadow().limit(PRODUCE, 1_000, Double.NaN, false));
+        }
+    }
+
+    @Test
+    void aPauseTurnsNothingBackAndIsCounted() {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
+        shadow("factor");
+        table.factor(0, "");
+        long before = Fence.shadowed();
+
+        fence.authorize(request, FenceFixture.write("t"));
+        assertEquals(before + 1, Fence.shadowed());
+
+        shadow();
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
+    }
+
+    @Test
+    void modeShadowStaysInShadowWhenTheFactorIsPutInForce() {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
+        shadow("factor");
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS, Tables.ALL);
+        shadow();
+        table.factor(0, "");
+
+        fence.authorize(request, FenceFixture.write("t"));
+    }
+
+    @Test
+    void onceItIsInForceLimitsComeDownStepByStepAsFromOne() {
+        table.configureTap(11, 1_000, 2_000);
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+        shadow("factor");
+        table.factor(0.1, "");
+        assertEquals(1_000.0, limit("alice"));
+
+        shadow();
+
+        assertTrue(limit("alice") > 100, "no step delays for longer than max.mute");
+        assertEquals(0.1, table.factorInForce().value());
+    }
+
+    @Test
+    void whoWritesToAffectedTopicsIsMarkedAndKeepsItsTags() {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        Tables.publish(table, "alice", "app", Scopes.USER, 1_000);
+        shadow("factor");
+        table.factor(0.5, "full", new String[] {"orders"}, new String[] {"broker 3"}, new boolean[1]);
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
+
+        assertEquals("alice", Tables.tags(table, "alice", "app").get("user"));
+        assertEquals(1_000.0, limit("alice"));
+        assertEquals(2, table.marked(), "a principal and its client");
+
+        shadow();
+        assertEquals("<slowed alice>", Tables.tags(table, "alice", "app").get("user"));
+        assertEquals(500.0, limit("alice"));
+
+        shadow("factor");
+        assertEquals("alice", Tables.tags(table, "alice", "app").get("user"));
+    }
+}
