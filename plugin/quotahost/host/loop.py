@@ -257,7 +257,8 @@ class Host:
         self._broker.settings = settings
         self._factor.forget()
         suppliers = {name: Supplier.of(supplier) for name, supplier in plugins.suppliers()}
-        self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine)
+        in_shadow = settings.in_shadow.suppliers
+        self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine, in_shadow)
         self._shim.configure(self._roles.applied(settings), measured(settings, plugins))
         self._scheduler.set(plugins.tasks())
         # Last, when nothing asks the old plugins any more.

@@ -62,6 +62,8 @@ class Answers:
         distinct_ids: sets of client-ids.
         groups: names of the groups that scope codes refer to.
         suppliers: names of suppliers, and reasons of exemptions.
+        would_at, would_codes, would_rates, would_sources: what suppliers in shadow would give: for which index of
+            ``codes``, and scope code, rate and source as there. Empty if no supplier is in shadow.
     """
 
     rows: list[int] = field(default_factory=list)
@@ -72,6 +74,10 @@ class Answers:
     distinct_ids: Sequence[frozenset[str]] = ()
     groups: Sequence[str] = ()
     suppliers: Sequence[str] = ()
+    would_at: list[int] = field(default_factory=list)
+    would_codes: list[int] = field(default_factory=list)
+    would_rates: list[float] = field(default_factory=list)
+    would_sources: list[int] = field(default_factory=list)
 
     @property
     def incomplete(self) -> bool:

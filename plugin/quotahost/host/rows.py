@@ -13,6 +13,7 @@ from quotahost.host.messages import ALONE, EACH, GROUP, Answers
 from quotahost.model import Quota, Scope, ScopeKind
 
 Answer: TypeAlias = tuple[int, float, int]  # scope code, rate, source
+Would: TypeAlias = tuple[Answer | None, ...]  # by quota type, what suppliers in shadow would give; () for nothing
 Distinct: TypeAlias = frozenset[str] | None  # client-ids whose answers may differ, None if each one's may
 
 UNLIMITED: Final = math.nan  # the same object each time, so that equal rows are found
@@ -26,31 +27,31 @@ class Rows:
         """``names`` are those to which sources refer."""
         self.answers = Answers()
         self._names = names
-        self._rows: dict[tuple[tuple[Answer, ...], int], int] = {}
+        self._rows: dict[tuple[tuple[Answer, ...], int, Would], int] = {}
         self._groups: dict[str, int] = {}
         self._combined: dict[str, int] = {}
         self._distinct: dict[frozenset[str], int] = {}
         self._quotas: dict[tuple[int, int], tuple[Quota, Answer]] = {}  # by the quota's id() and the source
         # The row that was asked for last: most clients that come at once have the same.
-        self._last: tuple[tuple[Answer, ...], Distinct, int] = ((), None, -1)
+        self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
-    def row(self, answers: tuple[Answer, ...], distinct: Distinct) -> int:
+    def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
         """The number of the row with these answers, one for each quota type."""
-        last_answers, last_distinct, row = self._last
-        if distinct is last_distinct and answers == last_answers:
+        last_answers, last_distinct, last_would, row = self._last
+        if distinct is last_distinct and answers == last_answers and would == last_would:
             return row
         index = EACH if distinct is None else self._distinct.setdefault(distinct, len(self._distinct))
-        row = self._row(answers, index)
-        self._last = (answers, distinct, row)
+        row = self._row(answers, index, would)
+        self._last = (answers, distinct, would, row)
         return row
 
     def row_alone(self, answers: tuple[Answer, ...]) -> int:
         """The number of the row with these answers, which tell nothing about the principal's other client-ids."""
         return self._row(answers, ALONE)
 
-    def _row(self, answers: tuple[Answer, ...], distinct: int) -> int:
-        key = (answers, distinct)
+    def _row(self, answers: tuple[Answer, ...], distinct: int, would: Would = ()) -> int:
+        key = (answers, distinct, would)
         if (known := self._rows.get(key)) is not None:
             return known
         row = self._rows[key] = len(self._rows)
@@ -59,7 +60,16 @@ class Rows:
             self.answers.rates.append(rate)
             self.answers.sources.append(source)
         self.answers.distinct.append(distinct)
+        for at, each in enumerate(would, row * len(answers)):
+            if each is not None:
+                self._would(at, *each)
         return row
+
+    def _would(self, at: int, code: int, rate: float, source: int) -> None:
+        self.answers.would_at.append(at)
+        self.answers.would_codes.append(code)
+        self.answers.would_rates.append(rate)
+        self.answers.would_sources.append(source)
 
     def finished(self) -> Answers:
         """The answers, once all rows are there."""
