@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -100,7 +101,7 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
 
 
 def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    def fails(*_: object) -> Quota:
+    def fails(*_: object) -> NoReturn:
         raise RuntimeError("no")
 
     shim = FakeShim({})

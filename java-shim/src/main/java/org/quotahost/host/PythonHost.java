@@ -41,8 +41,9 @@ public final class PythonHost {
     private final QuotaTable table = new QuotaTable(inbox);
     private final Lease lease = new Lease(System::nanoTime, table.factorInForce()::fallback);
     private final Gauges gauges = new Gauges();
-    private final Watch watch = new Watch(lease, table, StandardGauges.turnedBackTopics(gauges));
-    private final TopicQuotas topicQuotas = new TopicQuotas();
+    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, table.shadows().heldBacks()));
+    private final TopicQuotas topicQuotas = new TopicQuotas(table.shadows().heldBacks());
+    private final ShadowWatch shadowWatch = new ShadowWatch(table.shadows());
     private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
@@ -283,6 +284,7 @@ public final class PythonHost {
         thread.start(environment);
         watch.start();
         topicWatch.start();
+        shadowWatch.start();
         clusterLook.start();
         NodeProperty.set(nodeId());
     }
@@ -296,6 +298,7 @@ public final class PythonHost {
         thread.end();
         watch.close();
         topicWatch.close();
+        shadowWatch.close();
         clusterLook.close();
         thread.awaitEnd();
         synchronized (this) {

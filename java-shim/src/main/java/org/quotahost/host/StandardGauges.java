@@ -15,6 +15,8 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Escape;
+import org.quotahost.util.HeldBack;
+import org.quotahost.util.HeldBacks;
 import org.quotahost.util.PeriodicThread;
 
 /**
@@ -65,14 +67,28 @@ final class StandardGauges {
         add(gauges, topics);
     }
 
-    /** What shows the bytes of each topic from which something was turned back since it was called last. */
-    static Runnable turnedBackTopics(Gauges gauges) {
+    /**
+     * What shows the bytes of each topic from which something was turned back since it was called last, and who would be
+     * held back by each rule that has been put in shadow since then.
+     */
+    static Runnable news(Gauges gauges, HeldBacks heldBacks) {
         Set<String> shown = new HashSet<>();
+        Set<String> rules = new HashSet<>();
         return () -> {
             for (String topic : TurnedBackBytes.topics()) {
                 if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBackBytes.of(topic));
             }
+            heldBacks.all().forEach((rule, counts) -> {
+                if (rules.add(rule)) add(gauges, rule, counts);
+            });
         };
+    }
+
+    private static void add(Gauges gauges, String rule, HeldBack counts) {
+        gauges.add("Shadow", rule, "Over", counts::now);
+        gauges.add("Shadow", rule, "Unmeasured", counts::unmeasured);
+        gauges.add("Shadow", rule, "Seconds", counts::seconds);
+        gauges.add("Shadow", rule, "Bytes", counts::bytes);
     }
 
     /** The factor source that answers, if a standby may stand in for it; a line like those of TableState. */

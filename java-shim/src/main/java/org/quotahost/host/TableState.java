@@ -53,6 +53,8 @@ final class TableState {
                 List.of("topics-threshold", topics.threshold()),
                 List.of("topics-rate", topics.rate()),
                 List.of("topics-over", String.join(",", topics.over())),
+                List.of("topics-in-shadow", String.join(",", topics.overInShadow())),
+                List.of("shadow", String.join(",", table.shadows().rules())),
                 List.of("clients", table.size()),
                 List.of("clients-max", table.clientsMax()),
                 List.of("affected-topics", table.affectedTopics()),

@@ -1,5 +1,7 @@
 package org.quotahost.table;
 
+import java.util.Arrays;
+
 /**
  * The host's answers for a batch of clients, as the flat arrays in which Python hands them over.
  *
@@ -14,13 +16,29 @@ package org.quotahost.table;
  * @param suppliers names of suppliers, and reasons for which a client is exempt
  * @param distinct for each row, the client-ids of its principal whose quota differs, as an index into distinctIds;
  *     EACH or ALONE
+ * @param would for each row and quota type, what a supplier in shadow would give, or null; null if there is nothing
  */
 record Answers(int[] rows, int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers,
-        int[] distinct, ClientIds[] distinctIds) {
+        int[] distinct, ClientIds[] distinctIds, WouldBe[] would) {
     /** In distinct: each client-id of the principal may have another quota. */
     static final int EACH = -1;
     /** In distinct: the answer is for this client alone, and tells nothing about others of its principal. */
     static final int ALONE = -2;
+
+    /**
+     * What suppliers in shadow would give, for each row and quota type.
+     *
+     * @param at for which rows and types, r x Tags.TYPES + t; by this the scope, the base rate and the supplier
+     */
+    static WouldBe[] would(int length, int[] at, int[] codes, double[] rates, int[] supplierIndexes, String[] groups,
+            String[] suppliers) {
+        WouldBe[] all = new WouldBe[length];
+        for (int i = 0; i < at.length; i++) {
+            String group = codes[i] >= Scopes.GROUP ? groups[codes[i] - Scopes.GROUP] : "";
+            all[at[i]] = new WouldBe(codes[i], rates[i], group, suppliers[supplierIndexes[i]]);
+        }
+        return all;
+    }
 
     /** The answer for one client of the batch. */
     Answer of(int client) {
@@ -39,6 +57,14 @@ record Answers(int[] rows, int[] codes, double[] rates, String[] groups, int[] s
 
         String[] groups() {
             return all.groups;
+        }
+
+        /** What suppliers in shadow would give by quota type; null if there is nothing. */
+        WouldBe[] would() {
+            if (all.would == null) return null;
+            WouldBe[] some = Arrays.copyOfRange(all.would, from, from + Tags.TYPES);
+            for (WouldBe each : some) if (each != null) return some;
+            return null;
         }
 
         /** Whether a supplier failed for one of the types. */

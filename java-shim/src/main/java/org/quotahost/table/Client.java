@@ -10,6 +10,9 @@ final class Client extends Known {
     /** By quota type, the supplier that gave the quota, or why the client is exempt; "" for neither. */
     String[] suppliers;
 
+    /** By quota type, what suppliers in shadow would give; null for nothing. */
+    WouldBe[] would;
+
     /**
      * A supplier failed for this client: it shares the newcomers' tags or keeps its last ones, and the host tries
      * again.

@@ -26,6 +26,8 @@ final class Principal extends Known {
 
     /** A client-id by which the host can ask for the principal's answer again. */
     String sample;
+    /** By quota type, what suppliers in shadow would give; null for nothing. */
+    WouldBe[] would;
     /** A supplier failed for it, so the host asks again. */
     boolean unresolved;
     /** Until this beat of the table's clock, unknown client-ids may keep the tags that all had before. */

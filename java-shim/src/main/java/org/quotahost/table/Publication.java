@@ -104,6 +104,7 @@ final class Publication {
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
         if (!old.answered() || ids.contains(principal.sample)) principal.sample = lookup.clientId();
         principal.unresolved = false;
+        principal.would = answer.would();
         replace(principal, new Whole(tags, unknown, true, distinct != null, ids, suppliers));
         if (other) forgetNeedless(principal);
         return changed;
@@ -125,6 +126,7 @@ final class Publication {
         Whole old = principal.whole();
         boolean blank = principal.sample.equals(lookup.clientId()) && old.answered();
         ClientIds distinct = answer.distinctIds() != null ? answer.distinctIds() : old.distinct();
+        if (blank) principal.would = null;
         if (!blank && distinct.isSame(old.distinct())) return;
         Tags[] tags = blank ? new Tags[Tags.TYPES] : old.tags();
         String[] suppliers = blank ? new String[Tags.TYPES] : old.suppliers();
@@ -174,6 +176,7 @@ final class Publication {
         String[] suppliers = new String[Tags.TYPES];
         boolean changed = false;
         client.unresolved = answer.failed();
+        client.would = answer.would();
         for (int type = 0; type < Tags.TYPES; type++) {
             Tags from = client.tags(type);
             boolean keeps = answer.code(type) == Scopes.NEWCOMER && from != null;

@@ -47,8 +47,8 @@ public final class QuotaTable {
     private final LookUp lookUp;
     private final Slowing slowing;
     private final FactorInForce factorInForce;
+    private final Shadows shadows;
     private int tickedAt;
-    private volatile List<String> inShadow = List.of();
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
     /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
@@ -64,6 +64,7 @@ public final class QuotaTable {
         lookUp = new LookUp(scopes, remembered, inbox, counters);
         slowing = new Slowing(scopes, remembered, lookUp);
         factorInForce = new FactorInForce(scopes, slowing, this);
+        shadows = new Shadows(scopes, remembered, lookUp, slowing, factorInForce, this);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
@@ -149,15 +150,10 @@ public final class QuotaTable {
      * requests alone; suppliers and topics are the business of the host and of TopicQuotas.
      */
     public void shadow(String[] rules) {
-        inShadow = List.of(rules);
-        boolean factor = inShadow.contains(FACTOR);
+        shadows.rules(List.of(rules));
+        boolean factor = shadows.rules().contains(FACTOR);
         factorInForce.shadow(factor);
         Fence.shadow(factor || rule().shadow());
-    }
-
-    /** The names of the rules that are not enforced; with mode=shadow none is. */
-    public List<String> inShadow() {
-        return inShadow;
     }
 
     /** Sets the clients that the fence never turns back (Fence.exempt). */
@@ -180,9 +176,23 @@ public final class QuotaTable {
      *
      * @return how many clients have other tags or limits than before; another supplier alone is no difference
      */
-    public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
+    public int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
             int[] supplierIndexes, String[] suppliers, int[] distinct, ClientIds[] distinctIds) {
-        var answers = new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds);
+        return publish(batch,
+                new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, null));
+    }
+
+    /** The same while suppliers are in shadow: with what they would give, in the layout of Answers.would. */
+    public int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups, int[] supplierIndexes,
+            String[] suppliers, int[] distinct, ClientIds[] distinctIds, int[] wouldAt, int[] wouldCodes,
+            double[] wouldRates, int[] wouldSuppliers) {
+        WouldBe[] would =
+                Answers.would(codes.length, wouldAt, wouldCodes, wouldRates, wouldSuppliers, groups, suppliers);
+        return publish(batch,
+                new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, would));
+    }
+
+    private synchronized int publish(Batch batch, Answers answers) {
         var publication = new Publication(scopes, remembered, lookUp.now(), idleSeconds < SENSOR_LIFE_SECONDS);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
@@ -239,6 +249,11 @@ public final class QuotaTable {
 
     public FactorInForce factorInForce() {
         return factorInForce;
+    }
+
+    /** Who would be held back by rules in shadow. */
+    public Shadows shadows() {
+        return shadows;
     }
 
     public LimitRule rule() {
