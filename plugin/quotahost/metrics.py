@@ -87,10 +87,10 @@ CATALOGUE: Final = (
         ("Installed", "fence_installed", GAUGE,
          "1 if this broker's authorizer is the fence: without it PAUSE only slows producers."),
         ("Closed", "fence_closed", GAUGE,
-         "1 while produce requests are turned back; with mode=shadow, while they would be."),
+         "1 while produce requests are turned back; while the factor is in shadow, they would be."),
         ("Rejections", "fence_rejections", COUNTER, "Produce requests turned back."),
         ("Shadowed", "fence_shadowed", COUNTER,
-         "Produce requests that the fence would have turned back, but for mode=shadow."),
+         "Produce requests that the fence would have turned back, had the factor not been in shadow."),
         ("RejectedBytes", "fence_rejected_bytes", COUNTER,
          "Bytes of record batches that were turned back; 0 if this Kafka doesn't tell the sizes of requests."),
         ("Mutes", "fence_mutes", COUNTER,
@@ -98,7 +98,7 @@ CATALOGUE: Final = (
          "by the fence or by topic quotas."),
         ("CreationsRefused", "creations_refused", COUNTER,
          "Requests to create topics or partitions that this controller has refused in a PAUSE (pause.creation)."),
-        ("CreationsShadowed", "creations_shadowed", COUNTER, "The same, had it not been for mode=shadow."),
+        ("CreationsShadowed", "creations_shadowed", COUNTER, "The same, had the factor not been in shadow."),
     )),
     *_bean("TopicQuotas", rows=(
         ("Threshold", "topic_quotas_threshold_bytes", GAUGE,
@@ -107,10 +107,10 @@ CATALOGUE: Final = (
          "Bytes/s that this broker takes in, by Kafka's one-minute rate carried forward; 0 without topic quotas."),
         ("Share", "topic_quotas_share_bytes", GAUGE,
          "Bytes/s expected of each topic without a threshold of its own."),
-        ("Over", "topic_quotas_over", GAUGE, "Topics that producers are turned back from."),
+        ("Over", "topic_quotas_over", GAUGE, "Topics that producers are turned back from, or would be."),
         ("Rejections", "topic_quotas_rejections", COUNTER, "Produce requests turned back by topic quotas."),
         ("Shadowed", "topic_quotas_shadowed", COUNTER,
-         "Produce requests that topic quotas would have turned back, but for mode=shadow."),
+         "Produce requests that topic quotas would have turned back, had the thresholds not been in shadow."),
         ("RejectedBytes", "topic_quotas_rejected_bytes", COUNTER,
          "Bytes of record batches that topic quotas have turned back; 0 if this Kafka doesn't tell the sizes of "
          "requests."),
@@ -123,6 +123,16 @@ CATALOGUE: Final = (
         ("Bytes", "turned_back_bytes", COUNTER,
          "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
          "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond 1,000 names."),
+    )),
+    *_bean("Shadow", label="rule", shown_by="every broker, once a rule was in shadow (`shadow`, `mode`)", rows=(
+        ("Over", "shadow_over", GAUGE,
+         "Scopes of clients, or topics, that take more now than the rule would let through; the factor, each topic and "
+         "each supplier is a rule."),
+        ("Unmeasured", "shadow_unmeasured", GAUGE,
+         "Scopes of clients for which that can't be told: Kafka measures them together with others."),
+        ("Seconds", "shadow_seconds", COUNTER, "For how many seconds each of them was over it, added up."),
+        ("Bytes", "shadow_bytes", COUNTER,
+         "Bytes beyond what the rule would have let through; for quotas, of produce and fetch."),
     )),
     *_bean("Inbox", rows=(
         ("Depth", "inbox_depth", GAUGE, "New clients that wait for the host."),

@@ -12,14 +12,15 @@ import org.quotahost.util.Escape;
  * the "newcomers'" rate; whether a supplier has failed for this client; and what Kafka measures for the scope now,
  * its rate, its delay in ms and the tokens left for partition mutations, NaN if it has measured none; and, if the client
  * is slowed because it writes to an affected topic, that topic and where it lies, else two empty fields. Tags and limit
- * are then the twin's.
+ * are then the twin's. Last comes what rules in shadow would do (Shadow).
  *
  * <p>The supplier is the one that gave the quota, or failed if the client is a newcomer, or the reason for which the
  * client is exempt; empty for none of these. With supplier.combine=most-constraining, NAME=RATE of each other
  * supplier that had an answer follow it, behind tabs of their own.
  */
 record Description(ClientQuotaType type, Tags tags, double base, Double limit, boolean newcomer, String supplier,
-        boolean exempt, double standIn, boolean standInMeasured, boolean floored, boolean failed, Mark mark) {
+        boolean exempt, double standIn, boolean standInMeasured, boolean floored, boolean failed, Mark mark,
+        Shadow shadow) {
 
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
 
@@ -33,6 +34,14 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
     }
 
     /**
+     * What rules in shadow would do for the client: the supplier that would give its quota, "" for none; the two values of
+     * the tags of the scope that would share it; its base rate; the limit that Kafka would have; the rate that is measured
+     * of that scope, NaN if it can't be told; and the limit that the factor would make of the quota in force ("" if the
+     * factor is not in shadow, or not for this client). Limits are "null" for unlimited.
+     */
+    record Shadow(String supplier, WouldBe.Scope scope, double base, Double limit, double rate, String factorLimit) {}
+
+    /**
      * Under the table's lock.
      *
      * @param principal null if it is not in the table
@@ -40,7 +49,7 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
      * @param exempt whether the client is exempt even if the table doesn't know it
      */
     static Description of(int type, Principal principal, Client client, String clientId, boolean exempt,
-            Scopes scopes, Mark mark) {
+            Scopes scopes, Mark mark, Shadows shadows) {
         Whole whole = principal == null ? null : principal.whole();
         boolean shares = whole != null && whole.tags()[type] != null && client == null
                 && !(exempt && whole.tags()[type] != scopes.exempt) && !whole.distinct().contains(clientId);
@@ -51,11 +60,13 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
         boolean failed = client != null ? client.unresolved : shares && principal.unresolved;
         LimitRule rule = scopes.rule();
         boolean slowed = mark != Mark.NONE && tags != scopes.exempt && rule.factors(type) && rule.slowed() != null;
-        return of(type, tags, newcomer, supplier, failed, slowed ? rule.slowed() : rule, slowed ? mark : Mark.NONE);
+        WouldBe[] would = client != null ? client.would : shares ? principal.would : null;
+        Shadow shadow = shadows.of(type, tags, would, principal == null ? "" : principal.user, clientId, mark != Mark.NONE);
+        return of(type, tags, newcomer, supplier, failed, slowed ? rule.slowed() : rule, slowed ? mark : Mark.NONE, shadow);
     }
 
     private static Description of(int at, Tags tags, boolean newcomer, String supplier, boolean failed,
-            LimitRule rule, Mark mark) {
+            LimitRule rule, Mark mark, Shadow shadow) {
         double base = tags.base(at);
         double standIn = tags.standIn(at);
         boolean exempt = tags.exempt(at);
@@ -63,7 +74,7 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
         Double limit = mark == Mark.NONE ? tags.limit(at) : tags.slowedLimit(at);
         return new Description(TYPES[at], tags, base, limit, newcomer, supplier, exempt,
                 usesStandIn ? standIn : Double.NaN, tags.standInMeasured(at), rule.floored(at, base, standIn, exempt),
-                failed, mark);
+                failed, mark, shadow);
     }
 
     /** Reads Kafka's MBeans, so the caller must not have the table's lock. */
@@ -72,6 +83,7 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
         String user = mark == Mark.NONE ? tags.user : Twin.user(tags.user);
         return Escape.fields(type.name(), user, tags.clientId, base, limit, newcomer ? "newcomer" : "known",
                 supplier, exempt, standIn, floored, standInKind, failed, KafkaRates.rate(type, tags),
-                KafkaRates.delayMs(type, tags), KafkaRates.tokens(type, tags), mark.topic, mark.place);
+                KafkaRates.delayMs(type, tags), KafkaRates.tokens(type, tags), mark.topic, mark.place, shadow.supplier,
+                shadow.scope.user(), shadow.scope.clientId(), shadow.base, shadow.limit, shadow.rate, shadow.factorLimit);
     }
 }

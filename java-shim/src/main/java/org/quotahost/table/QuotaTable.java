@@ -334,7 +334,7 @@ public final class QuotaTable {
         Description.Mark slowed = Description.Mark.of(slowing.topic(name, clientId), slowing.affected());
         List<Description> all = new ArrayList<>();
         for (int type = 0; type < Tags.TYPES; type++) {
-            all.add(Description.of(type, principal, client, clientId, exempt, scopes, slowed));
+            all.add(Description.of(type, principal, client, clientId, exempt, scopes, slowed, shadows));
         }
         return all;
     }

@@ -24,6 +24,8 @@ public final class Shadows {
     /** After a longer pause nobody knows for how many seconds of it a client was over a limit. */
     private static final double LONGEST = 10;
 
+    private static final WouldBe.Scope NOBODY = new WouldBe.Scope("", "");
+
     private final Scopes scopes;
     private final Remembered remembered;
     private final LookUp lookUp;
@@ -64,12 +66,38 @@ public final class Shadows {
     }
 
     void rules(List<String> names) {
+        names.forEach(heldBacks::of); // shown from the first look on, though nobody is held back
         rules = names;
     }
 
     /** The rate that was measured last of the scope that a supplier in shadow would make; NaN if it can't be told. */
     double rate(int type, WouldBe.Scope scope) {
         return rates.getOrDefault(new Key(type, scope), Double.NaN);
+    }
+
+    /**
+     * What rules in shadow would do for a client; under the table's lock.
+     *
+     * @param tags what it has
+     * @param would by quota type, what suppliers in shadow would give it; null for nothing
+     * @param user its principal, sanitized
+     * @param marked whether it writes to affected topics
+     */
+    Description.Shadow of(int type, Tags tags, WouldBe[] would, String user, String clientId, boolean marked) {
+        WouldBe one = would == null ? null : would[type];
+        WouldBe.Scope scope = one == null ? NOBODY : one.scope(user, clientId);
+        double base = one == null ? Double.NaN : one.rate();
+        Double limit = one == null ? null : scopes.rule().limit(type, base, Double.NaN, false);
+        return new Description.Shadow(one == null ? "" : one.supplier(), scope, base, limit, rate(type, scope),
+                factorLimit(type, tags, marked));
+    }
+
+    private String factorLimit(int type, Tags tags, boolean marked) {
+        boolean shadow = factorInForce.inShadow() && factorInForce.value() < 1;
+        boolean isFor = slowing.affected() == null || marked;
+        if (!shadow || !isFor || tags.exempt(type) || !scopes.rule().factors(type)) return "";
+        LimitRule rule = factorInForce.ruleWithoutShadow();
+        return String.valueOf(rule.limit(type, tags.base(type), tags.standIn(type), false));
     }
 
     // ---- the thread of ShadowWatch ---------------------------------------------------------------------------
@@ -81,7 +109,7 @@ public final class Shadows {
         heldBacks.begin(QuotaTable.FACTOR);
         heldBacks.begin(SUPPLIER);
         if (scopes.rule().shadow() || rules.stream().anyMatch(rule -> rule.equals(QuotaTable.FACTOR) || rule.startsWith(SUPPLIER))) {
-            count(since > LONGEST ? 0 : since);
+            count(since < 0 || since > LONGEST ? 0 : since);
         } else {
             rates = Map.of();
         }
