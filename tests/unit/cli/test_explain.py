@@ -180,11 +180,88 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          "Nothing limits this client, as it is exempt from all quotas: it is a broker of this cluster"),
         ({"limit": None, "rate": 9e9}, {"mode": "shadow", "fence_closed": True},
          "Nothing limits this client, as mode=shadow enforces nothing"),
+        ({"rate": 4.9e6}, PAUSE | {"fence_closed": True, "limit_factor": 1.0, "shadow": ("factor",)},
+         "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True, "shadow": ("factor",)},
+         "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"),
     ],
 )  # fmt: skip
 def test_one_sentence_names_what_limits_the_client(one: dict[str, Any], changes: dict[str, Any], sentence: str) -> None:
     found = answer(quota(**one), **changes)
     assert limited_by(found, found.quotas) == sentence
+
+
+TRIED: dict[str, Any] = {
+    "shadow_supplier": "static", "shadow_user": "alice", "shadow_client_id": "app", "shadow_base": 1e6,
+    "shadow_limit": 1e6, "shadow_rate": 3.2e6,
+}  # fmt: skip
+ALONE = "supplier static would give 1,000,000 bytes/s (1M), shared by this client alone (user alice, client-id app)"
+SHADOW: dict[str, Any] = {"shadow": ("factor",)}
+
+
+@pytest.mark.parametrize(
+    ("one", "changes", "texts"),
+    [
+        ({}, {}, []),
+        (TRIED, {}, [f"{ALONE}; uses 3,200,000 bytes/s (3200K); would be delayed"]),
+        (TRIED | {"shadow_rate": 1e6}, {}, [f"{ALONE}; uses 1,000,000 bytes/s (1M); would not be delayed"]),
+        (TRIED | {"shadow_rate": None}, {},
+         [f"{ALONE}; how much of it is used isn't measured, or only together with others"]),
+        (TRIED | {"shadow_limit": 5e5}, THROTTLE,
+         [f"{ALONE} (500,000 bytes/s (500K) by the factor); uses 3,200,000 bytes/s (3200K); would be delayed"]),
+        ({"rate": 3e6, "shadow_factor_limit": "2500000.0"}, THROTTLE | SHADOW,
+         ["the factor 0.5 would make the limit 2,500,000 bytes/s (2500K); uses 3,000,000 bytes/s (3M); "
+          "would be delayed"]),
+        ({"shadow_factor_limit": "35000.0"}, PAUSE | SHADOW | {"fence_closed": True},
+         ["the fence would turn back its produce requests (disk full)"]),
+        ({"shadow_factor_limit": "35000.0"}, PAUSE | SHADOW | {"fence_closed": True, "fence_passes": True}, []),
+        ({"base": 5e5, "limit": None}, {"mode": "shadow"},
+         ["the quota would be the limit; uses 1,000,000 bytes/s (1M); would be delayed"]),
+    ],
+)  # fmt: skip
+def test_rules_in_shadow_say_what_they_would_do(one: dict[str, Any], changes: dict[str, Any], texts: list[str]) -> None:
+    found = answer(quota(**one), **changes)
+    assert [text for label, text in quota_facts(found, found.quotas[0]) if label == "in shadow"] == texts
+
+
+@pytest.mark.parametrize(
+    ("changes", "fence", "mode"),
+    [
+        ({"mode": "shadow"},
+         "open, as the factor is in shadow; else this client's produce requests would be turned back",
+         "shadow: nothing is enforced"),
+        (SHADOW | {"affected_topics": 2},
+         "open, as the factor is in shadow; else requests to affected topics on full volumes would be turned back",
+         "enforce, but for what is in shadow: factor"),
+        ({"shadow": ("supplier.static",)}, "closed: this client's produce requests are turned back",
+         "enforce, but for what is in shadow: supplier.static"),
+    ],
+)  # fmt: skip
+def test_a_fence_in_shadow_is_open_and_the_mode_names_the_rules(changes: dict[str, Any], fence: str, mode: str) -> None:
+    facts = dict(common_facts(answer(**PAUSE, fence_installed=True, fence_closed=True, **changes)))
+    assert (facts["fence"], facts["mode"]) == (fence, mode)
+
+
+def test_the_factor_in_shadow_multiplies_nothing() -> None:
+    facts = dict(common_facts(answer(**THROTTLE | SHADOW | {"limit_factor": 1.0})))
+    assert facts["factor"] == "0.5, on PRODUCE; in shadow: limits are not multiplied by it"
+
+
+def test_topics_in_shadow_are_only_counted() -> None:
+    over = {"topics_threshold": 3e6, "topics_rate": 4e6, "topics_over": ("a", "b"), "topics_in_shadow": ("b",)}
+    assert dict(common_facts(answer(**over)))["topics"].endswith("turned back: a; in shadow, so only counted: b")
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"cause": "broker 2, volume /dev/sdb"}, False),  # the fullest volume is no cause of a factor of 1
+        ({"cause": "fallback.action=OPEN: broker 2: no snapshot"}, True),
+        (THROTTLE, True),
+    ],
+)
+def test_a_cause_is_shown_where_something_is_caused(changes: dict[str, Any], shown: bool) -> None:
+    assert ("cause" in dict(common_facts(answer(**changes)))) == shown
 
 
 TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3}

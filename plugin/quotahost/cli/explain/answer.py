@@ -54,6 +54,13 @@ class QuotaState(BaseModel):
         affected_topic: the topic for whose sake the client is slowed while others are not (``factor.scope=topics``);
             "" if it is not. User, client-id and limit are then those of the slowed, rate and delay of all in the scope.
         affected_place: where that topic has its replica: "broker 3, volume /dev/sdb".
+        shadow_supplier: the supplier in shadow that would give the quota; "" if none would.
+        shadow_user, shadow_client_id: the tags of the scope that would share it.
+        shadow_base: its rate; None is unlimited.
+        shadow_limit: the limit that Kafka would get; None is unlimited.
+        shadow_rate: what is measured of that scope; None if that can't be told.
+        shadow_factor_limit: the limit that the factor would make of the quota in force, ``null`` for unlimited; "" if
+            it is not in shadow or not for this client.
         others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
 
@@ -76,6 +83,13 @@ class QuotaState(BaseModel):
     tokens: Rate
     affected_topic: str = ""
     affected_place: str = ""
+    shadow_supplier: str = ""
+    shadow_user: str = ""
+    shadow_client_id: str = ""
+    shadow_base: Rate = None
+    shadow_limit: Rate = None
+    shadow_rate: Rate = None
+    shadow_factor_limit: str = ""
     others: tuple[tuple[str, Rate], ...] = ()
 
     @property
@@ -91,6 +105,7 @@ class Answer(BaseModel):
         pid: the process id of the broker.
         node: its node id, "" if it isn't known.
         mode: ``enforce`` or ``shadow``.
+        shadow: the rules that are not enforced, as the property ``shadow`` has them.
         factor: the factor in force; ``limit_factor`` is what limits are multiplied by at the moment.
         factor_types: the quota types that it multiplies.
         affected_topics: how many topics the factor is for; -1 if it is for all clients.
@@ -99,6 +114,7 @@ class Answer(BaseModel):
         topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
         topics_rate: bytes/s that it does take in.
         topics_over: the topics over their thresholds, from which producers are turned back.
+        topics_in_shadow: those of them whose thresholds are in shadow: nobody is turned back.
         source: the factor source that answers, where one stands in for another; "" where none does.
         controller: the node id of the active controller; "" if this node knows of none.
         mutation_seconds: for how many seconds a bucket of partition mutations saves up its rate.
@@ -112,6 +128,7 @@ class Answer(BaseModel):
     node: str
     client: Client
     mode: str
+    shadow: Names = ()
     state: State
     factor: float
     limit_factor: float
@@ -125,6 +142,7 @@ class Answer(BaseModel):
     topics_threshold: float
     topics_rate: float
     topics_over: Names
+    topics_in_shadow: Names = ()
     source: str
     controller: str
     mutation_seconds: float
@@ -136,6 +154,11 @@ class Answer(BaseModel):
     def is_shadow(self) -> bool:
         """Whether quotahost only shows what it would enforce."""
         return self.mode == "shadow"
+
+    @property
+    def factor_in_shadow(self) -> bool:
+        """Whether the factor and the fence are only shown."""
+        return self.is_shadow or "factor" in self.shadow
 
     @property
     def is_for_topics(self) -> bool:

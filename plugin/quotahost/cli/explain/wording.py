@@ -7,34 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import unquote
 
 from quotahost.cli.explain.answer import Answer, QuotaState
 from quotahost.cli.explain.mutations import bucket_facts, how_long, is_exhausted, known_elsewhere
+from quotahost.cli.explain.quotas import NEWCOMERS, TOGETHER, rate_text, sharers
+from quotahost.cli.explain.shadow import in_shadow, mode
 from quotahost.host.exemptions import Reason
 from quotahost.model import QuotaType
 from quotahost.text import printable
-from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, Unit
+from quotahost.units.show import BYTES_PER_SECOND
 
 Facts = list[tuple[str, str]]
 
-_UNITS: Final[dict[QuotaType, Unit]] = {
-    QuotaType.PRODUCE: BYTES_PER_SECOND,
-    QuotaType.FETCH: BYTES_PER_SECOND,
-    QuotaType.REQUEST: PERCENT,
-    QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND,
-}
 _EXEMPT: Final[dict[str, str]] = {
     Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list or exempt.principals",
     Reason.BROKER: "it is a broker of this cluster",
     Reason.PLUGIN: "it is the plugins' own client",
 }
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
-_BROKER: Final = "<broker>"  # Java's tag of a quota that all clients of the broker share
-_GROUP: Final = "<group "  # followed by the group's name, escaped, and ">"
-_NEWCOMERS: Final = "<newcomers "  # likewise, followed by a user's name
-_SLOWED: Final = "<slowed"  # followed by the user tag of a scope; its clients that write to affected topics (Twin)
-_TOGETHER: Final = ("<unlimited>", "<exempt>")  # the tags of clients that nobody needs to measure apart
 _LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
 _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
@@ -49,7 +39,7 @@ def common_facts(answer: Answer) -> Facts:
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
     ]
-    if answer.cause:
+    if _has_cause(answer):
         facts.append(("cause", printable(answer.cause)))
     if answer.source:
         facts.append(("source", _source(answer)))
@@ -58,14 +48,21 @@ def common_facts(answer: Answer) -> Facts:
     facts.append(("fence", _fence(answer)))
     if answer.topics_threshold:
         facts.append(("topics", _topics(answer)))
-    facts.append(("mode", "shadow: nothing is enforced" if answer.is_shadow else "enforce"))
+    facts.append(("mode", mode(answer)))
     if newcomer := next((quota for quota in answer.quotas if quota.is_newcomer), None):
         facts.append(("newcomer", _newcomer(answer, newcomer)))
     return facts
 
 
+def _has_cause(answer: Answer) -> bool:
+    """Whether the cause is one: at factor 1 the fullest volume is none, but the fallback is."""
+    return bool(answer.cause) and (answer.factor < 1 or "fallback.action" in answer.cause)
+
+
 def _factor(answer: Answer) -> str:
     text = f"{answer.factor:.4g}, on {', '.join(sorted(answer.factor_types))}"
+    if answer.factor_in_shadow:
+        return text + ("; in shadow: limits are not multiplied by it" if answer.factor < 1 else "")
     if answer.limit_factor == answer.factor:
         return text
     by_fence = answer.fence_closed and answer.factor <= 0
@@ -97,6 +94,11 @@ def _fence(answer: Answer) -> str:
         return "none: in a PAUSE the limits go down to the floor"
     if answer.fence_passes:
         return ("closed" if answer.fence_closed else "open") + "; this client passes it in every state"
+    if answer.fence_closed and answer.factor_in_shadow:
+        whose = (
+            "requests to affected topics on full volumes" if answer.is_for_topics else "this client's produce requests"
+        )
+        return f"open, as the factor is in shadow; else {whose} would be turned back"
     if answer.fence_closed and answer.is_for_topics:
         return "closed for affected topics on volumes at their hard limit: requests to these are turned back"
     return "closed: this client's produce requests are turned back" if answer.fence_closed else "open"
@@ -111,7 +113,9 @@ def _topics(answer: Answer) -> str:
     # A super user passes a closed fence, too, but has quotas, also those of topics.
     exempt = answer.fence_passes and any(quota.exempt for quota in answer.quotas)
     verb = "passed by this client alone" if exempt else "turned back"
-    return f"{text}{verb}: {', '.join(map(printable, answer.topics_over))}"
+    over = [topic for topic in answer.topics_over if topic not in answer.topics_in_shadow]
+    parts = [(verb, over), ("in shadow, so only counted", answer.topics_in_shadow)]
+    return text + "; ".join(f"{what}: {', '.join(map(printable, topics))}" for what, topics in parts if topics)
 
 
 def _newcomer(answer: Answer, quota: QuotaState) -> str:
@@ -125,7 +129,7 @@ def _newcomer(answer: Answer, quota: QuotaState) -> str:
         why = "it has sent nothing since the broker's start or for clients.idle, or its first request is being answered"
     typed = answer.client.principal.startswith("User:")
     hint = "; USER is the principal's name, without User:" if typed else ""
-    return f"the table doesn't know this client: {why}; it shares the quota of {_sharers(quota)[0]}{hint}"
+    return f"the table doesn't know this client: {why}; it shares the quota of {sharers(quota)[0]}{hint}"
 
 
 def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
@@ -136,59 +140,33 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
             ("limit", "unlimited"),
             ("measured", _measured(quota)),
         ]
-    facts = [("quota", f"{_rate(quota, quota.base)}, shared by {_sharers(quota)[0]}"), ("from", _from(quota))]
+    facts = [("quota", f"{rate_text(quota, quota.base)}, shared by {sharers(quota)[0]}"), ("from", _from(quota))]
     if quota.stand_in is not None:
         measured = quota.stand_in_from == "measured"
         kind = "measured when the factor fell" if measured else "the newcomers' rate"
-        text = f"{_rate(quota, quota.stand_in)} ({kind}), as a factor needs a rate to act on"
+        text = f"{rate_text(quota, quota.stand_in)} ({kind}), as a factor needs a rate to act on"
         facts.append(("instead", text))
     facts.append(("limit", _limit(answer, quota)))
-    if quota.type is QuotaType.CONTROLLER_MUTATION and quota.user not in _TOGETHER:
+    facts += [("in shadow", text) for text in in_shadow(answer, quota)]
+    if quota.type is QuotaType.CONTROLLER_MUTATION and quota.user not in TOGETHER:
         return [*facts, *bucket_facts(answer, quota)]
     return [*facts, ("measured", _measured(quota))]
 
 
 def _from(quota: QuotaState) -> str:
     if quota.is_newcomer:
-        whose = ", or what each client-id of this user has" if quota.user.startswith(_NEWCOMERS) else ""
+        whose = ", or what each client-id of this user has" if quota.user.startswith(NEWCOMERS) else ""
         return f"newcomers.*{whose} (see newcomer above)"
     if not quota.supplier:
         return "no supplier has an answer, so it is unlimited"
     late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""
-    others = [f"{printable(name)} would give {_rate(quota, rate)}" for name, rate in quota.others]
+    others = [f"{printable(name)} would give {rate_text(quota, rate)}" for name, rate in quota.others]
     least = f", the most constraining ({'; '.join(others)})" if others else ""
     return f"supplier {printable(quota.supplier)}{least}{late}"
 
 
-def _sharers(quota: QuotaState) -> tuple[str, str]:
-    """Who shares the quota, and whose quota it is therefore."""
-    if quota.user.startswith(_SLOWED):
-        # The slowed of a scope have tags beside those of the scope.
-        own = quota.model_copy(update={"user": quota.user[len(_SLOWED) : -1].lstrip(" ")})
-        sharers, whose = _sharers(own)
-        return f"those of {sharers} who write to affected topics", whose
-    if quota.user.startswith(_NEWCOMERS):
-        user = printable(unquote(quota.user[len(_NEWCOMERS) : -1]))
-        return f"all client-ids of user {user} that are not known yet", "newcomers'"
-    if quota.is_newcomer:
-        return "all newcomers", "newcomers'"
-    if quota.user in _TOGETHER:
-        return "all clients without one", "unlimited clients'"
-    if quota.user == _BROKER:
-        return "all clients of this broker", "whole broker's"
-    if quota.user.startswith(_GROUP):
-        # The tags have the user's and the group's name URL-encoded, as Kafka sanitizes it.
-        return f"group {printable(unquote(quota.user[len(_GROUP) : -1]))}", "group's"
-    if not quota.user:
-        return f"client-id {printable(quota.client_id)}, whatever the user", "client-id's"
-    user = f"user {printable(unquote(quota.user))}"
-    if not quota.client_id:
-        return user, "user's"
-    return f"this client alone ({user}, client-id {printable(quota.client_id)})", "client's"
-
-
 def _limit(answer: Answer, quota: QuotaState) -> str:
-    text = _rate(quota, quota.limit)
+    text = rate_text(quota, quota.limit)
     if answer.is_shadow:
         return text + ", as mode=shadow enforces nothing"
     if quota.floored:
@@ -215,13 +193,9 @@ def _measured(quota: QuotaState) -> str:
     delay = f"delayed by {quota.delay:,.0f} ms of late" if quota.delay else "not delayed"
     if quota.delay and quota.type is QuotaType.REQUEST:
         delay += " (partition mutations that were forwarded are delayed here, too)"
-    if quota.user in _TOGETHER:
+    if quota.user in TOGETHER:
         return "only together with all other clients without a limit"
-    return f"{_rate(quota, round(quota.rate, 2 if quota.type is QuotaType.REQUEST else 0))}, {delay}"
-
-
-def _rate(quota: QuotaState, rate: float | None) -> str:
-    return _UNITS[quota.type].show(rate)
+    return f"{rate_text(quota, round(quota.rate, 2 if quota.type is QuotaType.REQUEST else 0))}, {delay}"
 
 
 def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
@@ -237,7 +211,7 @@ def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
     """What limits this quota type now, "" for nothing."""
     produces = quota.type is QuotaType.PRODUCE and (not answer.is_for_topics or quota.affected_topic)
-    if produces and answer.fence_closed and not answer.fence_passes and not answer.is_shadow:
+    if produces and answer.fence_closed and not answer.fence_passes and not answer.factor_in_shadow:
         if quota.affected_topic:
             return f"the fence, since it {_writes(quota)}"
         return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
@@ -246,7 +220,7 @@ def _limits_now(answer: Answer, quota: QuotaState) -> str:
         mutates
         and answer.creation_refused
         and answer.is_active_controller
-        and not answer.fence_passes | answer.is_shadow
+        and not answer.fence_passes | answer.factor_in_shadow
     ):
         return f"the PAUSE, in which no topics and partitions are created ({printable(answer.cause)})"
     if quota.limit is None:
@@ -280,4 +254,4 @@ def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     if _is_lowered(answer, quota):
         return f"the factor {answer.limit_factor:.4g}{because}"
     given_by = "" if quota.is_newcomer else f" of {printable(quota.supplier)}"
-    return f"the {_sharers(quota)[1]} quota{given_by}"
+    return f"the {sharers(quota)[1]} quota{given_by}"
