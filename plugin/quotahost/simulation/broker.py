@@ -1,7 +1,8 @@
 """One broker: the real host's factor loop on a small shim, the tap, the fence, and Kafka's quotas.
 
-What Java does here is modelled: ``FactorInForce`` (the produce tap, the fence), ``Watch`` (moves the tap every 200 ms),
-``Lease`` (the fallback while the host is silent) and ``LimitRule`` (the floor). The host thread comes round every
+What Java does here is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (moves the taps every
+200 ms), ``Lease`` (the fallback while the host is silent) and ``LimitRule`` (the floor). The host thread comes round
+every
 ``factor.interval``, and up to 0.1 s later, for so long it waits for work.
 """
 
@@ -23,8 +24,8 @@ from quotahost.settings.broker import Settings
 from quotahost.simulation.disk import Disk
 from quotahost.simulation.events import Events
 from quotahost.simulation.policies import policy
-from quotahost.simulation.rate import LeanRate
 from quotahost.simulation.scene import Scene
+from quotahost.simulation.slowing import Slowing
 from quotahost.simulation.sources import Source
 from quotahost.throttling import Tap
 
@@ -57,7 +58,7 @@ class SmallShim:
 
     def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
         """From now on."""
-        self._broker.set_factor(value, cause)
+        self._broker.set_factor(value, cause, affected)
 
     def plugin_failed(self, name: str) -> None:
         """The policy or the source raised."""
@@ -83,7 +84,9 @@ class Broker:
         fallback: the factor in force instead, while the lease is over.
         hung: whether the host hangs, and since when it answers, in ms.
         closed: whether the fence turns requests back, and since when it has or hasn't, in ms.
-        tap: the way of the produce limits.
+        tap: the way of the produce limits of all clients.
+        slowed: the way of those who write to affected topics, while the factor is for them only.
+        slowing: who they are.
     """
 
     def __init__(
@@ -112,7 +115,9 @@ class Broker:
         self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
         self.fallback, self.hung, self.answers_since, self._renewed = None, False, events.now, events.now
         mute = int(self.settings.max_mute.total_seconds() * 1000)
-        self.tap = Tap(scene.windows, scene.window_ms, mute)
+        self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
+        self.slowing = Slowing(scene.windows, scene.window_ms)
+        self._affected: Affected | None = None
         if self.checks:
             self.checks.moved(self)
         self.shim = SmallShim(self)
@@ -143,49 +148,62 @@ class Broker:
             self.hung, self.answers_since = False, self._events.now
             self._host(life)
 
-    def new_rate(self) -> LeanRate:
-        """Of a client that Kafka sees for the first time."""
-        return LeanRate(self.scene.windows, self.scene.window_ms)
-
-    def limit(self, quota: float) -> float:
-        """``LimitRule.limit`` of a quota, in bytes/s."""
-        return max(min(quota, self._floor), quota * self.tap.value)
+    def limit(self, client: Client) -> float:
+        """``LimitRule.limit`` of a client's quota now, in bytes/s."""
+        now, name, quota = self._events.now, client.plan.name, client.plan.quota
+        share = self.slowing.share(self.slowing.tags(name, now), now)
+        some = self.slowing.affected is not None
+        slows = self.slowing.slows(name)
+        part = (self.slowed if slows else self.tap).value
+        if share < 1:
+            # Where the limit is going to: in a PAUSE that the fence holds, the factor of 0 isn't the limits'.
+            aim = 1.0 if some and (self.closed or not slows) else self._in_force
+            part = min(part, aim * share)
+        return quota if part >= 1 else max(min(quota, self._floor), quota * part)
 
     def turns_back(self, client: Client) -> bool:
         """Whether a request fails now; then the broker has the client try again."""
-        if self.up and not self.closed:
+        if self.up and not (self.closed and self.slowing.holds(client.plan.name)):
             return False
         client.turned_back_at = self._events.now
+        client.held_since = client.held_since or self._events.now
         self._waiting.append(client)
+        if self.checks:
+            self.checks.turned_back(self, client)
         return True
 
     def append(self, client: Client) -> int:
         """Take a batch, on all its disks; for how many ms the client is muted."""
-        plan = client.plan
+        plan, now = client.plan, self._events.now
         self.disks[self.index].append(plan.batch)
         for each in plan.replicas:
             if self.alive(each):
                 self.disks[each].append(plan.batch)
-        limit = self.limit(plan.quota)
-        mute = client.rate.record(plan.batch, limit, self._events.now)
+        limit, tags = self.limit(client), self.slowing.tags(plan.name, now)
+        tags.seen = now
+        mute = tags.rate.record(plan.batch, limit, now)
         if self.checks:
             self.checks.appended(self, client, limit, mute)
         return mute
 
-    def set_factor(self, value: float, cause: str) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None) -> None:
         """From the host: the fence and the limits follow at once, as far as they may."""
-        self.factor, self.cause = value, cause
+        self.factor, self.cause, self._affected = value, cause, affected
         self._follow()
 
     def _follow(self) -> None:
         closed = self._in_force <= 0 and self.scene.fence
         changed = closed is not self.closed
+        affected = self.slowing.affected
+        some = self._in_force < 1 and self.fallback is None and self.scene.fence
+        self.slowing.affect(self._affected if some else None, self._events.now)
         if changed:
             before, self.closed, self.closed_since = self.closed_since, closed, self._events.now
             if self.checks:
-                self.checks.fence(self, self._events.now - before)
+                self.checks.fence(self, self._events.now - before, for_all=affected is None)
         self._move()
-        if changed and not closed:
+        # Whose topic is no longer held may write though the fence stays closed.
+        if changed or affected != self.slowing.affected:
             self.admit()
 
     def admit(self) -> None:
@@ -195,7 +213,11 @@ class Broker:
             client.retry()
 
     def _move(self) -> None:
-        if self.tap.step(self._in_force, self.closed, self._events.now) and self.checks:
+        now, factor, affected = self._events.now, self._in_force, self.slowing.affected
+        held = self.closed and (affected is None or affected.held >= affected.places.keys())
+        slowed = self.slowed.step(factor, held, now)
+        moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
+        if (moved or slowed) and self.checks:
             self.checks.moved(self)
 
     @property

@@ -62,11 +62,13 @@ class Checks:
         self._max_mute = _ms(own.max_mute)
         self.lease_over = self._validity + BEAT + TAKE  # ms of silence of a host after which the fallback is in force
         self._span = (scene.windows + 1) * scene.window_ms
+        self._way = self._span + 2 * BEAT  # ms that a tap needs
+        self._by_topics = own.factor_scope == "topics" and scene.fence
         self._pausing: dict[int, int] = {}  # the broker's index, and in which of its lives it saw its disk full
         self._allowed: dict[int, tuple[int, float]] = {}
         self._silent: dict[str, int] = {}
-        # Of each broker what its tap stood at, and since when.
-        self._values: list[list[tuple[int, float]]] = [[] for _ in world.disks]
+        # Of each broker what its taps stood at, of all clients and of the slowed, and since when.
+        self._values: list[list[tuple[int, float, float]]] = [[] for _ in world.disks]
         self._factors: list[float] = []
 
     # ---- what brokers tell ----
@@ -76,23 +78,35 @@ class Checks:
         plan, now = client.plan, self._events.now
         self._silent[plan.name] = now + (0 if plan.kind == "reconnecting" else mute)
         for index, disk in enumerate(self._world.disks):
-            if disk.full_since is not None and broker.scene.fence:
+            its_own = not self._by_topics or index in plan.places
+            if its_own and disk.full_since is not None and broker.scene.fence:
                 self._hard(broker, client, index, disk)
                 self._flight(index, disk, disk.full_since)
         if mute > self._max_mute:
             self._mute(broker, client, limit, mute)
+        if self._by_topics and limit < plan.quota:
+            self._bystander(broker, client, self._way, f"is held to {limit:.0f} bytes/s")
+
+    def turned_back(self, broker: Broker, client: Client) -> None:
+        """A closed fence, or a dead broker, has turned a client back."""
+        if self._by_topics and broker.up:
+            self._bystander(broker, client, 0, "is turned back")
 
     def moved(self, broker: Broker) -> None:
-        """The tap has moved, from its first value on."""
-        self._values[broker.index].append((self._events.now, broker.tap.value))
+        """A tap has moved, from its first value on."""
+        self._values[broker.index].append((self._events.now, broker.tap.value, broker.slowed.value))
 
-    def fence(self, broker: Broker, lasted: int) -> None:
-        """The fence has closed or opened, after so many ms in the other state."""
+    def fence(self, broker: Broker, lasted: int, for_all: bool) -> None:
+        """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
         if broker.closed:
             return
         for client in self._of(broker):
-            if client.plan.kind != "reconnecting" and lasted >= self._span:
-                self._events.after(1000, partial(self._burst, client, client.sent, lasted))
+            # With factor.scope=topics the fence lets a client pass whose topic isn't held, or wasn't at first.
+            held = self._events.now - (client.held_since or self._events.now)
+            silent = min(lasted, held) if self._by_topics else lasted
+            if client.plan.kind != "reconnecting" and silent >= self._span:
+                tap = broker.tap.value if self._by_topics and for_all else 0.0
+                self._events.after(1000, partial(self._burst, client, client.sent, silent, tap))
 
     def looked(self, broker: Broker) -> None:
         """The host has decided."""
@@ -151,11 +165,11 @@ class Checks:
     def _flight(self, index: int, disk: Disk, full_since: int) -> None:
         """Beyond hard goes what Kafka's windows let through until the fence is closed, at the limits of that moment."""
         world = self._world
-        writers = [each for each in world.clients if index in (each.plan.home, *each.plan.replicas)]
+        writers = [each for each in world.clients if index in each.plan.places]
         began, allowed = self._allowed.get(index, (-1, 0.0))
         if began != full_since:
             seconds = (self._span + self.lag + self._slowest) / 1000
-            limits = sum(world.brokers[each.plan.home].limit(each.plan.quota) for each in writers)
+            limits = sum(self._limit(world.brokers[each.plan.home], each) for each in writers)
             allowed = limits * seconds + sum(each.plan.batch for each in writers)
             self._allowed[index] = full_since, allowed
         # By the limits of the first append; where a snapshot is lost, or connections are new, nobody knows how much.
@@ -171,12 +185,16 @@ class Checks:
         H of that time that is M. A step takes the limit to H x K / (K + max.mute) at least, with K the longest that W
         can be, so that the mute is M (1 + max.mute / K) + max.mute at most.
         """
-        plan, rate, now = client.plan, client.rate, self._events.now
+        plan, now = client.plan, self._events.now
+        tags = broker.slowing.tags(plan.name, now)
+        if broker.slowing.share(tags, now) < 1:
+            return  # no step: its windows were empty, and its limit is on its way up
         past = self._values[broker.index]
         while len(past) > 1 and past[1][0] <= now - self._span:
             past.pop(0)
-        highest = max(limit, max(value for _, value in past) * plan.quota)
-        without = max(0.0, rate.total / highest * 1000 - rate.span)
+        which = 2 if broker.slowing.slows(plan.name) else 1
+        highest = max(limit, max(values[which] for values in past) * plan.quota)
+        without = max(0.0, tags.rate.total / highest * 1000 - tags.rate.span)
         most = without * (1 + self._max_mute / self._span) + self._max_mute
         if mute > most + 1:
             self._wrong(
@@ -207,21 +225,36 @@ class Checks:
             self._wrong(
                 "open", f"broker {broker.index + 1} has the factor {broker.factor:.3f} with all disks below soft"
             )
-        way = self._span + 2 * BEAT
+        way = self._way
         if late > bound + way and not self._disturbed(bound + way) and broker.tap.value < 1:
             self._wrong("open", f"broker {broker.index + 1} keeps its limits at {broker.tap.value:.3f} of the quotas")
+
+    def _bystander(self, broker: Broker, client: Client, more: int, what: str) -> None:
+        """With ``factor.scope=topics`` nobody is held back whose disks are all below soft, once that is known."""
+        world, now = self._world, self._events.now
+        if broker.fallback is not None or not all(each.up for each in world.brokers):
+            return
+        began = max(broker.answers_since, max(each.up_since for each in world.brokers) + self._grace)
+        calm = [world.disks[each].calm_since for each in client.plan.places]
+        bound = self.lag + self._slowest + self._snapshots + more
+        if None in calm or self._disturbed(bound):
+            return
+        late = now - max([began, *filter(None, calm)])
+        if late > bound:
+            self._wrong("bystander", f"{client.plan.name} {what}, {late} ms after all its disks were below soft")
 
     def _hold(self, broker: Broker) -> None:
         """A PAUSE of the own disk holds until the release share is free."""
         known = broker.source.known.volumes
         disk = self._world.disks[broker.index]
-        if not known or not broker.scene.fence or broker.fallback is not None:
+        if not known or not broker.scene.fence:
             return
         if known[0].consumed >= disk.bounds.hard:
             self._pausing[broker.index] = broker.up_since
         elif known[0].consumed <= disk.low:
             self._pausing.pop(broker.index, None)
-        if self._pausing.get(broker.index) == broker.up_since and not broker.closed:
+        pausing = self._pausing.get(broker.index) == broker.up_since and broker.fallback is None
+        if pausing and not broker.closed:
             self._wrong("hold", f"broker {broker.index + 1} is open with {known[0].consumed} bytes, above {disk.low}")
 
     def _unknown(self, broker: Broker) -> None:
@@ -248,22 +281,31 @@ class Checks:
             if now - since > self.lag + 10 * BACKOFF:
                 self._wrong("starve", f"{plan.name} has been silent for {now - since} ms more than it was muted for")
 
-    def _burst(self, client: Client, before: int, lasted: int) -> None:
+    def _burst(self, client: Client, before: int, lasted: int, tap: float) -> None:
         """After a PAUSE that was longer than Kafka's windows a client gets its quota, not its windows at once.
 
         In the PAUSE the tap goes down by no more than ``max.mute`` allows, for the sake of those who pass the fence:
-        where it isn't down yet, and where the floor is more, a client gets so much.
+        where it isn't down yet, and where the floor is more, a client gets so much. With ``factor.scope=topics`` it may
+        begin to go down only when a PAUSE comes to be for all.
         """
         plan, scene = client.plan, self._world.scene
         windows = scene.windows * scene.window_ms / 1000
         floor = min(plan.quota, self._world.settings.floor_bytes)
         lowest = plan.quota * (self._span / (self._span + self._max_mute)) ** (lasted // self._span)
         lowest += plan.quota * rise(1000, scene.windows, scene.window_ms)
-        most = max(_FIRST * plan.quota, max(floor, lowest) * windows) + plan.batch
+        lowest = max(lowest, plan.quota * tap)
+        # Under its own tags and under the twin, if it changes them in that second.
+        pairs = self._world.brokers[plan.home].slowing.pairs(plan.name, self._events.now - 1000)
+        most = max(_FIRST * plan.quota, pairs * max(floor, lowest) * windows) + pairs * plan.batch
         if client.sent - before > most:
             self._wrong("burst", f"{plan.name} got {client.sent - before} bytes in its first second, above {most:.0f}")
 
     # ---- helpers ----
+
+    def _limit(self, broker: Broker, client: Client) -> float:
+        """Of a client, in bytes/s; it may get other tags soon."""
+        slowed = client.plan.quota * broker.slowed.value if self._by_topics else 0.0
+        return max(broker.limit(client), slowed)
 
     def _of(self, broker: Broker) -> list[Client]:
         return [each for each in self._world.clients if each.plan.home == broker.index]

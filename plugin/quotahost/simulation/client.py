@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quotahost.simulation.events import Events
-from quotahost.simulation.rate import LeanRate
 from quotahost.simulation.scene import ClientPlan
 
 if TYPE_CHECKING:
@@ -20,14 +19,15 @@ class Client:
     Attributes:
         plan: what it is.
         sent: bytes that were appended so far.
-        rate: what Kafka measures of it; a broker that starts again has forgotten it.
+        turned_back_at: when the broker turned it back last, in ms.
+        held_since: when it did so first since the last append; None if it hasn't.
     """
 
     def __init__(self, plan: ClientPlan, broker: Broker, events: Events, offset: int) -> None:
         """It begins ``offset`` ms after the start."""
         self.plan, self._broker, self._events = plan, broker, events
-        self.rate: LeanRate = broker.new_rate()
-        self.sent = 0
+        self.sent = self.turned_back_at = 0
+        self.held_since: int | None = None
         self._began = offset
         self._due = float(offset)  # when it has the next batch to send
         self._batches = 0
@@ -43,6 +43,7 @@ class Client:
         plan, now = self.plan, self._events.now
         mute = self._broker.append(self)
         self.sent += plan.batch
+        self.held_since = None
         if plan.kind == "reconnecting":
             mute = min(mute, plan.every)
         self._batches += 1
@@ -54,5 +55,3 @@ class Client:
     def retry(self) -> None:
         """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
         self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
-
-    turned_back_at = 0

@@ -29,6 +29,8 @@ class ClientPlan:
         every: see kind.
         home: the index of the broker that it writes to.
         replicas: indexes of the disks that its bytes are copied to.
+
+    It writes to one topic, which has its name.
     """
 
     name: str
@@ -39,6 +41,11 @@ class ClientPlan:
     every: int = 1000
     home: int = 0
     replicas: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The indexes of all disks that its bytes come to."""
+        return (self.home, *self.replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def _properties(rnd: random.Random, several: bool) -> tuple[tuple[str, str], ...
         ("startup.grace", "4s"),
         ("snapshots.period", "3s"),
         ("fallback.action", rnd.choice(["PAUSE", "PAUSE", "OPEN"])),
+        ("factor.scope", rnd.choice(["cluster", "topics"])),
     )
 
 

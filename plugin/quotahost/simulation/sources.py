@@ -7,11 +7,12 @@ rule says which change is worth a record at once. The topic, its way and its los
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from quotahost.model import ClusterVolumes, Volume
+from quotahost.model import ClusterVolumes
 from quotahost.plugins.factor_sources.expected import Patience
 from quotahost.plugins.factor_sources.roster import Roster
 from quotahost.plugins.tasks.publish_volumes import is_news
@@ -78,13 +79,17 @@ class Source:
 
     Attributes:
         own: the broker's id.
+        topics: those with a replica on its disk.
         known: its own volume, when it looked last.
         roster: what it knows of the others.
         life: how often it has started.
     """
 
-    def __init__(self, own: str, disk: Disk, settings: Settings, topic: Topic | None, events: Events) -> None:
+    def __init__(
+        self, own: str, disk: Disk, topics: frozenset[str], settings: Settings, topic: Topic | None, events: Events
+    ) -> None:
         self.own, self._disk, self._settings, self._topic, self._events = own, disk, settings, topic, events
+        self.topics = topics
         self._period = int(settings.volumes_period.total_seconds() * 1000)
         self._publish_every = int(settings.snapshots_period.total_seconds() * 1000)
         self._validity = settings.validity.total_seconds()
@@ -139,7 +144,8 @@ class Source:
             return
         volume, used = self._disk.volume, self._disk.used()
         if not self.known.volumes or self.known.volumes[0].consumed != used:
-            now = Volume(volume.broker, volume.name, volume.capacity, used, volume.soft, volume.hard)
+            topics = self.topics if self._disk.bounds.may_lower(used) else None  # as quotahost.disks.monitor
+            now = replace(volume, consumed=used, topics=topics)
             self.known = ClusterVolumes((now,))
         if self._topic:
             self._offer(self._topic)

@@ -41,7 +41,8 @@ class World:
         self.topic = Topic(scene, self.settings, self.events) if several else None
         self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
         sources = [
-            Source(str(i + 1), disk, self.settings, self.topic, self.events) for i, disk in enumerate(self.disks)
+            Source(str(i + 1), disk, _topics(scene, i), self.settings, self.topic, self.events)
+            for i, disk in enumerate(self.disks)
         ]
         self.brokers = [
             Broker(scene, self.settings, i, source, self.disks, self.events) for i, source in enumerate(sources)
@@ -88,14 +89,13 @@ class World:
             broker.stop()
             self.events.after(SESSION, fence)
 
-        def come_back() -> None:
-            for client in self.clients:
-                if client.plan.home == broker.index:
-                    client.rate = broker.new_rate()
-            broker.start()
-
         self.events.at(dies, die)
-        self.events.at(back, come_back)
+        self.events.at(back, broker.start)
+
+
+def _topics(scene: Scene, index: int) -> frozenset[str]:
+    """The topics with a replica on a broker's disk; each client's has the client's name."""
+    return frozenset(each.name for each in scene.clients if index in each.places)
 
 
 @lru_cache

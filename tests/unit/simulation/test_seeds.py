@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from quotahost.host import factor, judgement
+from quotahost.host import factor, judgement, scope
 from quotahost.host.factor import FactorInForce, FactorLoop
 from quotahost.host.pauses import Pauses
 from quotahost.host.scope import Scoped
 from quotahost.model import Factor, Volume
+from quotahost.model.affected import Affected
 from quotahost.model.bounds import Bounds
 from quotahost.plugins.factor_sources.roster import Roster
 from quotahost.plugins.policies.setpoint import Setpoint
@@ -20,6 +21,7 @@ from quotahost.simulation import sources
 from quotahost.simulation.broker import Broker
 from quotahost.simulation.run import failing, violations
 from quotahost.simulation.scenes import scene
+from quotahost.simulation.slowing import Slowing
 from quotahost.simulation.world import World
 from quotahost.throttling import Tap
 
@@ -50,6 +52,7 @@ def test_the_same_seed_always_ends_the_same() -> None:
 Patch = Callable[[pytest.MonkeyPatch], None]
 _replace, _decide, _known = FactorInForce.replace, FactorLoop._decide, Roster.known
 _judged, _step, _ramp = judgement.judged, Tap.step, Bounds.ramp
+_affected, _affect = scope.affected, Slowing.affect
 
 
 def never_lets_go(patch: pytest.MonkeyPatch) -> None:
@@ -141,6 +144,30 @@ def lease_never_ends(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Broker, "_in_force", property(lambda self: self.factor))
 
 
+def every_topic_is_affected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(judgement, "affected", lambda lowered: None)
+
+
+def no_topic_is_held(patch: pytest.MonkeyPatch) -> None:
+    def affected(lowered: Any) -> Any:
+        found = _affected(lowered)
+        return found and Affected(found.places, frozenset())
+
+    patch.setattr(judgement, "affected", affected)
+
+
+def marks_never_end(patch: pytest.MonkeyPatch) -> None:
+    def affect(self: Slowing, affected: Affected | None, now: int) -> None:
+        before = self.affected.places if self.affected else {}
+        _affect(self, affected and Affected({**before, **affected.places}, affected.held), now)
+
+    patch.setattr(Slowing, "affect", affect)
+
+
+def empty_windows_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Slowing, "share", lambda self, tags, now: 1.0)
+
+
 MUTANTS: dict[Patch, set[str]] = {
     never_lets_go: {"release"},
     lets_go_at_once: {"hold"},
@@ -156,6 +183,10 @@ MUTANTS: dict[Patch, set[str]] = {
     setpoint_without_hard_limit: {"hard"},
     unknown_stays_as_it_was: {"unknown"},
     lease_never_ends: {"lease"},
+    every_topic_is_affected: {"bystander"},
+    no_topic_is_held: {"hard"},
+    marks_never_end: {"bystander"},
+    empty_windows_at_once: {"burst"},
 }
 
 
@@ -166,6 +197,8 @@ OF_SEVERAL = (
     lost_snapshot_is_empty,
     full_disk_is_no_news,
     unknown_stays_as_it_was,
+    every_topic_is_affected,
+    marks_never_end,
 )
 
 

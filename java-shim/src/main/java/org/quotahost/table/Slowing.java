@@ -124,7 +124,8 @@ final class Slowing {
         marks.now(lookUp.now());
         if (affected != null && lookUp.now() - sweptAt >= SWEEP_BEATS) sweep();
         for (Tags each; (each = split.poll()) != null;) twins.putIfAbsent(each, nowMs);
-        for (Tags each; (each = freed.poll()) != null;) if (!isRecent(each.seen(), since)) rising.putIfAbsent(each, nowMs);
+        // Tags that rise already begin again, too: nobody has had them, and their windows are as empty as they were.
+        for (Tags each; (each = freed.poll()) != null;) if (!isRecent(each.seen(), since)) rising.put(each, nowMs);
         twins.entrySet().removeIf(each -> !growsTwin(each.getKey(), nowMs - each.getValue(), reset));
         rising.entrySet().removeIf(each -> !growsOwn(each.getKey(), nowMs - each.getValue(), reset));
         boolean any = false;

@@ -278,6 +278,23 @@ class SlowingTest {
     }
 
     @Test
+    void whoIsMarkedAgainOnTheWayUpBeginsAgain() {
+        table.configureTap(10, 100, 30_000);
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        pass(3);
+        affect(0.5, "bills");
+        while (limit("alice", "a") < 400) table.factorInForce().move();
+        write("alice", "a", "bills");
+        pass(3); // nobody has its own tags for longer than Kafka's windows
+        affect(0.5, "orders");
+        table.factorInForce().move();
+
+        assertEquals(100.0, limit("alice", "a"), 50);
+    }
+
+    @Test
     void whoseOwnWindowsAreNotEmptyHasItsFullLimitAtOnce() {
         table.configureTap(10, 1_000, 30_000);
         Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
