@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from quotahost.host.messages import Answers, Batch, Event, Gauge
 from quotahost.model import QUOTA_TYPES, Client, ClientUsage, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
+from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -58,6 +59,7 @@ class FakeShim:
     second_life: bool = False
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    client_uses: list[ClientUse] = field(default_factory=list)
 
     def ask(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -150,6 +152,9 @@ class FakeShim:
 
     def usage(self, most: int) -> list[ClientUsage]:
         return []
+
+    def uses(self, most: int) -> list[ClientUse]:
+        return self.client_uses[:most]
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self.shown[(type, name, attribute)] = value

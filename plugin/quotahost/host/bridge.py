@@ -19,6 +19,7 @@ from quotahost.host.loop import Host
 from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
 from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
+from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
 from quotahost.throttling.quota_window import quota_windows
 
@@ -183,6 +184,11 @@ class JavaShim:
 
     def usage(self, most: int) -> list[ClientUsage]:
         return [_usage(line.split("\t")) for line in _lines(self._table.usage(most))]
+
+    def uses(self, most: int) -> list[ClientUse]:
+        return [
+            ClientUse.of([plain(field) for field in line.split("\t")]) for line in _lines(self._table.replyUses(most))
+        ]
 
     # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from quotahost.host.messages import Answers, Batch, Gauge
 from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
+from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
 
 
@@ -82,6 +83,12 @@ class Shim(Protocol):
 
     def usage(self, most: int) -> list[ClientUsage]:
         """At most so many clients that have a quota of their own, busiest first."""
+
+    def uses(self, most: int) -> list[ClientUse]:
+        """At most so many scopes that Kafka measures, those held back first, then the busiest of each type.
+
+        A call takes some microseconds for each scope that was in use in the last two minutes, and no request waits.
+        """
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""

@@ -142,36 +142,37 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
 @pytest.mark.parametrize(
     ("one", "changes", "sentence"),
     [
-        ({"rate": 4.9e6}, {}, "PRODUCE is limited by the user's quota of client-quotas"),
-        ({"delay": 20.0, "client_id": "app", "supplier": "static"}, {},
+        ({"bound": "quota", "rate": 4.9e6}, {}, "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"bound": "quota", "delay": 20.0, "client_id": "app", "supplier": "static"}, {},
          "PRODUCE is limited by the client's quota of static"),
-        ({"delay": 20.0, "user": "", "client_id": "app"}, {},
+        ({"bound": "quota", "delay": 20.0, "user": "", "client_id": "app"}, {},
          "PRODUCE is limited by the client-id's quota of client-quotas"),
-        ({"delay": 20.0, "user": "<group a%20b>", "supplier": "mine"}, {},
+        ({"bound": "quota", "delay": 20.0, "user": "<group a%20b>", "supplier": "mine"}, {},
          "PRODUCE is limited by the group's quota of mine"),
-        ({"delay": 20.0, "user": "<broker>", "supplier": "static"}, {},
+        ({"bound": "quota", "delay": 20.0, "user": "<broker>", "supplier": "static"}, {},
          "PRODUCE is limited by the whole broker's quota of static"),
-        ({"delay": 20.0, "place": "newcomer", "supplier": "", "user": "<newcomers>"}, {},
+        ({"bound": "quota", "delay": 20.0, "place": "newcomer", "supplier": "", "user": "<newcomers>"}, {},
          "PRODUCE is limited by the newcomers' quota"),
-        ({"delay": 20.0, "limit": 2.5e6}, THROTTLE,
+        ({"bound": "factor", "delay": 20.0, "limit": 2.5e6}, THROTTLE,
          "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
-        ({"delay": 20.0, "base": None, "stand_in": 4e6, "limit": 2e6, "supplier": ""}, THROTTLE,
+        ({"bound": "factor", "delay": 20.0, "base": None, "stand_in": 4e6, "limit": 2e6, "supplier": ""}, THROTTLE,
          "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
-        ({"delay": 20.0, "base": 1e3, "limit": 1e3}, THROTTLE,
+        ({"bound": "quota", "delay": 20.0, "base": 1e3, "limit": 1e3}, THROTTLE,
          "PRODUCE is limited by the user's quota of client-quotas"),  # below the floor, where no factor acts
-        ({"delay": 20.0, "type": FETCH}, THROTTLE, "FETCH is limited by the user's quota of client-quotas"),
-        ({"rate": 3.5e4, "limit": 3.5e4, "floored": True}, PAUSE,
+        ({"bound": "quota", "type": FETCH}, THROTTLE, "FETCH is limited by the user's quota of client-quotas"),
+        ({"bound": "floor", "rate": 3.5e4, "limit": 3.5e4, "floored": True}, PAUSE,
          "PRODUCE is limited by the floor, which the factor 0 has come down to: disk full"),
-        ({"rate": None}, PAUSE | {"fence_installed": True, "fence_closed": True, "limit_factor": 1.0},
+        ({"bound": "fence", "rate": None}, PAUSE | {"fence_installed": True, "fence_closed": True, "limit_factor": 1.0},
          "PRODUCE is limited by the fence (disk full)"),
-        ({"rate": 4.9e6}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
+        ({"bound": "quota", "rate": 4.9e6}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
          "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True},
          "CONTROLLER_MUTATION is limited by the PAUSE, in which no topics and partitions are created (disk full)"),
-        ({"rate": 4.9e6, "type": REQUEST, "delay": 20.0}, {},
+        ({"bound": "quota", "rate": 4.9e6, "type": REQUEST, "delay": 20.0}, {},
          "REQUEST is limited by the user's quota of client-quotas"),
-        ({"rate": 0.1, "type": REQUEST, "limit": 50.0, "delay": 4000.0}, {},  # by mutations
-         "Nothing limits this client now; REQUEST would first be limited by the user's quota of client-quotas"),
+        ({"bound": "topic quota", "rate": None}, {},
+         "PRODUCE is limited by topic quotas, which have turned it back in the last 15 s"),
+        ({"delay": 20.0}, {}, IDLE),
         ({"rate": 1e6}, {}, IDLE),
         ({"rate": None}, {}, IDLE),
         ({"base": None, "limit": None, "supplier": ""}, {},
@@ -275,12 +276,12 @@ WRITES = "since it writes to orders, which has a replica on broker 3, volume /de
 @pytest.mark.parametrize(
     ("one", "changes", "sentence"),
     [
-        (ORDERS | {"delay": 20.0}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
-        (ORDERS | {"delay": 20.0}, HELD, f"PRODUCE is limited by the fence, {WRITES}"),
+        (ORDERS | {"bound": "factor"}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
+        (ORDERS | {"bound": "fence"}, HELD, f"PRODUCE is limited by the fence, {WRITES}"),
         ({"rate": 1e6}, HELD,
          "Nothing limits this client now: it keeps its full quota, as it has not written to an affected topic; PRODUCE "
          "would first be limited by the user's quota of client-quotas"),
-        ({"rate": 4.9e6}, TOPICS, "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"bound": "quota", "rate": 4.9e6}, TOPICS, "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": FETCH, "rate": 1.0}, TOPICS,
          "Nothing limits this client now; FETCH would first be limited by the user's quota of client-quotas"),
     ],
@@ -312,7 +313,9 @@ def test_the_facts_say_for_whom_the_factor_is(one: dict[str, Any], scope: str, s
 
 
 def test_all_types_that_are_limited_are_named() -> None:
-    both = (quota(delay=1.0), quota(type=FETCH, delay=2.0, user="<broker>", supplier="static"), quota())
+    both = (
+        quota(bound="quota"), quota(type=FETCH, bound="quota", user="<broker>", supplier="static"), quota()
+    )  # fmt: skip
     assert limited_by(answer(*both), both) == (
         "PRODUCE is limited by the user's quota of client-quotas; "
         "FETCH is limited by the whole broker's quota of static"
@@ -324,7 +327,9 @@ def test_all_types_that_are_limited_are_named() -> None:
 
 def mutations(**changes: Any) -> QuotaState:
     """Alice may make 5 mutations/s, and Kafka shows a mean that is above them."""
-    return quota(**({"type": MUTATIONS, "base": 5.0, "limit": 5.0, "rate": 18.7, "delay": 9e3} | changes))
+    bound = "quota" if (changes.get("tokens") or 0) < 0 else "nothing"
+    facts = {"type": MUTATIONS, "base": 5.0, "limit": 5.0, "rate": 18.7, "delay": 9e3, "bound": bound}
+    return quota(**(facts | changes))
 
 
 ADMITTED = (
@@ -376,7 +381,7 @@ def test_a_node_that_is_not_the_active_controller_names_it_and_shows_no_tokens(
     assert "measured" not in dict(quota_facts(found, one))
     assert limited_by(found, [one]) == f"Whether CONTROLLER_MUTATION is limited, {who}"
     assert limited_by(found, [quota(), one]) == f"{IDLE}; whether CONTROLLER_MUTATION is limited, {who}"
-    delayed = quota(delay=20.0, supplier="static")
+    delayed = quota(bound="quota", supplier="static")
     assert limited_by(found, [delayed, one]) == (
         f"PRODUCE is limited by the user's quota of static; whether CONTROLLER_MUTATION is limited, {who}"
     )
@@ -477,7 +482,7 @@ def test_clients_that_nobody_measures_one_by_one_are_shown_together() -> None:
 
 
 README_EXAMPLE = answer(
-    quota(limit=2.5e6, rate=2_471_338.0, delay=412.0),
+    quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound="factor"),
     pid="4242", fence_installed=True, **THROTTLE,
 )  # fmt: skip
 

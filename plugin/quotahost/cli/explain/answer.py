@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from quotahost.host.messages import plain
 from quotahost.model import Client, QuotaType, State
+from quotahost.model.client_use import Bound
 
 
 def _finite(value: object) -> float | None:
@@ -61,6 +62,7 @@ class QuotaState(BaseModel):
         shadow_rate: what is measured of that scope; None if that can't be told.
         shadow_factor_limit: the limit that the factor would make of the quota in force, ``null`` for unlimited; "" if
             it is not in shadow or not for this client.
+        bound: by what the client is held back now.
         others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
 
@@ -90,6 +92,7 @@ class QuotaState(BaseModel):
     shadow_limit: Rate = None
     shadow_rate: Rate = None
     shadow_factor_limit: str = ""
+    bound: Bound = Bound.NOTHING
     others: tuple[tuple[str, Rate], ...] = ()
 
     @property

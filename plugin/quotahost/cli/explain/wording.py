@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from quotahost.cli.explain.answer import Answer, QuotaState
-from quotahost.cli.explain.mutations import bucket_facts, how_long, is_exhausted, known_elsewhere
+from quotahost.cli.explain.mutations import bucket_facts, how_long, known_elsewhere
 from quotahost.cli.explain.quotas import NEWCOMERS, TOGETHER, rate_text, sharers
 from quotahost.cli.explain.shadow import in_shadow, mode
 from quotahost.host.exemptions import Reason
 from quotahost.model import QuotaType
+from quotahost.model.client_use import Bound
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND
 
@@ -27,7 +28,6 @@ _EXEMPT: Final[dict[str, str]] = {
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
 _LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
 _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
-_NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 
 
 def common_facts(answer: Answer) -> Facts:
@@ -209,28 +209,24 @@ def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 
 
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
-    """What limits this quota type now, "" for nothing."""
-    produces = quota.type is QuotaType.PRODUCE and (not answer.is_for_topics or quota.affected_topic)
-    if produces and answer.fence_closed and not answer.fence_passes and not answer.factor_in_shadow:
+    """What limits this quota type now, "" for nothing; Java has decided which of all it is."""
+    if quota.bound is Bound.FENCE:
         if quota.affected_topic:
             return f"the fence, since it {_writes(quota)}"
         return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
+    if quota.bound is Bound.TOPIC_QUOTA:
+        return "topic quotas, which have turned it back in the last 15 s"
     mutates = quota.type is QuotaType.CONTROLLER_MUTATION
-    if (
-        mutates
-        and answer.creation_refused
-        and answer.is_active_controller
-        and not answer.fence_passes | answer.factor_in_shadow
-    ):
+    # Only the active controller creates topics and charges a bucket, and only it knows that it is that.
+    if mutates and _is_creation_refused(answer):
         return f"the PAUSE, in which no topics and partitions are created ({printable(answer.cause)})"
-    if quota.limit is None:
+    if quota.bound is Bound.NOTHING or (mutates and not answer.is_active_controller):
         return ""
-    if mutates:
-        return _source_of_limit(answer, quota) + how_long(quota) if is_exhausted(answer, quota) else ""
-    is_near = quota.rate is not None and quota.rate >= _NEAR * quota.limit
-    # Kafka counts the delay of a forwarded mutation as one of requests, which says nothing of the request quota.
-    is_delayed = quota.delay and quota.type is not QuotaType.REQUEST
-    return _source_of_limit(answer, quota) if is_delayed or is_near else ""
+    return _source_of_limit(answer, quota) + (how_long(quota) if mutates else "")
+
+
+def _is_creation_refused(answer: Answer) -> bool:
+    return answer.creation_refused and answer.is_active_controller and not answer.fence_passes | answer.factor_in_shadow
 
 
 def _why_nothing(answer: Answer, quota: QuotaState) -> str:
@@ -249,9 +245,12 @@ def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     because = f": {printable(answer.cause)}" if answer.cause else ""
     if quota.affected_topic:
         because = f", since it {_writes(quota)}"
-    if quota.floored:
+    bound = quota.bound
+    if bound is Bound.NOTHING:  # what would be first
+        bound = Bound.FLOOR if quota.floored else Bound.FACTOR if _is_lowered(answer, quota) else Bound.QUOTA
+    if bound is Bound.FLOOR:
         return f"the floor, which the factor {answer.limit_factor:.4g} has come down to{because}"
-    if _is_lowered(answer, quota):
+    if bound is Bound.FACTOR:
         return f"the factor {answer.limit_factor:.4g}{because}"
     given_by = "" if quota.is_newcomer else f" of {printable(quota.supplier)}"
     return f"the {sharers(quota)[1]} quota{given_by}"

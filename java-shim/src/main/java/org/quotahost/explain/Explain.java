@@ -11,11 +11,11 @@ import org.quotahost.util.Escape;
  *
  * <p>It is called as {@code java -cp quotahost.jar org.quotahost.explain.Explain BROKER QUESTION [ARGUMENT...]}. BROKER
  * is a process id, {@code broker:N} (a node id), or empty for the only broker there is. The questions are {@code client
- * USER CLIENT}, {@code volumes}, and {@code retention TOPIC,TOPIC...}. Arguments are escaped (Escape), since a locale
+ * USER CLIENT}, {@code uses MOST}, {@code volumes}, and {@code retention TOPIC,TOPIC...}. Arguments are escaped (Escape), since a locale
  * may garble them.
  *
  * <p>It writes tab-separated, escaped lines to standard output. The first field of each is its kind, the others are:
- * of broker, pid and node id; of state, name and value; of quota, the fields of Description; of volumes, those of
+ * of broker, pid and node id; of state, name and value; of quota, the fields of Description; of uses, those of ClientUse; of volumes, those of
  * VolumeState; of retention, those of ClusterAdmin; of error, its kind (ExplainException) and details. The exit code is
  * 0, or 2 after an error. It needs the module jdk.attach of a JDK, and no class of Kafka's.
  */

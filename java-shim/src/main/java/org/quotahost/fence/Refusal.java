@@ -8,7 +8,7 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * What follows once a request is turned back: its bytes are counted, and if its principal has used up its allowance,
+ * What follows once a request is turned back: its bytes and its client are noted, and if its principal has used up its allowance,
  * the connection is muted.
  *
  * <p>Without that a client that tries again at once would make the broker read as much as the network carries: the
@@ -31,6 +31,8 @@ public final class Refusal {
     public static void note(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
             String topic, double bytesPerSecond, LongAdder counter) {
         try {
+            String clientId = context.clientId() == null ? "" : context.clientId();
+            TurnedBackClients.note(context.principal().getName(), clientId, !topic.isEmpty());
             counter.add(TurnedBackBytes.count(actions, results));
             if (!isAllowed(context.principal(), topic, bytesPerSecond) && CurrentRequest.release()) Mute.mark(context.principal());
         } catch (Throwable e) {

@@ -32,6 +32,8 @@ final class KafkaRates {
     private static final Map<ClientQuotaType, String> RATES = Map.of(ClientQuotaType.PRODUCE, "byte-rate",
             ClientQuotaType.FETCH, "byte-rate", ClientQuotaType.REQUEST, "request-time",
             ClientQuotaType.CONTROLLER_MUTATION, "mutation-rate");
+    private static final String DELAY = "throttle-time";
+    private static final Reading UNMEASURED = new Reading(Double.NaN, Double.NaN, false, Double.NaN);
     private static volatile boolean warned;
 
     private KafkaRates() {}
@@ -63,38 +65,51 @@ final class KafkaRates {
         return rates;
     }
 
-    /** The rate that Kafka measures for one scope now, in the type's unit; NaN for unknown. */
-    static double rate(ClientQuotaType type, Tags tags) {
-        double own = now(type, tags, RATES.get(type));
-        Twin twin = tags.twin();
-        double slowed = twin == null ? Double.NaN : now(type, twin, RATES.get(type));
-        return Double.isNaN(slowed) ? own : Double.isNaN(own) ? slowed : own + slowed;
-    }
-
-    /** By how many ms Kafka has delayed the clients of one scope lately; NaN for unknown. */
-    static double delayMs(ClientQuotaType type, Tags tags) {
-        double own = now(type, tags, "throttle-time");
-        Twin twin = tags.twin();
-        double slowed = twin == null ? Double.NaN : now(type, twin, "throttle-time");
-        return Double.isNaN(own) || slowed > own ? slowed : own;
-    }
-
     /**
-     * The tokens that are left in one scope's bucket of partition mutations (TokenBucket): below 0 Kafka refuses. NaN
-     * if there is no bucket, or for another type. Only the bucket of the active controller is charged.
+     * What Kafka measures for one scope now.
+     *
+     * @param rate its own and its twin's together, in the type's unit; NaN for unknown
+     * @param delayMs the longer of both; NaN for unknown
+     * @param slowedMore whether that is the twin's
+     * @param tokens how many are left in the bucket of partition mutations (TokenBucket), below 0 if Kafka refuses; NaN if there
+     *     is no bucket. Only the bucket of the active controller is charged
      */
-    static double tokens(ClientQuotaType type, Tags tags) {
-        return type == ClientQuotaType.CONTROLLER_MUTATION ? now(type, tags, "tokens") : Double.NaN;
+    record Reading(double rate, double delayMs, boolean slowedMore, double tokens) {}
+
+    /** Reads all of it. */
+    static Reading read(ClientQuotaType type, Tags tags) {
+        Twin twin = tags.twin();
+        Reading own = read(type, (TagPair) tags);
+        if (twin == null) return own;
+        Reading slowed = read(type, (TagPair) twin);
+        boolean more = slowed.delayMs > 0 && !(own.delayMs >= slowed.delayMs);
+        double rate = Double.isNaN(slowed.rate) ? own.rate : Double.isNaN(own.rate) ? slowed.rate : own.rate + slowed.rate;
+        double delayMs = Double.isNaN(own.delayMs) || more ? slowed.delayMs : own.delayMs;
+        return new Reading(rate, delayMs, more, Double.isNaN(own.tokens) ? slowed.tokens : own.tokens);
     }
 
-    private static double now(ClientQuotaType type, TagPair tags, String attribute) {
+    /** One attribute after the other: if one is missing, Kafka's getAttributes() writes a warning to the broker's log. */
+    private static Reading read(ClientQuotaType type, TagPair tags) {
+        ObjectName name = name(type, tags);
+        MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+        double rate = now(server, name, RATES.get(type));
+        if (Double.isNaN(rate)) return UNMEASURED;
+        double tokens = type == ClientQuotaType.CONTROLLER_MUTATION ? now(server, name, "tokens") : Double.NaN;
+        return new Reading(rate, now(server, name, DELAY), false, tokens);
+    }
+
+    private static double now(MBeanServer server, ObjectName name, String attribute) {
+        Double number = name == null ? null : number(server, name, attribute);
+        return number == null ? Double.NaN : number;
+    }
+
+    /** Null if JMX can't have such a name. */
+    private static ObjectName name(ClientQuotaType type, TagPair tags) {
         try {
-            ObjectName name = new ObjectName("kafka.server:type=" + BEANS.get(type) + key(Tags.USER, tags.user)
+            return new ObjectName("kafka.server:type=" + BEANS.get(type) + key(Tags.USER, tags.user)
                     + key(Tags.CLIENT_ID, tags.clientId));
-            Double number = number(ManagementFactory.getPlatformMBeanServer(), name, attribute);
-            return number == null ? Double.NaN : number;
         } catch (JMException | RuntimeException e) {
-            return Double.NaN;
+            return null;
         }
     }
 
@@ -105,7 +120,7 @@ final class KafkaRates {
     private static Double number(MBeanServer server, ObjectName name, String attribute) {
         try {
             return server.getAttribute(name, attribute) instanceof Double rate && Double.isFinite(rate) ? rate : null;
-        } catch (JMException e) {
+        } catch (JMException | RuntimeException e) {
             return null; // Kafka dropped the sensor between the query and now
         }
     }

@@ -48,6 +48,7 @@ public final class QuotaTable {
     private final Slowing slowing;
     private final FactorInForce factorInForce;
     private final Shadows shadows;
+    private final ClientUses clientUses;
     private int tickedAt;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
@@ -65,6 +66,7 @@ public final class QuotaTable {
         slowing = new Slowing(scopes, remembered, lookUp);
         factorInForce = new FactorInForce(scopes, slowing, this);
         shadows = new Shadows(scopes, remembered, lookUp, slowing, factorInForce, this);
+        clientUses = new ClientUses(this, scopes, remembered, lookUp, slowing);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
@@ -331,10 +333,12 @@ public final class QuotaTable {
         Principal principal = remembered.principal(name);
         Client client = principal == null ? null : principal.client(clientId);
         boolean exempt = Fence.exempt(Publication.byName(name), clientId);
-        Description.Mark slowed = Description.Mark.of(slowing.topic(name, clientId), slowing.affected());
+        String topic = slowing.topic(name, clientId);
+        Description.Mark slowed = Description.Mark.of(topic, slowing.affected());
+        Bound turnedBack = Bound.turnsBack(name, clientId, topic, slowing.affected());
         List<Description> all = new ArrayList<>();
         for (int type = 0; type < Tags.TYPES; type++) {
-            all.add(Description.of(type, principal, client, clientId, exempt, scopes, slowed, shadows));
+            all.add(Description.of(type, principal, client, clientId, exempt, scopes, slowed, shadows, turnedBack));
         }
         return all;
     }
@@ -355,6 +359,16 @@ public final class QuotaTable {
             }
         });
         return used;
+    }
+
+    /** Who uses what (ClientUses), at most so many scopes, as lines (ClientUse). */
+    public String[] uses(int most) {
+        return clientUses.list(most).stream().map(ClientUse::line).toArray(String[]::new);
+    }
+
+    /** The same as a Reply. */
+    public String[] replyUses(int most) {
+        return Reply.lines(() -> uses(most));
     }
 
     private boolean isSlowed(Client client, ClientQuotaType type) {

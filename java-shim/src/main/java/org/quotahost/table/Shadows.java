@@ -141,7 +141,7 @@ public final class Shadows {
     }
 
     private void count(ShadowedUse use, State state, Map<Key, ShadowedUse.Sum> sums) {
-        double measured = KafkaRates.rate(use.type, use.tags);
+        double measured = KafkaRates.read(use.type, use.tags).rate();
         double rate = Double.isNaN(measured) ? 0 : measured;
         use.addTo(sums, rate);
         if (state.everything && rate > use.base && !use.supplier.isEmpty()) {

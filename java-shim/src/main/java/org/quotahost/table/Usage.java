@@ -22,13 +22,11 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
     /** By what one client's usage is found again. */
     record Key(ClientQuotaType type, String principal, String clientId) {}
 
-    /** The usage with the rate that Kafka measures for it. */
-    record Measured(Usage usage, double rate) {
+    /** The usage with the rate and the delay that Kafka measures for it; NaN for no delay. */
+    record Measured(Usage usage, double rate, double delayMs) {
         String line() {
-            double delay = KafkaRates.delayMs(usage.type, usage.tags);
-            double delayMs = Double.isNaN(delay) ? 0 : delay;
             return Escape.ascii(Escape.fields(usage.type.name(), usage.principal, usage.clientId, rate,
-                    usage.limit == null ? Double.NaN : usage.limit, delayMs, usage.idleMs));
+                    usage.limit == null ? Double.NaN : usage.limit, Double.isNaN(delayMs) ? 0 : delayMs, usage.idleMs));
         }
     }
 
@@ -56,7 +54,7 @@ record Usage(ClientQuotaType type, String principal, String clientId, Tags tags,
     private Measured measured() {
         boolean own = tags.clientId.equals(clientId) && tags.user.equals(Sanitized.tag(principal));
         if (!own || tags.exempt(type.ordinal())) return null;
-        double rate = KafkaRates.rate(type, tags);
-        return Double.isNaN(rate) ? null : new Measured(this, rate);
+        KafkaRates.Reading now = KafkaRates.read(type, tags);
+        return Double.isNaN(now.rate()) ? null : new Measured(this, now.rate(), now.delayMs());
     }
 }

@@ -95,6 +95,7 @@ public final class FenceFixture {
 
     /** Restores the state that every test of the fence must leave: none installed, open, no client exempt. */
     public static void reset() {
+        TurnedBackClients.forget();
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.open();

@@ -21,7 +21,7 @@ class BusiestClientsTest {
         readings = 0;
         return busiest.of(used, most, usage -> {
             readings++;
-            return new Usage.Measured(usage, rates[Integer.parseInt(usage.clientId())]);
+            return new Usage.Measured(usage, rates[Integer.parseInt(usage.clientId())], 0);
         }).stream().map(measured -> measured.usage().clientId()).toList();
     }
 
