@@ -71,7 +71,7 @@ LINES = (
     "state\ttopics-threshold\t3000.0\nstate\ttopics-rate\t3100.5\nstate\ttopics-over\ta,b.c\n"
     "state\tsource\tsnapshots\nstate\tcontroller\t7\nstate\tmutation-seconds\t11\n"
     "state\tclients\t3\nstate\tclients-max\t3\n"
-    "quota\tPRODUCE\talice\ta\\tb\tNaN\t3000.0\tknown\t\tfalse\t6000.0\tfalse\tmeasured\tfalse\t2950.0\tNaN\tNaN\n"
+    "quota\tPRODUCE\talice\ta\\tb\tNaN\t3000.0\tknown\t\tfalse\t6000.0\tfalse\tmeasured\tfalse\t2950.0\tNaN\tNaN\t\t\tfactor\n"
     "quota\tFETCH\t<newcomers>\t\t100.0\tnull\tnewcomer\tmine\tfalse\tNaN\tfalse\t\ttrue\tNaN\tNaN\t-0.5\n"
 )
 
@@ -89,7 +89,7 @@ def test_javas_lines_become_values() -> None:
     produce, fetch = found.quotas
     assert produce == quota(
         client_id="a\tb", base=None, limit=3000.0, supplier="", stand_in=6000.0, stand_in_from="measured",
-        rate=2950.0,
+        rate=2950.0, bound="factor",
     )  # fmt: skip
     assert (fetch.is_newcomer, fetch.supplier, fetch.limit, fetch.failed) == (True, "mine", None, True)
     assert fetch.tokens == -0.5
