@@ -181,7 +181,7 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          "Nothing limits this client, as it is exempt from all quotas: it is a broker of this cluster"),
         ({"limit": None, "rate": 9e9}, {"mode": "shadow", "fence_closed": True},
          "Nothing limits this client, as mode=shadow enforces nothing"),
-        ({"rate": 4.9e6}, PAUSE | {"fence_closed": True, "limit_factor": 1.0, "shadow": ("factor",)},
+        ({"bound": "quota"}, PAUSE | {"fence_closed": True, "limit_factor": 1.0, "shadow": ("factor",)},
          "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True, "shadow": ("factor",)},
          "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"),

@@ -55,6 +55,7 @@ class QuotaState(BaseModel):
         affected_topic: the topic for whose sake the client is slowed while others are not (``factor.scope=topics``);
             "" if it is not. User, client-id and limit are then those of the slowed, rate and delay of all in the scope.
         affected_place: where that topic has its replica: "broker 3, volume /dev/sdb".
+        bound: by what the client is held back now.
         shadow_supplier: the supplier in shadow that would give the quota; "" if none would.
         shadow_user, shadow_client_id: the tags of the scope that would share it.
         shadow_base: its rate; None is unlimited.
@@ -62,7 +63,6 @@ class QuotaState(BaseModel):
         shadow_rate: what is measured of that scope; None if that can't be told.
         shadow_factor_limit: the limit that the factor would make of the quota in force, ``null`` for unlimited; "" if
             it is not in shadow or not for this client.
-        bound: by what the client is held back now.
         others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
 
@@ -85,6 +85,7 @@ class QuotaState(BaseModel):
     tokens: Rate
     affected_topic: str = ""
     affected_place: str = ""
+    bound: Bound = Bound.NOTHING
     shadow_supplier: str = ""
     shadow_user: str = ""
     shadow_client_id: str = ""
@@ -92,7 +93,6 @@ class QuotaState(BaseModel):
     shadow_limit: Rate = None
     shadow_rate: Rate = None
     shadow_factor_limit: str = ""
-    bound: Bound = Bound.NOTHING
     others: tuple[tuple[str, Rate], ...] = ()
 
     @property

@@ -12,7 +12,7 @@ import org.quotahost.util.Escape;
  * the "newcomers'" rate; whether a supplier has failed for this client; and what Kafka measures for the scope now,
  * its rate, its delay in ms and the tokens left for partition mutations, NaN if it has measured none; and, if the client
  * is slowed because it writes to an affected topic, that topic and where it lies, else two empty fields. Tags and limit
- * are then the twin's. Then comes what rules in shadow would do (Shadow), and last by what it is held back now (Bound).
+ * are then the twin's. Then comes by what it is held back now (Bound), and last what rules in shadow would do (Shadow).
  *
  * <p>The supplier is the one that gave the quota, or failed if the client is a newcomer, or the reason for which the
  * client is exempt; empty for none of these. With supplier.combine=most-constraining, NAME=RATE of each other
@@ -118,7 +118,7 @@ record Description(ClientQuotaType type, Tags tags, double base, Double limit, b
         KafkaRates.Reading now = KafkaRates.read(type, tags);
         return Escape.fields(type.name(), user, tags.clientId, base, limit, newcomer ? "newcomer" : "known",
                 supplier, exempt, standIn, floored, standInKind, failed, now.rate(), now.delayMs(), now.tokens(),
-                mark.topic, mark.place, shadow.supplier, shadow.scope.user(), shadow.scope.clientId(), shadow.base,
-                shadow.limit, shadow.rate, shadow.factorLimit, bound(now).word());
+                mark.topic, mark.place, bound(now).word(), shadow.supplier, shadow.scope.user(), shadow.scope.clientId(),
+                shadow.base, shadow.limit, shadow.rate, shadow.factorLimit);
     }
 }

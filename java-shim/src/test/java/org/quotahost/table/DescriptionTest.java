@@ -35,9 +35,9 @@ class DescriptionTest {
         publish(table, "a:b", "a\tb\\c", Scopes.CLIENT, 1_000);
         table.factor(0.5, "");
 
-        assertEquals("PRODUCE\ta%3Ab\ta\\tb\\\\c\t1000.0\t500.0\tknown\tstatic\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN\tNaN\t\t\t\t\t\tNaN\tnull\tNaN\t\tnothing",
+        assertEquals("PRODUCE\ta%3Ab\ta\\tb\\\\c\t1000.0\t500.0\tknown\tstatic\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN\tNaN\t\t\tnothing\t\t\t\tNaN\tnull\tNaN\t",
                 table.describe("a:b", "a\tb\\c")[PRODUCE]);
-        assertEquals("FETCH\t<newcomers>\t\t100.0\t100.0\tnewcomer\t\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN\tNaN\t\t\t\t\t\tNaN\tnull\tNaN\t\tnothing",
+        assertEquals("FETCH\t<newcomers>\t\t100.0\t100.0\tnewcomer\t\tfalse\tNaN\tfalse\t\tfalse\tNaN\tNaN\tNaN\t\t\tnothing\t\t\t\tNaN\tnull\tNaN\t",
                 table.describe("nobody", "")[FETCH]);
     }
 
