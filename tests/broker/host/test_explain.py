@@ -11,13 +11,15 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
+from harness.java.helper import HelperError
+from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.explain import explain, explain_client, field
 from tests.broker.support.explain import last_line as last_line_of
-from tests.broker.support.node import ANYONE, callback_node, has_own_quota
+from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota
 
 pytestmark = pytest.mark.broker
 
@@ -121,6 +123,56 @@ def test_in_shadow_nothing_limits_a_client(node: KafkaNode) -> None:
     finally:
         alter_broker_config(node, {PREFIX + "mode": None})
     eventually(lambda: field(explain_client(node, "alice", "app")[1], "mode") == "enforce")
+
+
+def counted(node: KafkaNode, rule: str, attribute: str) -> float:
+    """What one rule in shadow has counted; 0 before its MBean is there."""
+    beans = Jmx(node).query(f"quotahost:type=Shadow,name={rule}")
+    return sum(float(bean[attribute]) for bean in beans.values())
+
+
+def test_a_supplier_tried_in_shadow_limits_nobody_and_tells_whom_it_would(node: KafkaNode) -> None:
+    with load(node, "alice", "tried"):
+        alter_broker_config(node, {PREFIX + "shadow": "supplier.client-quotas"})
+        try:
+            # static, which stands behind it, is in force now.
+            eventually(lambda: field(explain_client(node, "alice", "tried")[1], "limit") == "3,000,000 bytes/s (3M)")
+            would = "supplier client-quotas would give 2,000,000 bytes/s (2M), shared by user alice; uses "
+            eventually(lambda: "would be delayed" in field(explain_client(node, "alice", "tried")[1], "in shadow"))
+            _, text = explain_client(node, "alice", "tried")
+            assert field(text, "in shadow").startswith(would)
+            assert field(text, "from") == "supplier static"
+            assert field(text, "mode") == "enforce, but for what is in shadow: supplier.client-quotas"
+            eventually(lambda: counted(node, "supplier.client-quotas", "Bytes") > 0)
+            assert counted(node, "supplier.client-quotas", "Seconds") > 0
+            with pytest.raises(HelperError, match=r"did you mean supplier\.static"):
+                alter_broker_config(node, {PREFIX + "shadow": "supplier.statik"})
+        finally:
+            alter_broker_config(node, {PREFIX + "shadow": None})
+        expected = "PRODUCE is limited by the user's quota of client-quotas."
+        eventually(lambda: last_line(node, "alice", "tried") == expected)
+    eventually(lambda: counted(node, "supplier.client-quotas", "Over") == 0)
+
+
+def test_the_factor_in_shadow_turns_nothing_back_and_the_quota_stays_in_force(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "shadow": "factor", PREFIX + "plugin.fixed.factor": "0"})
+    try:
+        with load(node, "alice", "app") as producer:
+            eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "PAUSE")
+            before = producer.meter.bytes
+            eventually(lambda: producer.meter.bytes > before + 4e6, what="two seconds of the quota")
+            _, text = explain_client(node, "alice", "app")
+            assert field(text, "fence").startswith("open, as the factor is in shadow; else this client's")
+            assert field(text, "factor") == "0, on PRODUCE; in shadow: limits are not multiplied by it"
+            assert field(text, "limit") == "2,000,000 bytes/s (2M)"
+            eventually(lambda: counted(node, "factor", "Bytes") > 1e6)
+            assert gauge(node, "Fence", "Shadowed") > 0
+            alter_broker_config(node, {PREFIX + "shadow": None})
+            expected = "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0)."
+            eventually(lambda: last_line(node, "alice", "app") == expected)
+    finally:
+        alter_broker_config(node, {PREFIX + "shadow": None, PREFIX + "plugin.fixed.factor": "1"})
+    eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "OPEN")
 
 
 @pytest.mark.parametrize("client_id", ["", "a:b", "tab\there", "back\\slash\\u0041", "ümlaut ☃ 𝄞", "a/b", "\x1e"])

@@ -165,7 +165,9 @@ def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     alice = tight.client_config("alice", "a")
     eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(tight))
     yield name
-    alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "mode"), None))
+    alter_broker_config(
+        tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "mode", PREFIX + "shadow"), None)
+    )
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
 
 
@@ -242,12 +244,16 @@ def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(tight: KafkaN
 
 
 def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: str) -> None:
-    alter_broker_config(tight, {PREFIX + "mode": "shadow"})
     alice = tight.client_config("alice", "a")
-    eventually(lambda: attempt(alice, full) is None)
-    before = topics(tight, "Rejections")
-    assert eventually(lambda: attempt(alice, full) is None and topics(tight, "Shadowed"))
-    assert topics(tight, "Rejections") == before
+    for shadow in ({"mode": "shadow"}, {"mode": None, "shadow": f"topic.{full}"}, {"shadow": "topics"}):
+        alter_broker_config(tight, {PREFIX + name: value for name, value in shadow.items()})
+        eventually(lambda: attempt(alice, full) is None)
+        before, shadowed = topics(tight, "Rejections"), topics(tight, "Shadowed")
+        assert eventually(lambda old=shadowed: attempt(alice, full) is None and topics(tight, "Shadowed") > old)
+        assert topics(tight, "Rejections") == before
+    beans = Jmx(tight).query("quotahost:type=Shadow,*")
+    assert sum(float(bean["Seconds"]) for name, bean in beans.items() if "topic" in name) > 0
+    alter_broker_config(tight, {PREFIX + "shadow": None})
 
 
 @pytest.mark.proves("v1.sum", "v1.recomputed", "v1.total-threshold")
