@@ -34,6 +34,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         (f"{PREFIX}factor.source=local\n{PREFIX}static.storage.overrides=/d hard.min-free-bytes=0", "nothing free"),
         (f"{PREFIX}policy=p", "a policy is named, but no factor.source"),
         (f"{PREFIX}mode=shadow", "nothing is enforced"),
+        (f"{PREFIX}shadow=topics,factor", "in shadow, and so not enforced: factor, topics"),
         (f"{PREFIX}supplier=static", "nobody is throttled"),
         (f"{PREFIX}supplier=mine\n{PREFIX}static.fetch=1M", "the supplier static is not named"),
         (f"{PREFIX}{TOTAL}=10M", "the broker's authorizer is not the fence"),

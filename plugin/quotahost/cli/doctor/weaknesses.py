@@ -98,6 +98,8 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
         )
     if settings.mode == "shadow":
         yield weak("mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce")
+    elif rules := settings.in_shadow.names():
+        yield weak(f"in shadow, and so not enforced: {', '.join(rules)}", f"take them out of {PREFIX}shadow")
 
 
 def _disks(settings: Settings) -> Iterator[Finding]:
