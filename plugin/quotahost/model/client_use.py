@@ -42,6 +42,7 @@ class ClientUse:
         delay_ms: by how many milliseconds Kafka has delayed responses, the mean of those it delayed; 0 if none.
         bound: by what the clients are held back now.
         idle: seconds since Kafka asked for this scope and type last; 0 for those that it doesn't know of.
+        shadow: the rule in shadow that would hold the clients back, as the property ``shadow`` names it; "" for none.
     """
 
     quota_type: QuotaType
@@ -54,6 +55,12 @@ class ClientUse:
     delay_ms: float
     bound: Bound
     idle: float
+    shadow: str = ""
+
+    @property
+    def bound_by(self) -> str:
+        """By what the clients are held back, or, if by nothing, by what they would be: "shadow: factor"."""
+        return f"shadow: {self.shadow}" if self.shadow and self.bound is Bound.NOTHING else self.bound.value
 
     @property
     def share(self) -> float | None:
@@ -72,7 +79,7 @@ class ClientUse:
         Raises:
             ValueError: it is no line of this version.
         """
-        kind, user, client_id, scope, rate, quota, limit, delay, bound, idle = fields
+        kind, user, client_id, scope, rate, quota, limit, delay, bound, idle, shadow = fields
         return cls(
             QuotaType(kind),
             user,
@@ -84,6 +91,7 @@ class ClientUse:
             float(delay),
             Bound(bound),
             float(idle) / _MILLIS,
+            shadow,
         )
 
 

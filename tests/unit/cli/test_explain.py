@@ -241,6 +241,7 @@ def test_rules_in_shadow_say_what_they_would_do(one: dict[str, Any], changes: di
 def test_a_fence_in_shadow_is_open_and_the_mode_names_the_rules(changes: dict[str, Any], fence: str, mode: str) -> None:
     facts = dict(common_facts(answer(**PAUSE, fence_installed=True, fence_closed=True, **changes)))
     assert (facts["fence"], facts["mode"]) == (fence, mode)
+    assert facts.get("scope", "nobody is slowed").endswith("nobody is slowed")
 
 
 def test_the_factor_in_shadow_multiplies_nothing() -> None:

@@ -72,6 +72,8 @@ def _factor(answer: Answer) -> str:
 
 def _scope(answer: Answer) -> str:
     many = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
+    if answer.factor_in_shadow:
+        return f"{many}; it is in shadow, so nobody is slowed"
     slowed = next((quota for quota in answer.quotas if quota.affected_topic), None)
     if slowed is not None:
         return f"{many}; this client is slowed, since it {_writes(slowed)}"
@@ -236,7 +238,12 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
         return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
     if quota.limit is None:
         return f", as it has no limit for {quota.type}"
-    spared = answer.is_for_topics and str(quota.type) in answer.factor_types and not quota.affected_topic
+    spared = (
+        answer.is_for_topics
+        and not answer.factor_in_shadow
+        and str(quota.type) in answer.factor_types
+        and not quota.affected_topic
+    )
     full = ": it keeps its full quota, as it has not written to an affected topic" if spared else ""
     return f" now{full}; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
 

@@ -11,8 +11,9 @@ import org.quotahost.util.Escape;
  * @param quota its state in the table
  * @param now what Kafka measures for it
  * @param idleMs for how long Kafka has not asked for it
+ * @param shadow the rule in shadow that would hold it back, as the property shadow names it; "" for none
  */
-public record ClientUse(Who who, Description quota, KafkaRates.Reading now, long idleMs) {
+public record ClientUse(Who who, Description quota, KafkaRates.Reading now, long idleMs, String shadow) {
     /**
      * A scope in words.
      *
@@ -91,11 +92,11 @@ public record ClientUse(Who who, Description quota, KafkaRates.Reading now, long
     }
 
     /**
-     * As a line (Escape, in ASCII): type, user, client-id, scope, rate, quota, limit, delay in ms, bound, and for how many
-     * ms it has been idle.
+     * As a line (Escape, in ASCII): type, user, client-id, scope, rate, quota, limit, delay in ms, bound, for how many ms
+     * it has been idle, and the rule in shadow that would hold it back.
      */
     String line() {
         return Escape.ascii(Escape.fields(type(), who.user, who.clientId, who.scope, rate(), base(), limit(), delayMs(),
-                bound(), idleMs));
+                bound(), idleMs, shadow));
     }
 }

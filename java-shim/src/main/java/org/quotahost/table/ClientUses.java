@@ -26,14 +26,17 @@ final class ClientUses {
     private final Remembered remembered;
     private final LookUp lookUp;
     private final Slowing slowing;
+    private final Shadows shadows;
 
     /** @param lock the table's */
-    ClientUses(Object lock, Scopes scopes, Remembered remembered, LookUp lookUp, Slowing slowing) {
+    ClientUses(Object lock, Scopes scopes, Remembered remembered, LookUp lookUp, Slowing slowing,
+            Shadows shadows) {
         this.lock = lock;
         this.scopes = scopes;
         this.remembered = remembered;
         this.lookUp = lookUp;
         this.slowing = slowing;
+        this.shadows = shadows;
     }
 
     /** One scope's part for one type. A client of it was turned back lately by this, or by NOTHING. */
@@ -150,6 +153,6 @@ final class ClientUses {
             turnedBack = Bound.turnsBack(who.user(), who.clientId(), topic, slowing.affected());
         }
         Description quota = Description.of(seen.type, seen.tags, scopes.rule(), slowed, turnedBack);
-        return new ClientUse(who, quota, measured.now, seen.idleMs);
+        return new ClientUse(who, quota, measured.now, seen.idleMs, shadows.holds(seen.type, seen.tags));
     }
 }

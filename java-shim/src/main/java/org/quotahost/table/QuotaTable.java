@@ -66,7 +66,7 @@ public final class QuotaTable {
         slowing = new Slowing(scopes, remembered, lookUp);
         factorInForce = new FactorInForce(scopes, slowing, this);
         shadows = new Shadows(scopes, remembered, lookUp, slowing, factorInForce, this);
-        clientUses = new ClientUses(this, scopes, remembered, lookUp, slowing);
+        clientUses = new ClientUses(this, scopes, remembered, lookUp, slowing, shadows);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 package org.quotahost.table;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
@@ -31,6 +33,7 @@ final class ShadowedUse {
     /** What is measured of all tags whose clients would be in one scope. */
     static final class Sum {
         final WouldBe would;
+        final List<ShadowedUse> uses = new ArrayList<>(1);
         double rate;
         boolean measured = true;
 
@@ -74,6 +77,7 @@ final class ShadowedUse {
         boolean one = scopes.size() == 1 && !mixed;
         scopes.forEach((scope, would) -> {
             Sum sum = sums.computeIfAbsent(new Key(type.ordinal(), scope), any -> new Sum(would));
+            sum.uses.add(this);
             sum.measured &= one;
             sum.rate += measured;
         });

@@ -36,6 +36,10 @@ public final class Shadows {
     private volatile List<String> rules = List.of();
     /** What was measured of the scopes that suppliers in shadow would make. */
     private volatile Map<Key, Double> rates = Map.of();
+    /** By quota type, the rule that would hold back those who have these tags; of the last look. */
+    private volatile Map<Tags, String[]> held = Map.of();
+    /** The same of the look that goes on. */
+    private Map<Tags, String[]> holding = new IdentityHashMap<>();
     private long lookedAt;
 
     /** @param lock the table's */
@@ -68,6 +72,12 @@ public final class Shadows {
     void rules(List<String> names) {
         names.forEach(heldBacks::of); // shown from the first look on, though nobody is held back
         rules = names;
+    }
+
+    /** The rule that would hold back those who have these tags, by the last look; "" for none. Any thread. */
+    String holds(int type, Tags tags) {
+        String[] byType = held.get(tags);
+        return byType == null || type >= TYPES.length || byType[type] == null ? "" : byType[type];
     }
 
     /** The rate that was measured last of the scope that a supplier in shadow would make; NaN if it can't be told. */
@@ -108,11 +118,13 @@ public final class Shadows {
         lookedAt = nanos;
         heldBacks.begin(QuotaTable.FACTOR);
         heldBacks.begin(SUPPLIER);
+        holding = new IdentityHashMap<>();
         if (scopes.rule().shadow() || rules.stream().anyMatch(rule -> rule.equals(QuotaTable.FACTOR) || rule.startsWith(SUPPLIER))) {
             count(since < 0 || since > LONGEST ? 0 : since);
         } else {
             rates = Map.of();
         }
+        held = holding;
         heldBacks.end(QuotaTable.FACTOR);
         heldBacks.end(SUPPLIER);
     }
@@ -145,13 +157,13 @@ public final class Shadows {
         double rate = Double.isNaN(measured) ? 0 : measured;
         use.addTo(sums, rate);
         if (state.everything && rate > use.base && !use.supplier.isEmpty()) {
-            hold(SUPPLIER + use.supplier, use.type, rate - use.base, state);
+            hold(SUPPLIER + use.supplier, List.of(use), rate - use.base, state);
         }
         if (!state.factor || !state.now.factors(use.type.ordinal()) || state.forSome && !use.marked) return;
         // The factor holds back what the quota lets through.
         double passed = Double.isNaN(use.base) ? rate : Math.min(rate, use.base);
         Double limit = factorLimit(use, state);
-        if (limit != null && passed > limit) hold(QuotaTable.FACTOR, use.type, passed - limit, state);
+        if (limit != null && passed > limit) hold(QuotaTable.FACTOR, List.of(use), passed - limit, state);
     }
 
     private static Double factorLimit(ShadowedUse use, State state) {
@@ -167,13 +179,18 @@ public final class Shadows {
             return Double.NaN;
         }
         if (limit != null && sum.rate > limit) {
-            hold(SUPPLIER + sum.would.supplier(), ClientQuotaType.values()[key.type()], sum.rate - limit, state);
+            hold(SUPPLIER + sum.would.supplier(), sum.uses, sum.rate - limit, state);
         }
         return sum.rate;
     }
 
-    private void hold(String rule, ClientQuotaType type, double beyond, State state) {
+    /** The rule would hold back the one scope that has all of these. */
+    private void hold(String rule, List<ShadowedUse> uses, double beyond, State state) {
+        ClientQuotaType type = uses.get(0).type;
         heldBacks.of(rule).add(state.seconds, state.beyond(type, beyond));
+        for (ShadowedUse each : uses) {
+            holding.computeIfAbsent(each.tags, any -> new String[TYPES.length])[type.ordinal()] = rule;
+        }
     }
 
     // ---- under the table's lock --------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class ClientUsesTest {
         publish(table, "alice", "app", Scopes.CLIENT, 1_000);
         kafka.show("Produce", ",user=alice,client-id=app", 480, 250);
         table.factor(0.5, "full");
-        assertEquals(List.of("PRODUCE\talice\tapp\tclient\t480.0\t1000.0\t500.0\t250.0\tfactor\t0"), uses(1));
+        assertEquals(List.of("PRODUCE\talice\tapp\tclient\t480.0\t1000.0\t500.0\t250.0\tfactor\t0\t"), uses(1));
     }
 
     @Test
@@ -134,7 +134,7 @@ class ClientUsesTest {
         Tables.tags(table, "alice", "app");
         kafka.show("Produce", ",user=alice,client-id=app", 100, 20);
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 250);
-        assertEquals(List.of("PRODUCE\talice\tapp\tclient\t130.0\t1000.0\t500.0\t250.0\tfactor\t0"), uses(5));
+        assertEquals(List.of("PRODUCE\talice\tapp\tclient\t130.0\t1000.0\t500.0\t250.0\tfactor\t0\t"), uses(5));
         assertEquals("factor", bound("alice", "app"));
     }
 }

@@ -69,6 +69,11 @@ class ShadowsTest {
         return fields.subList(fields.size() - 7, fields.size());
     }
 
+    /** What binds each scope, the busiest first, and which rule in shadow would. */
+    private List<String> bound() {
+        return Arrays.stream(table.uses(10)).map(line -> line.split("\t", -1)).map(use -> use[8] + " " + use[10]).toList();
+    }
+
     private void assertCounted(String rule, int over, double seconds, double bytes) {
         assertEquals(over, counts(rule).now(), "over");
         assertEquals(seconds, counts(rule).seconds(), 1e-6, "seconds");
@@ -88,6 +93,7 @@ class ShadowsTest {
         assertEquals(5_000.0, Tables.limit(table, PRODUCE, "alice", "a"));
         assertCounted(TRIED, 1, 1, 500);
         assertEquals(List.of("tried", "alice", "", "1000.0", "1000.0", "1500.0", ""), shadow("alice", "a"));
+        assertEquals(List.of("nothing " + TRIED, "nothing " + TRIED), bound());
     }
 
     @Test
@@ -159,6 +165,7 @@ class ShadowsTest {
 
         assertCounted("factor", 1, 1, 500);
         assertEquals("500.0", shadow("alice", "a").get(6));
+        assertEquals(List.of("quota factor", "nothing "), bound());
         table.factor(1, "");
         look();
         assertEquals(0, counts("factor").now());
