@@ -31,7 +31,8 @@ class Described:
         prometheus: the Prometheus name, without ``quotahost_`` and the end of its kind.
         kind: gauge or counter.
         help: its meaning.
-        label: Prometheus' name for the MBean's name, "" where there is one bean of the type.
+        label: Prometheus' name for the MBean's name, "" where there is one bean of the type; of the type ``CLIENTS``
+            the names of several labels, which are columns in JMX.
         shown_by: the plugins, or the part of the broker, that show it; "" for every broker.
     """
 
@@ -51,7 +52,11 @@ def _bean(
     return [Described(type, *row, label, shown_by) for row in rows]
 
 
+#: The type of the metrics by client. They are no gauges: in JMX they are the columns of one table.
+CLIENTS: Final = "Clients"
+
 GAUGE, COUNTER = Kind
+_BY_CLIENT: Final = "user, client_id, scope, type"
 _DISKS: Final = "`local`, `snapshots`, `cluster-volumes`, `publish-volumes`"
 _TOPICS: Final = "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage`, `cluster-quota`"
 _CLUSTER: Final = "`cluster-volumes`"
@@ -82,6 +87,20 @@ CATALOGUE: Final = (
          "Time from the first sight of a client to its quota in the table: the median since the start."),
         ("ResolveTimeP99", "resolve_time_p99_seconds", GAUGE,
          "The 99th percentile of the same time; both are rounded up to the next step of a histogram."),
+    )),
+    *_bean(CLIENTS, label=_BY_CLIENT, shown_by="every broker, for at most `metrics.clients`", rows=(
+        ("Rate", "client_rate", GAUGE,
+         "What Kafka measures for a client, or for all who share its quota, in the unit of the quota type (bytes/s, "
+         "percent of a thread, mutations/s): of those that are held back, then of the busiest of each type."),
+        ("Quota", "client_quota", GAUGE, "Their quota before factor and floor; none while it is unlimited."),
+        ("Limit", "client_limit", GAUGE, "What Kafka is given; none while it is unlimited."),
+        ("DelayMs", "client_delay_seconds", GAUGE,
+         "By how long Kafka has delayed their responses: the mean of those that it delayed in the last 30 to 60 s."),
+    )),
+    *_bean(CLIENTS, label=f"{_BY_CLIENT}, by", shown_by="every broker, for at most `metrics.clients`", rows=(
+        ("Bound", "client_bound", GAUGE,
+         "1 for each that is held back now: by its `quota`, the `factor`, the `floor`, the `fence`, a `topic quota`; "
+         "or that a rule in shadow would hold back, `shadow: RULE`."),
     )),
     *_bean("Fence", rows=(
         ("Installed", "fence_installed", GAUGE,
@@ -246,7 +265,9 @@ def table() -> str:
     """The catalogue as a Markdown table."""
     lines = ["| JMX (`quotahost:type=...`) | Prometheus | meaning | shown by |", "|---|---|---|---|"]
     for m in CATALOGUE:
-        bean = f"`{m.type}{f',name={m.label.upper()}' if m.label else ''}`, `{m.attribute}`"
+        named = f",name={m.label.upper()}" if m.label and m.type != CLIENTS else ""
+        column = "Uses`, column `" if m.type == CLIENTS else ""
+        bean = f"`{m.type}{named}`, `{column}{m.attribute}`"
         name = f"`quotahost_{m.prometheus}{m.kind.value}`" + (f" by `{m.label}`" if m.label else "")
         lines.append(f"| {bean} | {name} | {m.help} | {m.shown_by or 'every broker'} |")
     return "\n".join(lines)

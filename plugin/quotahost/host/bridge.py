@@ -96,6 +96,7 @@ class JavaShim:
         self._table.shadow(self._strings(shadow.names()))
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
+        self._table.showUses(settings.metrics_clients)
         self._table.allowCreation(settings.pause_creation == "allow")
         self._host.configureInbox(settings.inbox_max)
         self._host.configureLease(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))

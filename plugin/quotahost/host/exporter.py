@@ -1,7 +1,7 @@
 """The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, as Java last reported them.
 
 A thread reads all numbers from Java once a second and keeps them; a scrape is answered from what was kept, because a
-scrape's thread that called Java would stay attached to the JVM.
+scrape's thread that called Java would stay attached to the JVM. Who uses what is read more rarely (``client_series``).
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from quotahost.background import Periodic, start_daemon
+from quotahost.host.client_series import ClientSeries, Series
 from quotahost.host.messages import Gauge
-from quotahost.metrics import CATALOGUE, Kind
+from quotahost.host.shim import Shim
+from quotahost.metrics import CATALOGUE, CLIENTS, Kind
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError
 
@@ -28,13 +30,19 @@ class _Collect(Collector):
 
     def __init__(self) -> None:
         self.latest: list[Gauge] = []
+        self.clients: Series = {}
 
     def collect(self) -> Iterable[Metric]:
         # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
         for described in CATALOGUE:
             family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
-            labels = [described.label] if described.label else []
+            labels = described.label.split(", ") if described.label else []
             metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
+            if described.type == CLIENTS:
+                for names, value in self.clients.get(described.attribute, {}).items():
+                    metric.add_metric(names, value)
+                yield metric
+                continue
             for gauge in self.latest:
                 if (gauge.type, gauge.attribute) == (described.type, described.attribute):
                     metric.add_metric([gauge.name] if labels else [], gauge.value)
@@ -44,13 +52,20 @@ class _Collect(Collector):
 class Exporter:
     """The HTTP server, and the thread that reads the numbers."""
 
-    def __init__(self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]) -> None:
-        """Serve what ``gauges`` returns; the thread that calls it calls ``detach`` as its last act.
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        gauges: Callable[[], list[Gauge]],
+        detach: Callable[[], None],
+        clients: ClientSeries | None = None,
+    ) -> None:
+        """Serve what ``gauges`` and ``clients`` return; the thread that calls them calls ``detach`` as its last act.
 
         Raises:
             OSError: the address can't be bound.
         """
-        self._gauges, self._collect = gauges, _Collect()
+        self._gauges, self._clients, self._collect = gauges, clients, _Collect()
         registry = CollectorRegistry()
         registry.register(self._collect)
         self._server, self._serving = start_http_server(port, address, registry)
@@ -67,9 +82,11 @@ class Exporter:
     def _read(self) -> None:
         # The list is replaced and never changed, so a scrape on a thread of the server reads it without a lock.
         self._collect.latest = self._gauges()
+        if self._clients is not None:
+            self._collect.clients = self._clients.read()
 
 
-def exporter(settings: Settings, gauges: Callable[[], list[Gauge]], detach: Callable[[], None]) -> Exporter | None:
+def exporter(settings: Settings, shim: Shim) -> Exporter | None:
     """The endpoint of ``metrics.port``, None if none is set.
 
     Raises:
@@ -77,8 +94,9 @@ def exporter(settings: Settings, gauges: Callable[[], list[Gauge]], detach: Call
     """
     if settings.metrics_port is None:
         return None
+    clients = ClientSeries(shim.uses, settings.metrics_clients) if settings.metrics_clients else None
     try:
-        return Exporter(settings.metrics_address, settings.metrics_port, gauges, detach)
+        return Exporter(settings.metrics_address, settings.metrics_port, shim.gauges, shim.detach, clients)
     except OSError as error:
         wrong = f"{settings.metrics_address} can't be listened on there ({error}); give a free port"
         raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(settings.metrics_port))]) from error

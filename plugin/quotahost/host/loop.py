@@ -91,7 +91,7 @@ class Host:
         self._workshop = Workshop(builder, self._guard, self._clock, strict=strict)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         self._workshop.stage(given, (settings, translation) if strict else None)
-        self._exporter = exporter(settings, self._shim.gauges, self._shim.detach)
+        self._exporter = exporter(settings, self._shim)
         self._install(self._workshop.take(given))
         self._workshop.strict = False
         gc.collect()  # else freeze() would keep what the imports left behind, too

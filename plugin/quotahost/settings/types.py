@@ -19,7 +19,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 from quotahost.model import QuotaType, State
 from quotahost.text import nearest
 from quotahost.units.parse import parse_count, parse_share
-from quotahost.units.show import Unit
+from quotahost.units.show import COUNT, Unit
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _USER: Final = "User:"
@@ -181,5 +181,15 @@ def _port(value: object) -> int | None:
     return port
 
 
+def _few(value: object) -> int:
+    """A whole number from 0 to 10,000."""
+    few = 0 if str(value).strip() == "0" else parse_count(value)
+    if few > _FEW:
+        raise ValueError(f"must be a whole number from 0 (none) to {_FEW:,}")
+    return few
+
+
+_FEW: Final = 10_000
+Few = Annotated[int, BeforeValidator(_few), COUNT]
 Text = Annotated[str, BeforeValidator(_text)]
 Port = Annotated[int | None, BeforeValidator(_port), Unit("port", lambda v: "off" if v is None else str(v))]

@@ -75,6 +75,7 @@ NOT_LIVE = [
     "shares.topic",
     "fence.authorizer",
     "start.timeout",
+    "metrics.clients",
     "metrics.port",
     "metrics.address",
 ]

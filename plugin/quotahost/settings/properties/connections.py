@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import SecretStr
 
 from quotahost.settings.declaration import Frozen, declare
-from quotahost.settings.types import Port, Text
+from quotahost.settings.types import Few, Port, Text
 
 
 class ConnectionSettings(Frozen):
@@ -13,6 +13,9 @@ class ConnectionSettings(Frozen):
 
     metrics_port: Port = declare("metrics.port", live=False)
     """Port of the Prometheus endpoint."""
+    metrics_clients: Few = declare("metrics.clients", default="200", live=False)
+    """Of how many clients, or scopes that clients share, the metrics show rate, quota, delay and what binds: those that
+    are held back, then the busiest. `0` shows none."""
     # Loopback by default, because the endpoint serves everyone who can connect.
     metrics_address: Text = declare("metrics.address", default="127.0.0.1", live=False)
     """Address that it listens on."""

@@ -45,6 +45,7 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
         gauges.operation("QuotaTable", "describe", args -> table.describe(args[0], args[1]));
+        gauges.table("Clients", "Uses", table::usesTable);
         gauges.operation("QuotaTable", "uses", args -> table.uses(Integer.parseInt(args[0])));
         gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);

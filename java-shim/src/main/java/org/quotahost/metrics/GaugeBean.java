@@ -4,6 +4,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 import javax.management.Attribute;
 import javax.management.AttributeList;
 import javax.management.AttributeNotFoundException;
@@ -13,9 +15,10 @@ import javax.management.MBeanInfo;
 import javax.management.MBeanOperationInfo;
 import javax.management.MBeanParameterInfo;
 import javax.management.ReflectionException;
+import javax.management.openmbean.TabularData;
 
 /**
- * An MBean whose attributes are read-only numbers, and whose operations take two texts (most of them a principal
+ * An MBean whose attributes are read-only numbers and tables, and whose operations take two texts (most of them a principal
  * and a client-id) and answer lines.
  *
  * <p>JMX would want an interface for each set of attributes; a DynamicMBean describes itself, so Gauges can add to
@@ -23,10 +26,15 @@ import javax.management.ReflectionException;
  */
 final class GaugeBean implements DynamicMBean {
     private final Map<String, DoubleSupplier> attributes = new ConcurrentSkipListMap<>();
+    private final Map<String, Supplier<TabularData>> tables = new ConcurrentSkipListMap<>();
     private final Map<String, Function<String[], String[]>> operations = new ConcurrentSkipListMap<>();
 
     void put(String attribute, DoubleSupplier value) {
         attributes.put(attribute, value);
+    }
+
+    void table(String attribute, Supplier<TabularData> value) {
+        tables.put(attribute, value);
     }
 
     void operation(String name, Function<String[], String[]> body) {
@@ -36,8 +44,10 @@ final class GaugeBean implements DynamicMBean {
     @Override
     public Object getAttribute(String name) throws AttributeNotFoundException {
         DoubleSupplier value = attributes.get(name);
-        if (value == null) throw new AttributeNotFoundException(name);
-        return value.getAsDouble();
+        if (value != null) return value.getAsDouble();
+        Supplier<TabularData> table = tables.get(name);
+        if (table == null) throw new AttributeNotFoundException(name);
+        return table.get();
     }
 
     @Override
@@ -45,7 +55,9 @@ final class GaugeBean implements DynamicMBean {
         AttributeList list = new AttributeList();
         for (String name : names) {
             DoubleSupplier value = attributes.get(name);
+            Supplier<TabularData> table = tables.get(name);
             if (value != null) list.add(new Attribute(name, value.getAsDouble()));
+            else if (table != null) list.add(new Attribute(name, table.get()));
         }
         return list;
     }
@@ -61,8 +73,8 @@ final class GaugeBean implements DynamicMBean {
 
     @Override
     public MBeanInfo getMBeanInfo() {
-        var infos = attributes.keySet().stream()
-                .map(name -> new MBeanAttributeInfo(name, "double", name, true, false, false))
+        var infos = Stream.concat(attributes.keySet().stream().map(name -> info(name, "double")),
+                tables.keySet().stream().map(name -> info(name, TabularData.class.getName())))
                 .toArray(MBeanAttributeInfo[]::new);
         var two = new MBeanParameterInfo[] {
             new MBeanParameterInfo("principal", "java.lang.String", "principal name"),
@@ -72,6 +84,10 @@ final class GaugeBean implements DynamicMBean {
                 .map(name -> new MBeanOperationInfo(name, name, two, "[Ljava.lang.String;", MBeanOperationInfo.INFO))
                 .toArray(MBeanOperationInfo[]::new);
         return new MBeanInfo(getClass().getName(), "quotahost", infos, null, known, null);
+    }
+
+    private static MBeanAttributeInfo info(String name, String type) {
+        return new MBeanAttributeInfo(name, type, name, true, false, false);
     }
 
     @Override

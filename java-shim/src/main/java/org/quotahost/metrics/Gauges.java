@@ -7,9 +7,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
+import javax.management.openmbean.TabularData;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -33,6 +35,11 @@ public final class Gauges {
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
         gauges.add(new Gauge(type, name, attribute, value));
         bean(type, name).put(attribute, value);
+    }
+
+    /** Adds a table to the MBean of a type; JMX alone shows it. */
+    public synchronized void table(String type, String attribute, Supplier<TabularData> value) {
+        bean(type, "").table(attribute, value);
     }
 
     /** Adds an operation to the MBean of a type: it takes texts and answers lines. */

@@ -13,7 +13,7 @@ import org.quotahost.util.Escape;
  * @param idleMs for how long Kafka has not asked for it
  * @param shadow the rule in shadow that would hold it back, as the property shadow names it; "" for none
  */
-public record ClientUse(Who who, Description quota, KafkaRates.Reading now, long idleMs, String shadow) {
+record ClientUse(Who who, Description quota, KafkaRates.Reading now, long idleMs, String shadow) {
     /**
      * A scope in words.
      *
@@ -50,44 +50,49 @@ public record ClientUse(Who who, Description quota, KafkaRates.Reading now, long
     }
 
     /** The quota type. */
-    public String type() {
+    String type() {
         return quota.type().name();
     }
 
     /** In the type's unit; 0 if Kafka measures nothing. */
-    public double rate() {
+    double rate() {
         return Double.isNaN(now.rate()) ? 0 : now.rate();
     }
 
     /** The base rate in the type's unit; NaN for unlimited. */
-    public double base() {
+    double base() {
         return quota.base();
     }
 
     /** What Kafka is given now; NaN for unlimited. */
-    public double limit() {
+    double limit() {
         return quota.limit() == null ? Double.NaN : quota.limit();
     }
 
     /** By how many ms Kafka has delayed responses lately, 0 if it has not. */
-    public double delayMs() {
+    double delayMs() {
         return Double.isNaN(now.delayMs()) ? 0 : now.delayMs();
     }
 
     /** By what the clients are held back, as in Bound. */
-    public String bound() {
+    String bound() {
         return quota.bound(now).word();
     }
 
-    public String user() {
+    /** Whether anything holds the clients back, or has delayed them lately. */
+    boolean isHeldBack() {
+        return delayMs() > 0 || quota.bound(now) != Bound.NOTHING;
+    }
+
+    String user() {
         return who.user;
     }
 
-    public String clientId() {
+    String clientId() {
         return who.clientId;
     }
 
-    public String scope() {
+    String scope() {
         return who.scope;
     }
 

@@ -5,6 +5,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
+import javax.management.openmbean.TabularData;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
@@ -49,6 +50,7 @@ public final class QuotaTable {
     private final FactorInForce factorInForce;
     private final Shadows shadows;
     private final ClientUses clientUses;
+    private final ClientTable clientTable;
     private int tickedAt;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
 
@@ -67,6 +69,7 @@ public final class QuotaTable {
         factorInForce = new FactorInForce(scopes, slowing, this);
         shadows = new Shadows(scopes, remembered, lookUp, slowing, factorInForce, this);
         clientUses = new ClientUses(this, scopes, remembered, lookUp, slowing, shadows);
+        clientTable = new ClientTable(clientUses::list);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
@@ -366,7 +369,17 @@ public final class QuotaTable {
         return clientUses.list(most).stream().map(ClientUse::line).toArray(String[]::new);
     }
 
-    /** The same as a Reply. */
+    /** Who uses what as JMX shows it (ClientTable). */
+    public TabularData usesTable() {
+        return clientTable.read();
+    }
+
+    /** Sets how many rows that has at most (metrics.clients). */
+    public void showUses(int most) {
+        clientTable.most(most);
+    }
+
+    /** The same as the lines of uses(), as a Reply. */
     public String[] replyUses(int most) {
         return Reply.lines(() -> uses(most));
     }
