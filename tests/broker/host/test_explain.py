@@ -145,6 +145,11 @@ def test_a_supplier_tried_in_shadow_limits_nobody_and_tells_whom_it_would(node: 
             assert field(text, "mode") == "enforce, but for what is in shadow: supplier.client-quotas"
             eventually(lambda: counted(node, "supplier.client-quotas", "Bytes") > 0)
             assert counted(node, "supplier.client-quotas", "Seconds") > 0
+            # With the other one in shadow, too, nothing is in force, and Kafka measures what the first would limit.
+            alter_broker_config(node, {PREFIX + "shadow": "supplier.client-quotas,supplier.static"})
+            eventually(lambda: field(explain_client(node, "alice", "tried")[1], "limit") == "unlimited")
+            eventually(lambda: "would be delayed" in field(explain_client(node, "alice", "tried")[1], "in shadow"))
+            assert field(explain_client(node, "alice", "tried")[1], "in shadow").startswith(would)
             with pytest.raises(HelperError, match=r"did you mean supplier\.static"):
                 alter_broker_config(node, {PREFIX + "shadow": "supplier.statik"})
         finally:
