@@ -18,6 +18,7 @@ from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.explain.command import Explain, explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.pipeline import pipeline
+from quotahost.cli.quotas.command import quotas
 from quotahost.cli.report.command import report
 from quotahost.cli.simulate.command import simulate
 from quotahost.errors import QuotahostError
@@ -73,6 +74,7 @@ app.command()(doctor)
 app.command(cls=Explain)(explain)
 app.command()(pipeline)
 app.command()(report)
+app.add_typer(quotas, name="quotas")
 app.add_typer(simulate, name="simulate")
 
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from quotahost.model import QuotaType
 from quotahost.records.clients import ClientKey
 from quotahost.settings.rate_lists import ClientRates, Rates
+from quotahost.settings.telling import Telling
 from quotahost.units import BytesLimit
 
 NAME: Final = "cluster-quota"
 _Rates: TypeAlias = dict[tuple[str | None, str | None], float | None]  # by principal and client-id, None for any
 
 
-class ClusterQuotaSettings(BaseModel):
+class ClusterQuotaSettings(Telling):
     """The properties under ``plugin.cluster-quota.``; rates in bytes/s, in the whole cluster."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -48,6 +49,11 @@ class ClusterQuotaSettings(BaseModel):
         {}, alias="fetch.clients", description="by user and client-id, such as alice/app:3M"
     )
 
+    def told(self) -> dict[str, list[tuple[str | None, str | None, float | None]]]:
+        """User, client-id and rate of each quota, by type; None for any client, and for an unlimited rate."""
+        rates = ClusterRates(self).by_type()
+        return {kind.name.lower(): [(*name, rate) for name, rate in each.items()] for kind, each in rates.items()}
+
 
 class ClusterRates:
     """Finds a client's quota: that of user and client-id, else of the user, of the client-id, the default.
@@ -72,6 +78,10 @@ class ClusterRates:
         for user, client_id in names:
             if user is not None and client_id is not None:
                 self._of_user[user] = self._of_user.get(user, self._client_ids) | {client_id}
+
+    def by_type(self) -> Mapping[QuotaType, Mapping[tuple[str | None, str | None], float | None]]:
+        """All rates, by user and client-id; None stands for any."""
+        return self._rates
 
     def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
         """The client-ids of a principal that have a quota; None if all have one, each a share of its own."""

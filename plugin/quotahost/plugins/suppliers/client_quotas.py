@@ -35,8 +35,11 @@ from __future__ import annotations
 import math
 from typing import Final, TypeAlias
 
+from pydantic import ConfigDict
+
 from quotahost.api import Context
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, Quota, QuotaType, Scope
+from quotahost.settings.telling import Telling
 
 _Name: TypeAlias = str | Default | None  # a name, Kafka's <default>, or not part of the entity
 _Quotas: TypeAlias = dict[tuple[object, object], Quota]  # by (user, client-id), _DEFAULT for DEFAULT
@@ -45,13 +48,21 @@ _Quotas: TypeAlias = dict[tuple[object, object], Quota]  # by (user, client-id),
 _DEFAULT: Final = object()
 
 
+class ClientQuotasSettings(Telling):
+    """It has nothing to set; `quotahost quotas` asks by it whether a broker has this supplier."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
 class ClientQuotas:
     """Applies Kafka's client quotas (kafka-configs.sh, Admin API) by the rules in the module's docstring.
 
     The four quota types are independent of each other, as in Kafka, where each has a manager of its own.
     """
 
-    def __init__(self, context: Context) -> None:
+    Section = ClientQuotasSettings
+
+    def __init__(self, context: Context[ClientQuotasSettings]) -> None:
         """Start without any quota; the host hands in the stored ones first."""
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}

@@ -26,7 +26,7 @@ from quotahost.model import (
     Scope,
     ScopeKind,
 )
-from quotahost.plugins.suppliers.client_quotas import ClientQuotas
+from quotahost.plugins.suppliers.client_quotas import ClientQuotas, ClientQuotasSettings
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
 
@@ -58,7 +58,7 @@ class Broker:
         self.announced: list[tuple[str | None, str | None]] = []
         log = logging.getLogger("test.client-quotas")
         self.supplier = ClientQuotas(
-            Context("client-quotas", None, Settings(), 1, log, self._note, broker=NODE, metrics=NODE)
+            Context("client-quotas", ClientQuotasSettings(), Settings(), 1, log, self._note, broker=NODE, metrics=NODE)
         )
 
     def _note(self, principal: str | None = None, client_id: str | None = None) -> None:

@@ -1,0 +1,197 @@
+"""Files of declared quotas: what they mean, and how every mistake is told."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from quotahost.declared.document import Declared, read_declared
+from quotahost.declared.entities import DEFAULT, Entity
+from quotahost.declared.problems import DeclarationError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "quotas.yaml"
+
+
+def read(file: Path, text: str) -> Declared:
+    file.write_text(text, encoding="utf-8")
+    return read_declared([file])
+
+
+def problem(file: Path, text: str) -> str:
+    with pytest.raises(DeclarationError) as raised:
+        read(file, text)
+    assert raised.value.exit_code == 2
+    return str(raised.value).replace(str(file), "FILE")
+
+
+def test_every_level_of_kafkas_quotas_can_be_declared(file: Path) -> None:
+    declared = read(
+        file,
+        """
+        quotas:
+          - {user: alice, client-id: app, producer_byte_rate: 10M}
+          - {user: alice, client-id: <default>, consumer_byte_rate: 1Ki}
+          - {user: alice, request_percentage: 12.5%}
+          - {user: <default>, client-id: <default>, controller_mutation_rate: 0.5}
+          - {client-id: <default>, producer_byte_rate: 1K}
+          - {ip: 10.0.0.7, connection_creation_rate: 5}
+          - {ip: <default>, connection_creation_rate: 100}
+        """,
+    )
+    assert declared.quotas == {
+        Entity("alice", "app"): {"producer_byte_rate": 10e6},
+        Entity("alice", DEFAULT): {"consumer_byte_rate": 1024},
+        Entity("alice"): {"request_percentage": 12.5},
+        Entity(DEFAULT, DEFAULT): {"controller_mutation_rate": 0.5},
+        Entity(None, DEFAULT): {"producer_byte_rate": 1e3},
+        Entity(ip="10.0.0.7"): {"connection_creation_rate": 5},
+        Entity(ip=DEFAULT): {"connection_creation_rate": 100},
+    }
+    assert declared.sections == {False}
+    assert not declared.prune
+
+
+def test_quotas_of_the_cluster_are_a_section_of_their_own(file: Path) -> None:
+    declared = read(
+        file,
+        """
+        prune: true
+        cluster-quotas:
+          - {user: <default>, produce: 3M}
+          - {user: alice, client-id: app, produce: unlimited, fetch: 1M}
+        """,
+    )
+    assert declared.quotas == {
+        Entity(DEFAULT, in_cluster=True): {"produce": 3e6},
+        Entity("alice", "app", in_cluster=True): {"produce": math.inf, "fetch": 1e6},
+    }
+    assert declared.sections == {True}
+    assert declared.prune
+
+
+@pytest.mark.parametrize("name", ["007", "no", "1e3", "true", "2024-01-01", "null", "~", " a ", "0x1f"])
+def test_a_name_is_never_taken_for_a_number_or_a_truth_value(file: Path, name: str) -> None:
+    written = f'"{name}"' if name in ("null", "~", " a ") else name
+    declared = read(file, f"quotas: [{{user: {written}, producer_byte_rate: 1}}]")
+    assert list(declared.quotas) == [Entity(name)]
+
+
+def test_a_user_may_be_named_like_the_default(file: Path) -> None:
+    declared = read(file, "quotas: [{user: {name: <default>}, producer_byte_rate: 1}]")
+    assert list(declared.quotas) == [Entity("<default>")]
+
+
+def test_an_entry_without_rates_says_that_there_are_none(file: Path) -> None:
+    assert read(file, "quotas: [{user: bob}]").quotas == {Entity("bob"): {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "quotas:\n- user: a\n  producer_byterate: 1",
+            "FILE:3: quotas[0].producer_byterate: is an unknown key; did you",
+        ),
+        (
+            "quotas:\n- user: a\n  producer_byte_rate: 10Q",
+            "FILE:3: quotas[0].producer_byte_rate: 10Q has the unknown unit",
+        ),
+        (
+            "quotas:\n- user: a\n  producer_byte_rate: 1.5",
+            "FILE:3: quotas[0].producer_byte_rate: 1.5 is no whole number",
+        ),
+        (
+            "quotas:\n- user: a\n  producer_byte_rate: 0",
+            "FILE:3: quotas[0].producer_byte_rate: 0 must be finite and above",
+        ),
+        ("quotas:\n- user: a\n  producer_byte_rate: 1e19", "FILE:3: quotas[0].producer_byte_rate: 1e19 is above"),
+        ("quotas:\n- user: a\n  producer_byte_rate: unlimited", "unlimited can't be unlimited in Kafka; leave the key"),
+        ("quotas:\n- user: a\n  producer_byte_rate:", "FILE:3: quotas[0].producer_byte_rate: nothing is empty; write"),
+        ("quotas:\n- ip: 1.2.3.4\n  connection_creation_rate: 3G", "is above 2147483647"),
+        (
+            "quotas:\n- ip: 1 2\n  connection_creation_rate: 3",
+            "FILE:2: quotas[0].ip: 1 2 is no address; write one such",
+        ),
+        ("quotas:\n- ip: ::1\n  user: a\n  connection_creation_rate: 3", "FILE:2: quotas[0]: has an ip beside a user"),
+        (
+            "quotas:\n- user: a\n  connection_creation_rate: 3",
+            "has connection_creation_rate, which Kafka has not for user a",
+        ),
+        ("quotas:\n- producer_byte_rate: 3", "FILE:2: quotas[0]: names nobody; write user, client-id, both, or ip"),
+        ("quotas:\n- user: ''", "FILE:2: quotas[0].user: '' is no name; write one, or <default>"),
+        ("quotas:\n- user:", "FILE:2: quotas[0].user: nothing is no name"),
+        ("quotas:\n- user: a\n- user: a", "FILE:3: quotas[1]: user a is declared in FILE:2: quotas[0], too; keep one"),
+        ("quotas:\n- user: a\n  user: b", "FILE:3: user is there twice; remove one of both"),
+        ("quotas: 5", "FILE:1: quotas: 5 Input should be a valid list"),
+        ("prune: perhaps", "FILE:1: prune: perhaps Input should be a valid boolean"),
+        ("cluster-quotas:\n- client-id: <default>\n  produce: 3", "FILE:2: cluster-quotas[0]: has a default that"),
+        ("- user: a", "FILE:1: is no mapping; write prune, quotas, cluster-quotas, or a KafkaUser"),
+        ("quotas: [", "FILE:1: is no YAML: "),
+        ("quotas: &a [*a]", "is nested too deeply"),
+    ],
+)
+def test_a_mistake_is_told_with_place_value_and_remedy(file: Path, text: str, told: str) -> None:
+    assert told in problem(file, text)
+
+
+def test_all_mistakes_are_told_at_once(file: Path) -> None:
+    assert len(problem(file, "quotas:\n- user: ''\n- user: a\n  x: 1\n---\nprun: true\n").splitlines()) == 3
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match="can't be read: No such file"):
+        read_declared([tmp_path / "nowhere.yaml"])
+
+
+def test_no_entity_is_declared_in_two_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("quotas: [{user: alice, producer_byte_rate: 1}]")
+    with pytest.raises(DeclarationError, match=r"b:1: quotas\[0\]: user alice is declared in .*a:1"):
+        read_declared([tmp_path / "a", tmp_path / "b"])
+
+
+KAFKA_USERS = """
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: tls-user, labels: {strimzi.io/cluster: c}}
+spec:
+  authentication: {type: tls}
+  authorization: {type: simple, acls: []}
+  quotas: {producerByteRate: 1048576, consumerByteRate: 2097152, requestPercentage: 55, controllerMutationRate: 10.5}
+---
+apiVersion: v1
+kind: List
+items:
+  - kind: KafkaUser
+    metadata: {name: scram-user}
+    spec: {authentication: {type: scram-sha-512}, quotas: {requestPercentage: 55}}
+  - kind: KafkaTopic
+    metadata: {name: orders}
+  - kind: KafkaUser
+    metadata: {name: free}
+"""
+
+
+def test_strimzis_users_are_read(file: Path) -> None:
+    declared = read(file, KAFKA_USERS)
+    assert declared.quotas == {
+        Entity("CN=tls-user"): {
+            "producer_byte_rate": 1048576,
+            "consumer_byte_rate": 2097152,
+            "request_percentage": 55,
+            "controller_mutation_rate": 10.5,
+        },
+        Entity("scram-user"): {"request_percentage": 55},
+        Entity("free"): {},
+    }
+    assert declared.left_out == ["KafkaTopic orders"]
+
+
+def test_a_mistake_in_a_list_of_users_is_told_with_its_line(file: Path) -> None:
+    told = problem(file, KAFKA_USERS.replace("{requestPercentage: 55}", "{requestPercent: 55}"))
+    assert told == ("FILE:15: items[0].spec.quotas.requestPercent: is an unknown key; did you mean requestPercentage?")
