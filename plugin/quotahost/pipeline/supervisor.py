@@ -3,14 +3,15 @@
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
 half second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
-A query whose checkpoint is of no use begins anew from the topics: one that fails again and again, one whose place in a
-topic is gone (somebody has deleted the topic), and one that remembers many more brokers than there are. Spark can't
-take a row out of the state of a query that reports all rows with each batch.
+A query whose checkpoint is of no use begins anew from the topics: one that fails again and again, one whose state is of
+another version's form, one whose place in a topic is gone (somebody has deleted the topic), and one that remembers many
+more brokers than there are. Spark can't take a row out of the state of a query that reports all rows with each batch.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -28,6 +29,10 @@ _LONGEST_PAUSE: Final = 30.0
 #: After so many failures without a batch in between, over half a minute, the checkpoint is set aside.
 ATTEMPTS: Final = 5
 _ANSWERED_WITHIN: Final = 15.0  # seconds; while Kafka doesn't answer, the checkpoint isn't what is wrong
+#: By these conditions Spark refuses a state whose columns aren't those of the query: another version has written it.
+_ANOTHER_FORM: Final = re.compile(
+    r"\[(STATE_STORE_(KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA)\]"
+)
 #: A state may have so many rows beyond twice as many as there are brokers.
 SPARE_ROWS: Final = 1000
 
@@ -102,8 +107,7 @@ class Supervisor:
             return
         if query is not None:
             del self._running[name]
-            problem = query.exception()
-            self._failed(name, _reason(str(problem)) if problem else "it ended")
+            self._failed(name, str(query.exception() or "it ended"))
         due, _ = self._pauses.get(name, (0.0, _FIRST_PAUSE))
         if self._clock() >= due:
             self._start(name)
@@ -112,7 +116,7 @@ class Supervisor:
         try:
             self._running[name] = self._starts[name]()
         except Exception as problem:  # a checkpoint of which not even the names can be read
-            self._failed(name, _reason(str(getattr(problem, "java_exception", problem))))
+            self._failed(name, str(getattr(problem, "java_exception", problem)))
 
     def _report(self, name: str, query: StreamingQuery) -> None:
         last = query.lastProgress
@@ -147,11 +151,16 @@ class Supervisor:
             return f"it remembers {rows:,} brokers, and knows {known:,} by now"
         return ""
 
-    def _failed(self, name: str, reason: str) -> None:
-        self._progress.failed(name, reason)
+    def _failed(self, name: str, problem: str) -> None:
+        self._progress.failed(name, _reason(problem))
         _, pause = self._pauses.get(name, (0.0, _FIRST_PAUSE))
         self._pauses[name] = self._clock() + pause, min(2 * pause, _LONGEST_PAUSE)
         self._failures[name] = self._failures.get(name, 0) + 1
+        rebuilds = name in self._rebuilt_from_topics and name not in self._without
+        if rebuilds and _ANOTHER_FORM.search(problem):
+            # The next attempt would end in the same way, whatever Kafka does.
+            self._rebuild(name, "another version has written its state")
+            return
         kafka_answers = self._clock() - self._answered_at < _ANSWERED_WITHIN
         if self._failures[name] < ATTEMPTS or not kafka_answers or name in self._without:
             return

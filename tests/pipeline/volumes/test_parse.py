@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import given as drawn_from
+from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
 from quotahost.pipeline.history.writer import readings
@@ -134,9 +138,67 @@ def parsed(spark: SparkSession, given: Record) -> Row:
     return row
 
 
-def test_a_number_for_a_broker_id_is_refused_and_not_taken_for_its_text(spark: SparkSession) -> None:
-    number = record(0, "1", snapshot("1", NOW, GOOD).replace(b'"brokerId": "1"', b'"brokerId": 1'))
-    assert parsed(spark, number)["error"] == "key"
+#: What may stand in the place of a text; @ stands for any of the others.
+OTHERS = [
+    "7", "-7", "1.5", "5e0", "1e400", "NaN", "Infinity", "-Infinity", "true", "false", "null", "{}", "[]", '["t"]',
+    "[7]", '[["t"]]', "[[null]]", '["t", 7]', "[null]", '["t", [7, "u"], null]', '{"a":1}', '{"a":1,"a":2}', '"7"',
+    '"true"', '"null"', '"[7]"', '"-"', '"\\u0037"', '["7"]', '["true", "NaN", "-1"]', '["\\u0037"]', '[["7"]]',
+]  # fmt: skip
+TEXTS = (
+    ("volumes", '[{"volumeName":"a","capacity":1,"consumed":1,"topics":@}]'),
+    ("volumes", '[{"volumeName":"a","capacity":1,"consumed":1},'
+                '{"volumeName":"b","capacity":1,"consumed":1,"topics":["t",@]}]'),
+    ("volumes", '[{"volumeName":@,"capacity":1,"consumed":1}]'),
+    ("volumes", '[{"volumeName":"a","capacity":1,"consumed":1,"softLimit":@}]'),
+    ("volumes", '[{"volumeName":"a","capacity":1,"consumed":1,"softLimit":{"type":@,"level":1}}]'),
+    ("volumes", '[{"volumeName":"a","capacity":1,"consumed":1,"other":[@, null]}]'),
+    ("clusterId", "@"),
+    ("brokerId", "@"),
+    ("snapshotAt", "@"),
+    ("hardLimit", '{"type":@,"level":1}'),
+    ("offlineLogDirs", "@"),
+    ("offlineLogDirs", '["/a",@]'),
+    ("other", '{"brokerId":"1","clusterId":@}'),
+)  # fmt: skip
+
+
+def with_other(name: str, place: str, value: str) -> bytes:
+    fields = {"brokerId": '"7"', "snapshotAt": '"2026-01-02T03:04:05Z"', "softLimit": "{}", "hardLimit": "{}"}
+    fields |= {"volumes": "[]", name: place.replace("@", value)}
+    return ("{" + ",".join(f'"{key}":{text}' for key, text in fields.items()) + "}").encode()
+
+
+def test_what_is_no_text_is_taken_for_none_as_by_the_brokers(spark: SparkSession) -> None:
+    """from_json takes 7 for "7", true for "true", and null for a field that is left out."""
+    given = [
+        record(n, "7", with_other(name, place, value))
+        for n, (name, place, value) in enumerate((*place, value) for place in TEXTS for value in OTHERS)
+    ]
+    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    found = {each.value: row["error"] for each, row in zip(given, rows, strict=True)}
+    expected = {each.value: model.refusal(each) for each in given}
+    assert {value: reason is None for value, reason in found.items()} == {
+        value: reason is None for value, reason in expected.items()
+    }
+    for value, reason in expected.items():  # what stands for no JSON: NaN, or a key twice, is "json" for Spark
+        assert found[value] == reason or found[value] == "json", value
+    assert {bool(reason) for reason in found.values()} == {True, False}
+
+
+scalars = st.sampled_from(["t", "7", "-1", "true", "NaN", "a b", "", None, 7, -1.5, 10**30, True])
+topics = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.just("t"), inner))
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@drawn_from(st.lists(st.tuples(topics, st.lists(topics, max_size=4)), min_size=100, max_size=300))
+def test_any_topics_are_taken_or_refused_as_by_the_brokers(spark: SparkSession, drawn: list[tuple[Any, Any]]) -> None:
+    """Many records at once: what takes the time is Spark's planning."""
+    volumes = [[volume("a", 1, 1, topics=first), volume("b", 1, 1, topics=second)] for first, second in drawn]
+    made = [record(n, "1", snapshot("1", NOW, each)) for n, each in enumerate(volumes)]
+    rows = records.parse(frame(spark, made)).orderBy("offset").collect()
+    assert [(each.value, row["error"]) for each, row in zip(made, rows, strict=True)] == [
+        (each.value, model.refusal(each)) for each in made
+    ]
 
 
 def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession) -> None:

@@ -46,8 +46,9 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       OR size(s.offlineLogDirs) > {max_volumes}
       OR size(s.offlineLogDirs) > 0
         AND exists(s.offlineLogDirs, name -> coalesce(length(name) > {max_name}, TRUE)) THEN 'schema'
-    -- from_json takes the number 7 for the text "7", brokers don't: a quote has to follow the field's name.
-    WHEN broker <> s.brokerId OR NOT (contains(text, '"brokerId":"') OR text RLIKE '"brokerId"\\s*:\\s*"') THEN 'key'
+    -- from_json takes the number 7 for the text "7", and null for a field left out; brokers take neither.
+    WHEN ({suspect}) AND {misread} IS NOT NULL THEN {misread}
+    WHEN broker <> s.brokerId THEN 'key'
     WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'
     WHEN {bad_soft} OR {bad_hard}
       -- The lambda runs only where some volume has a limit of its own.

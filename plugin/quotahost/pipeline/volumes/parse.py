@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from quotahost.model.affected import MAX_TOPICS
 from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
+from quotahost.pipeline.spark.texts import misread, suspect
 from quotahost.pipeline.spark.whole_numbers import whole_numbers
 from quotahost.records.codec import REASONS
 from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC
@@ -74,6 +75,7 @@ def _parse_sql(validity: timedelta, bound: str) -> str:
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME, "oldest": OLDEST}
     seen = seen_at("s.ageMs", "at", "timestamp", validity)
     fields |= {"bound": bound, "seen_at": seen, "whole_numbers": whole_numbers("text")}
+    fields |= {"suspect": suspect("s", "text"), "misread": misread("text")}
     fields |= {"schema": SNAPSHOT, "date_time": DATE_TIME, "topic_name": TOPIC}
     return sql("parse", **fields, **limits, max_topics=MAX_TOPICS)
 
