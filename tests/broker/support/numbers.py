@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 
 T = TypeVar("T")
+
+#: A partition's leader has just changed; the answer says nothing of the record.
+_MOVING: Final = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
 
 
 class NumberedProducer(Background):
@@ -45,7 +49,21 @@ class NumberedProducer(Background):
 
 
 def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
-    """Sends one record on a connection of its own, without retries; returns the error's name, or None if delivered."""
+    """Sends one record on a connection of its own; returns the error's name, or None if delivered.
+
+    It isn't sent again but where the broker that was asked no longer leads the partition.
+    """
+    answers: list[str | None] = []
+
+    def answered() -> bool:
+        answers.append(_attempt(config, topic, partition))
+        return answers[-1] not in _MOVING
+
+    eventually(answered, what=f"an answer of the leader of {topic}-{partition}")
+    return answers[-1]
+
+
+def _attempt(config: dict[str, Any], topic: str, partition: int) -> str | None:
     outcome: list[KafkaError | None] = []
     own = {"message.send.max.retries": 0, "message.timeout.ms": 40_000, "log_level": 0}
     producer = Producer(own | config)
@@ -56,9 +74,13 @@ def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | Non
 
 
 def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
-    """The end offset of a partition."""
+    """The end offset of a partition, also of one whose leader has just changed."""
     at = TopicPartition(topic, partition)
-    return _ask(node, lambda consumer: int(consumer.get_watermark_offsets(at)[1]))
+
+    def known() -> tuple[int, int]:
+        return _ask(node, lambda consumer: consumer.get_watermark_offsets(at))
+
+    return eventually(known, what=f"the end offset of {topic}-{partition}")[1]
 
 
 def appended(cluster: Cluster) -> list[int]:
