@@ -56,7 +56,8 @@ class Checks:
         self._several = len(world.disks) > 1
         self._decides = _ms(own.factor_interval) + TAKE + 1
         self.lag = _ms(own.volumes_period) + self._decides
-        self._slowest, self._snapshots = scene.way.slowest, _ms(own.snapshots_period)
+        slowest = world.topic.slowest if world.topic else 0
+        self._slowest, self._snapshots = slowest, _ms(own.snapshots_period)
         self._validity, self._grace = _ms(own.validity), _ms(own.startup_grace)
         self._falls_back = State(own.fallback_action) is State.PAUSE
         self._max_mute = _ms(own.max_mute)
@@ -260,6 +261,9 @@ class Checks:
     def _unknown(self, broker: Broker) -> None:
         """A broker that is in service and silent for longer than ``validity`` counts as full (fallback PAUSE)."""
         now, after = self._events.now, self._validity + self.lag + self._slowest + self._grace
+        pipeline = self._world.scene.pipeline
+        if pipeline and pipeline.deaths:
+            after += self._validity  # the standby answers only then
         for which, begin, end in self._world.scene.way.silences:
             owner = self._world.brokers[which]
             since = max(begin, owner.up_since, broker.answers_since)

@@ -89,6 +89,19 @@ class WayPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """The Spark pipeline.
+
+    Attributes:
+        tick: ms between two records (``--tick``).
+        deaths: when it dies and when it is back.
+    """
+
+    tick: int = 2000
+    deaths: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """All that a run depends on.
 
@@ -100,7 +113,8 @@ class Scene:
         disks: each broker's, so as many as brokers.
         windows, window_ms: ``quota.window.num`` and ``.size.seconds``.
         fence: whether the brokers have one.
-        way: of the snapshots, where there are several brokers.
+        way: of the snapshots, where there are several brokers, and of the pipeline's records.
+        pipeline: None for none; then the brokers' factor source is ``snapshots``.
         deaths: a broker's index, when it dies and when it is back.
         hangs: a broker's index, and from when to when its host doesn't answer, as a plugin of it hangs.
         steady: demand and drain stay as they are, so that the factor has to settle.
@@ -115,6 +129,7 @@ class Scene:
     window_ms: int = 1000
     fence: bool = True
     way: WayPlan = WayPlan()
+    pipeline: PipelinePlan | None = None
     deaths: tuple[tuple[int, int, int], ...] = ()
     hangs: tuple[tuple[int, int, int], ...] = ()
     steady: bool = False

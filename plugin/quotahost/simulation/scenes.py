@@ -6,7 +6,7 @@ import random
 from typing import Final, Literal
 
 from quotahost.model import Limit, LimitType
-from quotahost.simulation.scene import ClientPlan, DiskPlan, Kind, Scene, WayPlan
+from quotahost.simulation.scene import ClientPlan, DiskPlan, Kind, PipelinePlan, Scene, WayPlan
 
 MB: Final = 10**6
 POLICIES: Final = ("limits", "setpoint")
@@ -28,23 +28,25 @@ def scene(seed: int) -> Scene:
     disks = tuple(_disk(rnd, soft, band, quotas, ms) for _ in range(brokers))
     lossy = several and rnd.random() < 0.4
     way = WayPlan(5, rnd.choice([20, 300, 1500]), rnd.choice([0.1, 0.4]) if lossy else 0.0, _silences(rnd, brokers, ms))
+    pipeline = _pipeline(rnd, ms) if several else None
     return Scene(
         seed,
         ms,
-        _properties(rnd, several),
+        _properties(rnd, "cluster-volumes" if pipeline else "snapshots" if several else "local"),
         clients,
         disks,
         rnd.choice([2, 2, 5, 11]),
         fence=rnd.random() < 0.9,
         way=way if several else WayPlan(),
+        pipeline=pipeline,
         deaths=_deaths(rnd, brokers, ms),
         hangs=_hangs(rnd, brokers, ms),
     )
 
 
-def _properties(rnd: random.Random, several: bool) -> tuple[tuple[str, str], ...]:
+def _properties(rnd: random.Random, source: str) -> tuple[tuple[str, str], ...]:
     return (
-        ("factor.source", "snapshots" if several else "local"),
+        ("factor.source", source),
         ("policy", rnd.choice(POLICIES)),
         ("pause.release", rnd.choice(["0", "0.1", "0.3"])),
         ("max.mute", rnd.choice(["2s", "10s", "30s"])),
@@ -104,6 +106,17 @@ def _deaths(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, 
     return ((rnd.randrange(brokers), dies, dies + rnd.choice([1000, 6000, 20_000])),)
 
 
+def _pipeline(rnd: random.Random, ms: int) -> PipelinePlan | None:
+    """In every second scene with several brokers; it may be down for longer than ``validity``, or all the time."""
+    if rnd.random() < 0.5:
+        return None
+    tick = rnd.choice([500, 2000])
+    if rnd.random() < 0.6:
+        return PipelinePlan(tick)
+    dies = rnd.randrange(ms)
+    return PipelinePlan(tick, ((dies, dies + rnd.choice([1000, 6000, 20_000, ms])),))
+
+
 def _hangs(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
     """Shorter and longer than ``validity``, after which the lease is over."""
     if rnd.random() < 0.9:
@@ -125,4 +138,4 @@ def _steady(seed: int, rnd: random.Random) -> Scene:
     band, lump = int(wanted * 20), rnd.choice([500, 2000])
     soft = 4 * band
     disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), *_limits(soft, band), drain, lump)
-    return Scene(seed, 180_000, _properties(rnd, False), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True)
+    return Scene(seed, 180_000, _properties(rnd, "local"), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True)

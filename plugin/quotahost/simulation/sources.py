@@ -1,77 +1,92 @@
 """What a broker's host knows of the disks: its own by looking, the others' by their snapshots.
 
-With one broker it is the factor source ``local``, with several ``snapshots``: the real roster keeps them, and the real
-rule says which change is worth a record at once. The topic, its way and its losses are modelled.
+With one broker it is the factor source ``local``, with several ``snapshots``, or with a pipeline the real
+``cluster-volumes``. The real roster keeps the snapshots, and the real rule says which change is worth a record at once.
 """
 
 from __future__ import annotations
 
-import random
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Final
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from quotahost.model import ClusterVolumes
+from quotahost.api import Context
+from quotahost.model import ClusterVolumes, Factor
+from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource, Parts
 from quotahost.plugins.factor_sources.expected import Patience
 from quotahost.plugins.factor_sources.roster import Roster
+from quotahost.plugins.kafka.newest import Newest
 from quotahost.plugins.tasks.publish_volumes import is_news
+from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
 from quotahost.simulation.disk import Disk
 from quotahost.simulation.events import Events
-from quotahost.simulation.scene import Scene
+from quotahost.simulation.pipeline import CLUSTER, EPOCH
+from quotahost.simulation.topic import Topic
+from quotahost.testing.broker import FakeBroker
 
-_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-SESSION: Final = 9000  # ms, broker.session.timeout.ms: after that a silent broker is fenced
+if TYPE_CHECKING:
+    from quotahost.api.disks import Disks
+    from quotahost.plugins.factor_sources.cluster_volumes.reader import RecordReader
+    from quotahost.plugins.factor_sources.cluster_volumes.standby import Standby
+    from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
+log = logging.getLogger("quotahost.simulation")
+Register: TypeAlias = Callable[[Mapping[str, bool]], None]
 
 
-class Topic:
-    """The compacted topic of snapshots, and who is registered.
+class Answered:
+    """Stands for ``RegisteredBrokers``: the cluster answers at once."""
 
-    Attributes:
-        disturbed_until: until when, in ms, somebody may know less than the newest snapshots say.
-    """
+    answered = True
 
-    def __init__(self, scene: Scene, settings: Settings, events: Events) -> None:
-        self._way, self._events = scene.way, events
-        self._rnd = random.Random(scene.seed * 1013 + 7)
-        self._period = int(settings.snapshots_period.total_seconds() * 1000)
-        self._sources: list[Source] = []
-        self._kept: dict[str, tuple[Snapshot, int]] = {}
-        self.registered: dict[str, bool] = {}
-        self.disturbed_until = 0
 
-    def join(self, source: Source) -> None:
-        """A broker reads from now on; it is registered and in service."""
-        self._sources.append(source)
-        self.registered[source.own] = False
+class Reader:
+    """Stands for ``RecordReader``: what is in the topic has been read."""
 
-    def fence(self, broker: str, fenced: bool) -> None:
-        """The controllers have noticed that a broker died, or is back; all brokers learn it."""
-        self.registered[broker] = fenced
-        for each in self._sources:
-            each.roster.register(self.registered)
+    topic_read = True
 
-    def publish(self, snapshot: Snapshot) -> None:
-        """Hand a snapshot to all readers, each after a time of its own, unless it is lost."""
-        now, way = self._events.now, self._way
-        index = int(snapshot.broker) - 1
-        silent = any(which == index and begin <= now < end for which, begin, end in way.silences)
-        if silent or (way.lost and self._rnd.random() < way.lost):
-            self.disturbed_until = now + self._period + way.slowest
-            return
-        self._kept[snapshot.broker] = snapshot, now
-        for each in self._sources:
-            if each.own != snapshot.broker:
-                delay = self._rnd.randint(way.fastest, way.slowest)
-                self._events.after(delay, partial(each.arrive, snapshot, now, each.life))
+    def __init__(self, records: Newest[ClusterRecord]) -> None:
+        self.known = records.known
 
-    def replay(self, source: Source) -> None:
-        """What a broker that starts finds in the topic."""
-        for snapshot, written in self._kept.values():
-            if snapshot.broker != source.own:
-                source.take(snapshot, written, live=False)
+    def follow(self, cluster_id: str) -> None:
+        """The topic brings the records itself."""
+
+    def waits_for(self) -> str:
+        """As ``RecordReader`` says it."""
+        return "" if self.known()[0] else "there is no record of this cluster yet"
+
+
+class OwnDisks:
+    """This broker's disk as the host's monitor shows it."""
+
+    cluster_id = CLUSTER
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def known(self) -> ClusterVolumes:
+        """The newest look."""
+        return self._source.known
+
+
+class BySnapshots:
+    """Stands for ``Standby``: the source ``snapshots``, which is built at once and has read its topic."""
+
+    def __init__(self, source: Source, name: str | None) -> None:
+        self._source, self.name, self.ready = source, name, False
+
+    def keep(self, needed: bool) -> None:
+        """It costs nothing."""
+        self.ready = self.ready and needed
+
+    def read(self, answers: bool) -> ClusterVolumes:
+        """What it says."""
+        answer = self._source.by_snapshots()
+        self.ready = self.ready or not answer.waiting
+        return answer
 
 
 class Source:
@@ -90,6 +105,7 @@ class Source:
     ) -> None:
         self.own, self._disk, self._settings, self._topic, self._events = own, disk, settings, topic, events
         self.topics = topics
+        self._cluster: ClusterVolumesSource | None = None
         self._period = int(settings.volumes_period.total_seconds() * 1000)
         self._publish_every = int(settings.snapshots_period.total_seconds() * 1000)
         self._validity = settings.validity.total_seconds()
@@ -106,6 +122,7 @@ class Source:
         self._last: ClusterVolumes | None = None
         self._published: tuple[Snapshot, int] | None = None
         self.roster = Roster(self._events.clock, self._wall)
+        self._cluster = self._cluster_volumes() if self._topic and self._topic.pipeline else None
         if self._topic:
             self._topic.fence(self.own, False)
             self._topic.replay(self)
@@ -116,10 +133,14 @@ class Source:
         """The broker is dead."""
         self.life += 1
 
-    def read(self) -> ClusterVolumes:
-        """As ``quotahost.plugins.factor_sources.local`` and ``snapshots`` do."""
+    def read(self) -> ClusterVolumes | Factor:
+        """As ``quotahost.plugins.factor_sources.local`` and ``snapshots`` do, or by ``cluster-volumes`` itself."""
         if self._topic is None:
             return self.known
+        return self.by_snapshots() if self._cluster is None else self._cluster.read()
+
+    def by_snapshots(self) -> ClusterVolumes:
+        """What ``snapshots`` says, which also stands by for ``cluster-volumes``."""
         others = [each for each in self.roster.known(self._patience) if each.broker != self.own]
         answer = ClusterVolumes(
             self.known.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
@@ -130,6 +151,12 @@ class Source:
             self._last = answer
         return self._last or answer
 
+    def register(self, brokers: dict[str, bool]) -> None:
+        """These brokers are registered, and fenced or not."""
+        self.roster.register(brokers)
+        if self._cluster is not None:
+            self._register(brokers)
+
     def arrive(self, snapshot: Snapshot, written: int, life: int) -> None:
         """A live record; a broker that died meanwhile reads it when it is back."""
         if life == self.life:
@@ -137,7 +164,31 @@ class Source:
 
     def take(self, snapshot: Snapshot, written: int, live: bool) -> None:
         """Keep it if it is the newest."""
-        self.roster.take(snapshot, live, self._validity, int(_EPOCH.timestamp() * 1000) + written)
+        self.roster.take(snapshot, live, self._validity, int(EPOCH.timestamp() * 1000) + written)
+
+    def arrive_record(self, record: ClusterRecord, written: int, life: int) -> None:
+        """A live record of the cluster."""
+        if life == self.life:
+            self.take_record(record, written, live=True)
+
+    def take_record(self, record: ClusterRecord, written: int, live: bool) -> None:
+        """Keep it if it is the newest, as ``RecordReader`` does."""
+        self._records.take(record, live, self._validity, int(EPOCH.timestamp() * 1000) + written)
+
+    def _cluster_volumes(self) -> ClusterVolumesSource:
+        """The real source, with a reader and a standby of the simulator's."""
+        self._records = Newest[ClusterRecord](self._events.clock, self._wall)
+        broker = FakeBroker()
+        own = Context("cluster-volumes", None, self._settings, int(self.own), log, broker=broker, metrics=broker)
+        own.open_disks = lambda: cast("Disks", OwnDisks(self))
+        reader = cast("RecordReader", Reader(self._records))
+        standby = cast("Standby", BySnapshots(self, self._settings.factor_source_second))
+
+        def brokers(register: Register) -> RegisteredBrokers:
+            self._register = register
+            return cast("RegisteredBrokers", Answered())
+
+        return ClusterVolumesSource(own, self._wall, self._events.clock, Parts(reader, standby, brokers))
 
     def _look(self, life: int) -> None:
         if life != self.life:
@@ -154,11 +205,11 @@ class Source:
     def _offer(self, topic: Topic) -> None:
         now = self._events.now
         soft, hard = self._settings.storage_soft, self._settings.storage_hard
-        seen = Snapshot(self.own, _EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
+        seen = Snapshot(self.own, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
         if self._published and now - self._published[1] < self._publish_every and not is_news(self._published[0], seen):
             return
         self._published = seen, now
         topic.publish(seen)
 
     def _wall(self) -> float:
-        return _EPOCH.timestamp() + self._events.now / 1000
+        return EPOCH.timestamp() + self._events.now / 1000

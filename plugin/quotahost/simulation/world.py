@@ -18,7 +18,8 @@ from quotahost.simulation.client import Client
 from quotahost.simulation.disk import Disk
 from quotahost.simulation.events import Events
 from quotahost.simulation.scene import DiskPlan, Scene
-from quotahost.simulation.sources import SESSION, Source, Topic
+from quotahost.simulation.sources import Source
+from quotahost.simulation.topic import SESSION, Topic
 
 VOLUME: Final = "/data"
 

@@ -15,6 +15,9 @@ from quotahost.host.scope import Scoped
 from quotahost.model import Factor, Volume
 from quotahost.model.affected import Affected
 from quotahost.model.bounds import Bounds
+from quotahost.plugins.factor_sources.cluster_volumes.failover import Failover
+from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState, _Gap
+from quotahost.plugins.factor_sources.expected import Standing
 from quotahost.plugins.factor_sources.roster import Roster
 from quotahost.plugins.policies.setpoint import Setpoint
 from quotahost.simulation import sources
@@ -168,6 +171,14 @@ def empty_windows_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Slowing, "share", lambda self, tags, now: 1.0)
 
 
+def old_record_answers_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Failover, "_silent", lambda self, *arguments: False)
+
+
+def pipeline_forgets_silent_brokers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ClusterState, "_gap", lambda self, *arguments: _Gap("", Standing.IGNORED))
+
+
 MUTANTS: dict[Patch, set[str]] = {
     never_lets_go: {"release"},
     lets_go_at_once: {"hold"},
@@ -187,6 +198,8 @@ MUTANTS: dict[Patch, set[str]] = {
     no_topic_is_held: {"hard"},
     marks_never_end: {"bystander"},
     empty_windows_at_once: {"burst"},
+    old_record_answers_for_ever: {"release"},
+    pipeline_forgets_silent_brokers: {"unknown"},
 }
 
 
@@ -199,6 +212,8 @@ OF_SEVERAL = (
     unknown_stays_as_it_was,
     every_topic_is_affected,
     marks_never_end,
+    old_record_answers_for_ever,
+    pipeline_forgets_silent_brokers,
 )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 from quotahost.api import Context
-from quotahost.model import ClusterVolumes, Factor
+from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.failover import Answerer, Failover
 from quotahost.plugins.factor_sources.cluster_volumes.reader import RecordReader
 from quotahost.plugins.factor_sources.cluster_volumes.standby import Standby
@@ -22,6 +23,21 @@ from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
 from quotahost.records.cluster_volumes import ClusterRecord
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What connects the source to Kafka; the simulator of the loop has its own.
+
+    Attributes:
+        reader: of the pipeline's records.
+        standby: the factor source that answers while none come.
+        brokers: makes what hands on the registered brokers.
+    """
+
+    reader: RecordReader
+    standby: Standby
+    brokers: Callable[[Callable[[Mapping[str, bool]], None]], RegisteredBrokers]
+
+
 class ClusterVolumesSource:
     """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them.
 
@@ -29,16 +45,22 @@ class ClusterVolumesSource:
     """
 
     def __init__(
-        self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic
+        self,
+        context: Context,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+        parts: Parts | None = None,
     ) -> None:
-        """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
+        """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic; without ``parts`` from Kafka."""
         self._context, self._clock, self._own = context, clock, str(context.node_id)
         self._state = ClusterState(self._own, clock)
-        self._standby = Standby(context, clock)
+        parts = parts or Parts(
+            RecordReader(context, clock, wall), Standby(context, clock), partial(RegisteredBrokers, context)
+        )
+        self._reader, self._standby = parts.reader, parts.standby
         self._failover = Failover(context, clock)
-        self._reader = RecordReader(context, clock, wall)
         self._disks = context.disks
-        self._registered_brokers = RegisteredBrokers(context, self._state.register)
+        self._registered_brokers = parts.brokers(self._state.register)
         self._show_at = clock()
         self._last: ClusterVolumes | None = None
         self._reader.follow(self._disks.cluster_id)
@@ -77,7 +99,22 @@ class ClusterVolumesSource:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
         waiting = waiting or self._waits_for() or view.waiting or own.waiting
-        return ClusterVolumes(own.volumes + view.volumes, own.unknown + view.unknown, waiting)
+        others = tuple(self._as_full_as_now(each, own.volumes) for each in view.volumes)
+        return ClusterVolumes(own.volumes + others, own.unknown + view.unknown, waiting)
+
+    def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
+        """A volume of this broker that the record lists for all of its kind, with what its disk holds now.
+
+        The record is older than the look at the disk, and a volume that is there twice, full and not full, would be
+        out of its PAUSE at once (``quotahost.host.pauses``).
+        """
+        storage = self._context.settings
+        for each in own:
+            kind = each.broker, each.name, each.capacity
+            limits = each.soft or storage.storage_soft, each.hard or storage.storage_hard
+            if kind == (listed.broker, listed.name, listed.capacity) and limits == (listed.soft, listed.hard):
+                return replace(listed, consumed=max(listed.consumed, each.consumed))
+        return listed
 
     def _by_standby(self, answer: ClusterVolumes | Factor, view: ClusterView) -> ClusterVolumes | Factor:
         if isinstance(answer, Factor):

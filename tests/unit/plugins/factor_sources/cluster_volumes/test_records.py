@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from quotahost.disks import monitor as disk_monitor
-from quotahost.model import ClusterVolumes
+from quotahost.model import ClusterVolumes, Limit, LimitType
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from tests.fakes.plugin_context import monitor
 from tests.unit.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, OWN, World
@@ -134,3 +135,11 @@ def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
     begun.source._reader.record(b"c-1", None, True)
     begun.passes(1)
     assert number("ClusterRecord", "Age") is None
+
+
+def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_disk_is_now(begun: World) -> None:
+    emptier, fuller = replace(OWN, consumed=OWN.consumed - 5), replace(OWN, consumed=OWN.consumed + 5)
+    other_kind = replace(emptier, hard=Limit(LimitType.CONSUMED_BYTES, 90))
+    for listed, expected in ((emptier, OWN), (fuller, fuller), (other_kind, other_kind)):
+        begun.publishes(listed, volume_count=2)
+        assert begun.read().volumes == (OWN, expected)
