@@ -56,6 +56,22 @@ class FactorInShadowTest {
         }
     }
 
+    @Property(tries = 100)
+    void eachRuleInShadowLeavesTheOthersInForce(@ForAll boolean everything, @ForAll boolean factorInShadow,
+            @ForAll @DoubleRange(min = 0, max = 1) double factor, @ForAll @DoubleRange(min = 20, max = 1e6) double quota) {
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, quota);
+        table.factor(factor, "");
+        shadow(factorInShadow ? new String[] {"factor", "topics"} : new String[] {"topics", "supplier.other"});
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, everything, Tables.NEWCOMERS, Tables.ALL);
+        Double wanted = everything ? null : factorInShadow ? quota : Math.max(10, quota * factor);
+        assertEquals(wanted, limit("alice"));
+        assertEquals(everything || factorInShadow, Fence.inShadow());
+
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL);
+        shadow();
+        assertEquals(factor >= 1 ? quota : Math.max(10, quota * factor), limit("alice"));
+    }
+
     @Test
     void aPauseTurnsNothingBackAndIsCounted() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());

@@ -251,6 +251,30 @@ class TopicQuotasTest {
     }
 
     @Test
+    void aRequestIsTurnedBackIfAnyOfItsTopicsIsOverAThresholdThatIsEnforced() {
+        List<String> over = List.of("a", "b", "c");
+        for (int shadowed = 0; shadowed < 8; shadowed++) {
+            List<String> tried = some(over, shadowed);
+            shadow(true); // everything passes, so all three stay far over
+            run(20, Map.of("a", 4e6, "b", 4e6, "c", 4e6, "quiet", 1e3));
+            shadow(false, tried.toArray(new String[0]));
+            run(1, Map.of());
+            assertEquals(over, quotas.over());
+            for (int named = 1; named < 8; named++) {
+                List<String> topics = some(over, named);
+                long before = TopicQuotas.shadowed();
+                boolean inShadow = tried.containsAll(topics);
+                assertEquals(inShadow, passes(topics.toArray(new String[0])), topics + " with " + tried + " in shadow");
+                assertEquals(inShadow ? 1 : 0, TopicQuotas.shadowed() - before);
+            }
+        }
+    }
+
+    private static List<String> some(List<String> all, int bits) {
+        return all.stream().filter(each -> (bits >> all.indexOf(each) & 1) == 1).toList();
+    }
+
+    @Test
     void inShadowItCountsForHowLongATopicIsOverAndHowManyBytesBeyond() {
         shadow(true);
         exceed("greedy");
