@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.function.IntSupplier;
 import java.util.function.Predicate;
@@ -31,27 +32,51 @@ final class Marks {
     /** How many principals and client-ids there are. */
     private final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most;
-    private volatile Mark everybody;
+    private final AtomicReference<Mark> everybody = new AtomicReference<>();
     private volatile int now;
 
-    /** The topic that was asked for last, and the beat of that. */
+    /**
+     * The topic that was asked for last, and the beat of that; or OVER in its place.
+     *
+     * <p>A request may renew a mark while the sweep ends it. One writes the topic and then reads the beat, the other writes
+     * the beat and then reads the topic; so at least one of them sees the other, and no mark is lost that was renewed.
+     */
     private static final class Mark {
+        private static final int OVER = Integer.MIN_VALUE;
+
         private volatile String topic;
-        private volatile int at;
+        private final AtomicInteger at;
 
         Mark(String topic, int at) {
             this.topic = topic;
-            this.at = at;
+            this.at = new AtomicInteger(at);
         }
 
-        /** Not on each request: a write moves the cache line away from the other request threads. */
-        void renew(String asked, int beat) {
-            if (at != beat) at = beat;
+        /**
+         * Answers false if the mark is over: then there must be another one.
+         *
+         * <p>It doesn't write on each request: that moves the cache line away from the other request threads.
+         */
+        boolean renew(String asked, int beat) {
             if (!topic.equals(asked)) topic = asked;
+            int last = at.get();
+            if (last == beat) return true;
+            return last != OVER && (at.compareAndSet(last, beat) || at.get() != OVER);
         }
 
-        boolean isOver(int beat, Predicate<String> affected) {
-            return beat - at > LIFE_BEATS || !affected.test(topic);
+        /** Ends the mark if it is too old or its topic is no longer affected. Answers whether it is over. */
+        boolean end(int beat, Predicate<String> affected) {
+            while (true) {
+                int last = at.get();
+                if (isAffected(last, beat, affected)) return false;
+                if (!at.compareAndSet(last, OVER)) continue; // a request renewed it
+                if (!isAffected(last, beat, affected)) return true;
+                at.set(last); // a request renewed it by another topic
+            }
+        }
+
+        private boolean isAffected(int last, int beat, Predicate<String> affected) {
+            return affected.test(topic) && beat - last <= LIFE_BEATS;
         }
     }
 
@@ -73,9 +98,8 @@ final class Marks {
         OfPrincipal one = principals.get(name);
         Mark mark = one == null ? null : one.clients.get(id);
         if (mark == null && one != null && one.clients.size() >= MOST_CLIENT_IDS) mark = one.whole;
-        if (mark == null && size.get() >= most.getAsInt()) mark = one == null ? everybody : one.whole;
-        if (mark != null) mark.renew(topic, now);
-        else add(name, id, topic, now);
+        if (mark == null && size.get() >= most.getAsInt()) mark = one == null ? everybody.get() : one.whole;
+        if (mark == null || !mark.renew(topic, now)) add(name, id, topic, now);
     }
 
     /** Adds a mark; compute() since sweep() must not take the principal away meanwhile. */
@@ -88,7 +112,7 @@ final class Marks {
             else one.whole = renewed(one.whole, topic, beat);
             return one;
         });
-        if (added == null) everybody = renewed(everybody, topic, beat);
+        if (added == null) everybody.set(renewed(everybody.get(), topic, beat));
     }
 
     private boolean takePlace() {
@@ -98,9 +122,7 @@ final class Marks {
     }
 
     private static Mark renewed(Mark mark, String topic, int beat) {
-        if (mark == null) return new Mark(topic, beat);
-        mark.renew(topic, beat);
-        return mark;
+        return mark != null && mark.renew(topic, beat) ? mark : new Mark(topic, beat);
     }
 
     boolean has(String principal, String clientId) {
@@ -120,7 +142,7 @@ final class Marks {
             if (mark != null) return mark;
             if (one.whole != null) return one.whole;
         }
-        return everybody;
+        return everybody.get();
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -156,27 +178,37 @@ final class Marks {
         for (Map.Entry<String, OfPrincipal> entry : principals.entrySet()) {
             sweep(entry.getKey(), entry.getValue(), affected, ended);
         }
-        Mark all = everybody;
-        if (all != null && all.isOver(now, affected)) {
-            everybody = null;
-            ended.accept(null, null);
-        }
+        Mark all = everybody.get();
+        if (all != null && all.end(now, affected) && everybody.compareAndSet(all, null)) ended.accept(null, null);
     }
 
     private void sweep(String name, OfPrincipal one, Predicate<String> affected, BiConsumer<String, String> ended) {
         for (Map.Entry<String, Mark> client : one.clients.entrySet()) {
-            if (!client.getValue().isOver(now, affected) || !one.clients.remove(client.getKey(), client.getValue())) continue;
-            size.decrementAndGet();
-            ended.accept(name, client.getKey());
+            Mark mark = client.getValue();
+            if (mark.end(now, affected) && remove(name, client.getKey(), mark)) ended.accept(name, client.getKey());
         }
-        if (one.whole != null && one.whole.isOver(now, affected)) {
-            one.whole = null;
-            ended.accept(name, null);
-        }
-        principals.computeIfPresent(name, (key, still) -> {
-            if (!still.clients.isEmpty() || still.whole != null) return still;
+        Mark whole = one.whole;
+        if (whole != null && whole.end(now, affected) && remove(name, null, whole)) ended.accept(name, null);
+    }
+
+    /**
+     * Takes a mark away that is over, and with its last one the principal; client-id null for that of the whole principal.
+     * Answers false if another one has its place.
+     */
+    private boolean remove(String name, String id, Mark mark) {
+        boolean[] removed = new boolean[1];
+        principals.computeIfPresent(name, (key, one) -> {
+            if (id != null && one.clients.remove(id, mark)) {
+                removed[0] = true;
+                size.decrementAndGet();
+            } else if (one.whole == mark) {
+                removed[0] = true;
+                one.whole = null;
+            }
+            if (!one.clients.isEmpty() || one.whole != null) return one;
             size.decrementAndGet();
             return null;
         });
+        return removed[0];
     }
 }

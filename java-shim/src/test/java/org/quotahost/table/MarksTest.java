@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** The marks are bounded by number and by the length of names, and each ends. */
 class MarksTest {
@@ -119,6 +121,63 @@ class MarksTest {
 
         assertFalse(lost.get());
         sweep(Marks.LIFE_BEATS + 1, "t");
+        assertEquals(0, marks.size());
+    }
+
+    /** The predicate is where the sweep has looked at a mark and not yet ended it: a request comes just then. */
+    @ParameterizedTest
+    @CsvSource({"t, 1", "u, 1", "t, 76"})
+    void aMarkThatARequestRenewsWhileTheSweepLooksAtItStays(String topic, int beat) {
+        for (Marks each : List.of(marks, wholePrincipals(), everybodys())) {
+            each.mark("alice", "a", "t");
+            int before = each.size();
+            each.now(beat);
+            each.sweep(asked -> {
+                boolean affected = asked.equals(topic);
+                each.mark("alice", "a", topic);
+                return affected;
+            }, (principal, clientId) -> ended.add(principal + " " + clientId));
+
+            assertEquals(List.of(), ended);
+            assertEquals(topic, each.topic("alice", "a"));
+            assertEquals(before, each.size());
+        }
+    }
+
+    /** Alice has so many client-ids that she is marked as a whole, for the others. */
+    private static Marks wholePrincipals() {
+        Marks marks = new Marks(() -> 1);
+        marks.mark("alice", "other", "t");
+        return marks;
+    }
+
+    /** Bob alone is marked by name, so all others are marked as everybody. */
+    private static Marks everybodys() {
+        return new Marks(() -> 0);
+    }
+
+    @Test
+    void aRenewedMarkIsThereForTheSameThreadWhileMarksEndAllTheTime() throws InterruptedException {
+        AtomicBoolean lost = new AtomicBoolean();
+        List<Thread> threads = new ArrayList<>();
+        for (int n = 0; n < 2; n++) {
+            String name = "user-" + n;
+            threads.add(new Thread(() -> {
+                for (int i = 0; i < 300_000; i++) {
+                    marks.mark(name, "a", "t"); // over by the next sweep
+                    marks.mark(name, "a", "u");
+                    if (!marks.has(name, "a")) lost.set(true);
+                }
+            }));
+        }
+        threads.forEach(Thread::start);
+        for (Thread each : threads) {
+            while (each.isAlive()) sweep(0, "u");
+            each.join();
+        }
+
+        assertFalse(lost.get());
+        sweep(0, "none");
         assertEquals(0, marks.size());
     }
 
