@@ -211,3 +211,14 @@ def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> Non
         world.look()
         world.look()
     assert world.aside == ["volumes"]
+
+
+def test_what_a_batch_has_read_is_known_until_the_next_one(world: World) -> None:
+    query = world.query
+    query.report(7, end=5, latest=5)
+    assert world.supervisor.read_up_to(7) == {("ticks", "0"): 5}
+    assert world.supervisor.read_up_to(6) == {}
+    query.report(8, end=5, latest=5)
+    query.lastProgress["durationMs"] = {}  # type: ignore[index]  # a look that found nothing
+    assert world.supervisor.read_up_to(7) == {("ticks", "0"): 5}
+    assert world.supervisor.read_up_to(8) == {}

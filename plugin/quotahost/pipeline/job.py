@@ -13,7 +13,7 @@ import time
 from functools import partial
 from typing import Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
@@ -63,7 +63,7 @@ class Output:
         return self._producer.begin(self._topic, record.cluster.encode(), encode(record))
 
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
-        """A batch has made this record; while this pipeline stands by, it is not sent."""
+        """This record was made; while this pipeline stands by, it is not sent."""
         # Also of one that is not written then: the next attempt is a whole period later, and not at once.
         self._ticks.published()
         self._progress.made(record, standing_by)
@@ -120,6 +120,8 @@ class Job:
         # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
         leadership.follow(self._consumer)
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
+        self._ends = self._kafka.ends()
+        self._snapshots = frozenset(clusters)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         checkpoints = Checkpoints(spark, options.checkpoint)
 
@@ -129,9 +131,12 @@ class Job:
             return aside
 
         self._supervisor = Supervisor(progress, set_aside)
-        rules = Rules(cluster, options.validity, options.expiry, tuple(brokers) if self._asks_for_brokers else ())
+        rules = Rules(
+            cluster, options.validity, options.expiry, tuple(sorted(brokers)) if self._asks_for_brokers else ()
+        )
         output = Output(self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor)
         self._publisher = Publisher(rules, leadership, output, clock)
+        self._ticks.without_batch = partial(self._publisher.again, self._nothing_came)
         self._shares = SharesPublisher(
             options.shares_topic, client, options.validity, leadership, clock, options.expiry,
             lambda: self._producer.partitions(options.shares_topic),
@@ -171,11 +176,21 @@ class Job:
     def close(self) -> None:
         """Stop the queries and what runs beside them."""
         # The ticks and the query of the volumes send by the producer, so it is closed last.
-        self._ticks.close()
+        if self._ticks.close():  # else its thread still asks
+            self._ends.close()
         self._supervisor.close()
         if self._leadership.close():  # else its thread still polls
             self._consumer.close()
         self._producer.close()
+
+    def _nothing_came(self, batch: int) -> bool:
+        """Whether the topics of snapshots end where the volumes' batch of this number has read them up to."""
+        read = self._supervisor.read_up_to(batch)
+        read = {(topic, partition): at for (topic, partition), at in read.items() if topic in self._snapshots}
+        try:
+            return bool(read) and self._ends.of(read.keys()) == read
+        except Py4JJavaError:  # the cluster doesn't answer, or a topic is gone; a batch will tell what is wrong
+            return False
 
     def _ask(self, stop: threading.Event) -> None:
         """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""

@@ -86,7 +86,7 @@ class Progress:
         self._refused_runs.labels(reason).inc()
 
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
-        """A batch has made this record; while ``standing_by``, it is not published."""
+        """This record was made; while ``standing_by``, it is not published."""
         cluster = record.cluster
         self._standing_by.set(standing_by)
         self._known[cluster] = record.reporting + record.stale
@@ -141,7 +141,7 @@ class Progress:
         self._lines[record.cluster] = brokers, now
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
-            "run %d, batch %d, newest snapshot %.1f s old; %d refused so far",
+            "run %d, record %d, newest snapshot %.1f s old; %d refused so far",
             printable(record.cluster), *brokers[:3], record.volume_count,
             f"{record.consumed:,}", f"{record.capacity:,}",
             "-" if record.smallest_factor is None else f"{record.smallest_factor:.2f}",

@@ -19,7 +19,7 @@ from typing import Any, Final
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.spark.offsets import behind, lost
+from quotahost.pipeline.spark.offsets import Offsets, behind, idle, lost, offsets
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -94,6 +94,18 @@ class Supervisor:
         query = self._running.get(self.FIRST)
         last = query.lastProgress if query is not None else None
         return last is not None and not any(map(behind, last["sources"]))
+
+    def read_up_to(self, batch: int) -> Offsets:
+        """The offsets after the last records that the volumes' batch of this number has read.
+
+        Empty unless it is the last batch that has ended.
+        """
+        query = self._running.get(self.FIRST)
+        last = query.lastProgress if query is not None else None
+        # A look that found nothing bears the number of the next batch.
+        if last is None or int(last["batchId"]) != batch + idle(last):
+            return {}
+        return {at: offset for source in last["sources"] for at, offset in offsets(source.get("endOffset")).items()}
 
     def close(self) -> None:
         """Stop the queries."""

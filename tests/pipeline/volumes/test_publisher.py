@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -35,7 +36,9 @@ class Sent:
         self.all_made: list[ClusterRecord] = []
         self.not_published: Counter[tuple[str, str]] = Counter()
         self._caught_up, self._failing, self._when = caught_up, failing, when
-        self.publisher = Publisher(RULES, Leadership(30, {"home"}), self, KafkaClock())
+        self.clock = KafkaClock(lambda: wall_ms() + self.later)
+        self.later = 0  # ms since the test began, beyond those that it takes
+        self.publisher = Publisher(RULES, Leadership(30, {"home"}), self, self.clock)
 
     def send(self, record: ClusterRecord) -> Sending:
         if (record.cluster, self._when) == (self._failing, "send"):
@@ -45,7 +48,7 @@ class Sent:
             if (record.cluster, self._when) == (self._failing, "finish"):
                 raise OSError("it can't be written")
             self.records.append(decode(record.cluster.encode(), encode(record)))
-            return Written(*[wall_ms()] * 3)
+            return Written(*[self.clock.now()] * 3)
 
         return finish
 
@@ -95,6 +98,55 @@ def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted
     assert sent.records == []
     assert sent.not_published == {("home", "late"): 2}
     assert ["a batch has taken" in each.getMessage() for each in caplog.records] == [True]
+
+
+def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spark: SparkSession) -> None:
+    sent = Sent()
+    sent.publisher(batch(spark, topics=("snapshots", "mirrored")), 7)
+    sent.later = 5000
+    asked: list[int] = []
+    assert sent.publisher.again(lambda number: not asked.append(number))
+    home, away, *again = sent.records
+    assert asked == [7]
+    for first, second in zip((home, away), again, strict=True):
+        assert (second.computed_at - first.computed_at).total_seconds() >= 5
+        assert second == replace(first, sequence=8, computed_at=second.computed_at)
+    sent.publisher(batch(spark), 8)
+    assert sent.records[-1].sequence == 9
+
+
+def test_a_batch_is_needed_when_something_came_or_who_is_registered_or_who_is_fresh_has_changed(
+    spark: SparkSession,
+) -> None:
+    sent = Sent()
+    assert not sent.publisher.again(lambda _: True)
+    sent.publisher(batch(spark, age=10), 7)
+    assert not sent.publisher.again(lambda _: False)
+    sent.publisher.registered(["1", "2"])
+    assert not sent.publisher.again(lambda _: True)
+    sent.publisher.registered(["1"])
+    assert sent.publisher.again(lambda _: True)
+    sent.later = 51_000  # the snapshot is older than validity
+    assert not sent.publisher.again(lambda _: True)
+    assert [each.sequence for each in sent.records] == [7, 8]
+
+
+def test_a_broker_that_expires_needs_a_batch_too(spark: SparkSession) -> None:
+    sent = Sent()
+    rows = batch(spark).withColumn("seen", lit(datetime.now(UTC) - timedelta(hours=23)))
+    sent.publisher(rows, 7)
+    assert sent.records[-1].stale == 1
+    sent.later = 3_000_000
+    assert sent.publisher.again(lambda _: True)
+    sent.later = 3_700_000
+    assert not sent.publisher.again(lambda _: True)
+
+
+@pytest.mark.parametrize("when", ["send", "finish"])
+def test_what_could_not_be_written_is_made_anew_by_a_batch(spark: SparkSession, when: str) -> None:
+    sent = Sent(failing="away", when=when)
+    sent.publisher(batch(spark, topics=("snapshots", "mirrored")), 7)
+    assert not sent.publisher.again(lambda _: True)
 
 
 @pytest.mark.parametrize("when", ["send", "finish"])

@@ -31,7 +31,7 @@ NAMED: Final = {
 }
 OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in NAMED.items()}
 #: Options of other programs that the documents name: kafka-configs.sh, kafka-topics.sh and the benchmarks.
-OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only"}
+OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only", "--driver-memory"}
 DECLARED: Final = {each.name for each in declared(Settings)}
 KNOWN: Final = DECLARED | {each.name for each in PROPERTIES}
 #: They begin with the same word as one of quotahost's properties: clients' and brokers' own.

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from quotahost.pipeline.kafka.clock import Written, wall_ms
 
 _TIMEOUT_MS: Final = 20_000
+_LOOK_WITHIN_MS: Final = 3_000
 _CLOSE_WITHIN: Final = 2  # seconds
 
 
@@ -115,6 +116,14 @@ class JvmKafka:
         consumer = make(settings, deserializer(), deserializer())
         return JvmConsumer(self._jvm, consumer, partition)
 
+    def ends(self) -> JvmEnds:
+        """A client that only asks where topics end."""
+        deserializer = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
+        make = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+        # The ticks wait for the answer, and do without it.
+        settings = self._config | {"default.api.timeout.ms": _LOOK_WITHIN_MS, "request.timeout.ms": _LOOK_WITHIN_MS}
+        return JvmEnds(self._jvm, make(settings, deserializer(), deserializer()))
+
     def _admin(self) -> Any:
         settings = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
         return self._jvm.org.apache.kafka.clients.admin.Admin.create(self._config | settings)
@@ -191,6 +200,29 @@ class JvmConsumer:
         for record in _items(found.records(self._partition)):
             value = record.value()
             yield bytes(record.key() or b""), None if value is None else bytes(value)
+
+    def close(self) -> None:
+        """Close it."""
+        self._consumer.close()
+
+
+class JvmEnds:
+    """Asks for the ends of partitions; only one thread at a time may use it."""
+
+    def __init__(self, jvm: Any, consumer: Any) -> None:
+        """Made by :class:`JvmKafka`."""
+        self._partition, self._consumer = jvm.org.apache.kafka.common.TopicPartition, consumer
+
+    def of(self, partitions: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        """The offset after the last record of each partition, by topic and number.
+
+        Raises:
+            Py4JJavaError: the cluster doesn't answer, or has no such topic.
+        """
+        found = self._consumer.endOffsets([self._partition(topic, int(number)) for topic, number in partitions])
+        # As one text, {TOPIC-NUMBER=OFFSET, ...}: Py4J would ask for item by item.
+        ends = dict(each.split("=") for each in str(found.toString()).strip("{}").split(", ") if each)
+        return {(topic, number): int(ends[f"{topic}-{number}"]) for topic, number in partitions}
 
     def close(self) -> None:
         """Close it."""

@@ -1,6 +1,7 @@
 """Ticks: records of a topic of their own, by which time passes in a query while no snapshot comes.
 
-Spark makes no batch without input. A broker that died together with all others would then never become stale.
+Spark makes no batch without input. A broker that died together with all others would then never become stale. A batch
+costs a good part of a second of a core, so where it would make nothing new the publisher publishes without one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _CLOSE_WITHIN: Final = 5.0  # seconds
 
 
 class Ticks:
-    """Writes a tick whenever nothing was published for ``period`` seconds; the tick causes a batch.
+    """Publishes whenever nothing was published for ``period`` seconds, if need be by a tick, which causes a batch.
 
     Spark's own source ``rate`` causes a batch each second at least, needed or not: half a core.
     """
@@ -30,6 +31,8 @@ class Ticks:
     ) -> None:
         """Starts the thread. ``send`` takes key and value, and may raise; ``clock`` in seconds."""
         self._period, self._send, self._clock = period, send, clock
+        #: Publishes without a batch, and returns whether it did; it may raise.
+        self.without_batch: Callable[[], bool] = lambda: False
         self._last, self._hurried = clock(), threading.Event()
         self._fault = LoggedOnce(log)
         self._thread = Periodic("ticks", self._write_if_due, self._remaining)
@@ -43,9 +46,9 @@ class Ticks:
         self._hurried.set()
         self._thread.wake()
 
-    def close(self) -> None:
-        """End the thread."""
-        self._thread.close(_CLOSE_WITHIN)
+    def close(self) -> bool:
+        """End the thread; whether it ended within 5 s."""
+        return self._thread.close(_CLOSE_WITHIN)
 
     def _remaining(self) -> float:
         return max(0.0, self._last + self._period - self._clock())
@@ -54,11 +57,13 @@ class Ticks:
         # A record may have been published while this thread slept; then the tick is due later.
         if not self._hurried.is_set() and self._remaining() > 0:
             return
+        hurried = self._hurried.is_set()
         self._hurried.clear()
         # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
         self._last = self._clock()
         try:
-            self._send(KEY, b"")
+            if hurried or not self.without_batch():
+                self._send(KEY, b"")
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
             self._fault.report("no tick can be written: %s", problem)

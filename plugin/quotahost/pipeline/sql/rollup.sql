@@ -22,6 +22,7 @@ kinds AS (  -- of volumes of one capacity with the same limits, the one that con
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
     max(seen) FILTER (WHERE NOT expired) AS newest, count(item) AS volumes,
+    min(seen) FILTER (WHERE fresh) AS staleNext, min(seen) FILTER (WHERE NOT fresh AND NOT expired) AS expiredNext,
     -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
     sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
     min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items,
@@ -63,6 +64,8 @@ clusters AS (
     bool_or(anyTopic) OR count_if(size(topics) > 0) > {tellers} AS anyTopic,
     coalesce(array_distinct(flatten(min_by(topics, capacity, {tellers}) FILTER (WHERE size(topics) > 0))), array()) AS topics,
     max(newest) AS newest, sum(volumes) AS volumeCount,
+    -- Up to then time alone changes nothing of the row but `now`.
+    least(unix_millis(min(staleNext)) + :validity, unix_millis(min(expiredNext)) + :expiry) AS until,
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed,
     -- Names are the last criterion, so that a batch that is done again lists the same volumes. collect_list leaves out
     -- the null of a kind without a fresh volume; get gives null for an empty list, where top[0] is an error.
@@ -80,7 +83,7 @@ SELECT cluster, now, size(if(knows, array_intersect(reporting, running), reporti
   -- The first ids only: a record of 10,000 silent brokers must stay small. Those in service come first.
   slice(if(knows, concat(array_sort(array_intersect(staleBrokers, running)), array_sort(array_except(staleBrokers, running))),
     array_sort(staleBrokers)), 1, {listed}) AS staleBrokers,
-  newest, volumeCount, capacity, consumed, size(byFactor) AS kinds,
+  newest, until, volumeCount, capacity, consumed, size(byFactor) AS kinds,
   if(anyTopic OR size(topics) > {topics}, NULL, array_sort(topics)) AS affectedTopics,
   if(cluster = :cluster, size(missing), 0) AS missing,
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
