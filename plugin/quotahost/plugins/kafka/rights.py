@@ -24,6 +24,7 @@ from quotahost.records.topics import GROUPS
 __all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
 
 _WAIT: Final = 10.0  # seconds
+_SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
 _DENIED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
@@ -87,9 +88,11 @@ def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = F
         acls = _acls(admin, topics) if "Describe" in cluster else None
         return Rights(own, cluster, acls, _creatable(admin, missing), not with_group or _group(admin), shapes)
     except KafkaException as failure:
-        raise NoAnswer(str(failure.args[0].str())) from None
+        # The client, too, gives up waiting: which of the two comes first is chance.
+        silent = failure.args[0].code() == KafkaError._TIMED_OUT
+        raise NoAnswer(_SILENT if silent else str(failure.args[0].str())) from None
     except TimeoutError:
-        raise NoAnswer("it lets this client connect, and then doesn't answer in time") from None
+        raise NoAnswer(_SILENT) from None
 
 
 def _topics(
