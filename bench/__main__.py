@@ -41,6 +41,7 @@ from bench.disks import (
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: callback.report(callback.run()),
+    "affected": lambda args: callback.report_affected(callback.run_affected()),
     "sensors": lambda args: sensors.main(),
     "newclients": lambda args: newclients.report(newclients.run()),
     "broker": lambda args: broker.pairs(args.pairs),

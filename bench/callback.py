@@ -1,7 +1,7 @@
 """Measures with JMH what a callback costs on each request: quotahost's, Strimzi's and Kafka's own.
 
-The benchmark itself is java/org/quotahost/CallbackBenchmark.java. This module compiles it, runs it and reads the
-result. ``newclients`` uses its class path, and the benches of full disks use Strimzi's jars.
+The benchmarks themselves are CallbackBenchmark and AffectedBenchmark in java/org/quotahost. This module compiles them,
+runs them and reads the results. ``newclients`` uses its class path, and the benches of full disks use Strimzi's jars.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from harness.plugin import JAR
 SOURCES: Final = Path(__file__).parent / "java"
 STRIMZI_PLUGIN: Final = "io.strimzi:kafka-quotas-plugin:0.3.1"
 JMH: Final = "org.openjdk.jmh:jmh-generator-annprocess:1.37"
+
+Row = tuple[str, str, float, float]
+"""The call, its peer or parameter, ns for an operation, and bytes that an operation allocates."""
 
 
 def class_path() -> tuple[Path, str]:
@@ -38,21 +41,31 @@ def strimzi_jars() -> list[str]:
     return [str(jar) for jar in jars if not jar.name.startswith(("kafka-clients", "slf4j", "log4j"))]
 
 
-def run(quick: bool = False) -> list[tuple[str, str, float, float]]:
-    """Runs JMH; a row has the benchmark, the callback, ns for an operation, and bytes that an operation allocates."""
+def run(quick: bool = False) -> list[Row]:
+    """The calls of a request, by callback."""
+    return jmh("CallbackBenchmark", "implementation", quick)
+
+
+def run_affected(quick: bool = False) -> list[Row]:
+    """What a factor for the writers of affected topics costs a request, by who the clients are."""
+    return jmh("AffectedBenchmark", "clients", quick)
+
+
+def jmh(benchmark: str, parameter: str, quick: bool) -> list[Row]:
+    """Runs one of the benchmark classes with JMH."""
     _, path = class_path()
     result = BUILD / "bench/jmh.json"
     options = ["-prof", "gc", "-rf", "json", "-rff", str(result)] + (["-f", "1", "-i", "3"] if quick else [])
-    subprocess.run(["java", "-cp", path, "org.openjdk.jmh.Main", "CallbackBenchmark", *options], check=True)
+    subprocess.run(["java", "-cp", path, "org.openjdk.jmh.Main", benchmark, *options], check=True)
     rows = []
     for each in json.loads(result.read_text()):
         name = each["benchmark"].rpartition(".")[2]
         allocated = each["secondaryMetrics"]["gc.alloc.rate.norm"]["score"]
-        rows.append((name, each["params"]["implementation"], each["primaryMetric"]["score"], allocated))
+        rows.append((name, each["params"][parameter], each["primaryMetric"]["score"], allocated))
     return rows
 
 
-def report(rows: list[tuple[str, str, float, float]]) -> str:
+def report(rows: list[Row]) -> str:
     """A Markdown table, with a ratio for each peer."""
     lines = []
     own = {name: score for name, implementation, score, _ in rows if implementation == "quotahost"}
@@ -60,6 +73,12 @@ def report(rows: list[tuple[str, str, float, float]]) -> str:
         ratio = "" if implementation == "quotahost" else f"{own[name] / score:.2f}"
         lines.append([name, implementation, f"{score:.1f}", f"{allocated:.1f}", ratio])
     return table(["per request", "callback", "ns", "B", "quotahost / peer"], lines)
+
+
+def report_affected(rows: list[Row]) -> str:
+    """A Markdown table."""
+    lines = [[name, clients, f"{score:.1f}", f"{allocated:.1f}"] for name, clients, score, allocated in rows]
+    return table(["per request", "clients", "ns", "B"], lines)
 
 
 if __name__ == "__main__":

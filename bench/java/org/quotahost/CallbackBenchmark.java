@@ -3,7 +3,6 @@ package org.quotahost;
 import io.strimzi.kafka.quotas.StaticQuotaCallback;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,10 +29,6 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Threads;
 import org.openjdk.jmh.annotations.Warmup;
-import org.quotahost.inbox.Batch;
-import org.quotahost.inbox.Inbox;
-import org.quotahost.table.ClientIds;
-import org.quotahost.table.QuotaTable;
 
 /** Times the calls that Kafka makes on each request: quotahost's, Strimzi's and Kafka's own callback, 1,000 clients, two threads. */
 @BenchmarkMode(Mode.AverageTime)
@@ -44,7 +39,6 @@ import org.quotahost.table.QuotaTable;
 @Threads(2)
 public class CallbackBenchmark {
     private static final int CLIENTS = 1_000;
-    private static final int TYPES = ClientQuotaType.values().length;
 
     @State(Scope.Benchmark)
     public static class Callback {
@@ -52,39 +46,18 @@ public class CallbackBenchmark {
         public String implementation;
 
         ClientQuotaCallback callback;
-        final KafkaPrincipal[] principals = new KafkaPrincipal[CLIENTS];
+        final KafkaPrincipal[] principals = Filled.principals(CLIENTS);
         final List<Map<String, String>> tags = new ArrayList<>();
 
         @Setup
         public void fill() throws Exception {
-            for (int i = 0; i < CLIENTS; i++) principals[i] = new KafkaPrincipal("User", "user-" + i);
             callback = switch (implementation) {
                 case "strimzi" -> strimzi();
                 case "kafka" -> kafka();
-                case "quotahost-user" -> quotahost(1); // QuotaTable's code for a quota that a user's clients share
-                default -> quotahost(0);
+                case "quotahost-user" -> Filled.callback(Filled.table(principals, 1)); // QuotaTable's code for a quota that a user's clients share
+                default -> Filled.callback(Filled.table(principals, 0));
             };
-            for (KafkaPrincipal p : principals) tags.add(callback.quotaMetricTags(ClientQuotaType.FETCH, p, "client"));
-        }
-
-        private ClientQuotaCallback quotahost(int scope) throws Exception {
-            QuotaTable table = new QuotaTable(new Inbox());
-            double[] rates = new double[TYPES];
-            Arrays.fill(rates, 1e6);
-            table.configure(2 * CLIENTS, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates, new String[] {"PRODUCE"});
-            List<Batch.Lookup> lookups = new ArrayList<>();
-            for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), "client", 1));
-            int[] zeros = new int[TYPES];
-            int[] scopes = new int[TYPES];
-            Arrays.fill(scopes, scope);
-            ClientIds[] none = {new ClientIds(new String[0])};
-            table.publish(new Batch(lookups, List.of()), new int[CLIENTS], scopes, rates, new String[0], zeros,
-                    new String[] {"static"}, new int[1], none);
-            PythonQuotaCallback made = new PythonQuotaCallback();
-            Field field = PythonQuotaCallback.class.getDeclaredField("table");
-            field.setAccessible(true);
-            field.set(made, table);
-            return made;
+            for (KafkaPrincipal p : principals) tags.add(callback.quotaMetricTags(ClientQuotaType.FETCH, p, Filled.CLIENT_ID));
         }
 
         private ClientQuotaCallback strimzi() {
@@ -121,7 +94,7 @@ public class CallbackBenchmark {
 
     @Benchmark
     public Object tagsAndReset(Callback c, Turn turn) {
-        Object tags = c.callback.quotaMetricTags(ClientQuotaType.PRODUCE, c.principals[turn.next()], "client");
+        Object tags = c.callback.quotaMetricTags(ClientQuotaType.PRODUCE, c.principals[turn.next()], Filled.CLIENT_ID);
         return c.callback.quotaResetRequired(ClientQuotaType.PRODUCE) ? null : tags;
     }
 

@@ -1,0 +1,125 @@
+package org.quotahost;
+
+import java.net.InetAddress;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.network.ClientInformation;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Fork;
+import org.openjdk.jmh.annotations.Measurement;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Param;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.Threads;
+import org.openjdk.jmh.annotations.Warmup;
+import org.quotahost.table.QuotaTable;
+
+/**
+ * Times what a produce request of 1,000 clients costs while a factor is for those who write to affected topics, two threads.
+ *
+ * <p>clients: "none" is without affected topics; "unaffected" write to another topic than the affected one; "marked" write to
+ * that one. The fence is asked first, as on a broker, and beside it the authorizer alone that it stands before.
+ */
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+@Warmup(iterations = 3, time = 1)
+@Measurement(iterations = 5, time = 1)
+@Fork(2)
+@Threads(2)
+public class AffectedBenchmark {
+    private static final int CLIENTS = 1_000;
+    private static final String AFFECTED = "orders";
+
+    /** A fence that shows the authorizer that it stands before. */
+    private static final class Inside extends QuotaFence {
+        Authorizer alone() {
+            return inner();
+        }
+    }
+
+    @State(Scope.Benchmark)
+    public static class Broker {
+        @Param({"none", "unaffected", "marked"})
+        public String clients;
+
+        PythonQuotaCallback callback;
+        QuotaFence fence;
+        Authorizer inner;
+        List<Action> actions;
+        final KafkaPrincipal[] principals = Filled.principals(CLIENTS);
+        final RequestContext[] requests = new RequestContext[CLIENTS];
+
+        @Setup
+        public void fill() throws Exception {
+            Inside inside = new Inside();
+            fence = inside;
+            fence.configure(Map.of("process.roles", "broker", "node.id", "1", "client.quota.callback.fence.authorizer", "none"));
+            inner = inside.alone();
+            QuotaTable table = Filled.table(principals, 0);
+            callback = Filled.callback(table);
+            actions = List.of(write(clients.equals("marked") ? AFFECTED : "other"));
+            boolean[] held = {false};
+            if (!clients.equals("none")) table.factor(0.5, "full", new String[] {AFFECTED}, new String[] {"here"}, held);
+            for (int i = 0; i < CLIENTS; i++) {
+                requests[i] = produce(principals[i]);
+                fence.authorize(requests[i], actions);
+            }
+            String user = callback.quotaMetricTags(ClientQuotaType.PRODUCE, principals[0], Filled.CLIENT_ID).get("user");
+            if (user.startsWith("<slowed") != clients.equals("marked")) throw new IllegalStateException(user);
+        }
+
+        private static Action write(String topic) {
+            return new Action(AclOperation.WRITE, new ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL), 1, true, true);
+        }
+
+        private static RequestContext produce(KafkaPrincipal principal) {
+            var header = new RequestHeader(ApiKeys.PRODUCE, ApiKeys.PRODUCE.latestVersion(), Filled.CLIENT_ID, 1);
+            return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), principal, new ListenerName("PLAINTEXT"),
+                    SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
+        }
+    }
+
+    @State(Scope.Thread)
+    public static class Turn {
+        int at;
+
+        int next() {
+            at = at + 1 < CLIENTS ? at + 1 : 0;
+            return at;
+        }
+    }
+
+    @Benchmark
+    public Object authorizerAlone(Broker broker, Turn turn) {
+        return broker.inner.authorize(broker.requests[turn.next()], broker.actions);
+    }
+
+    @Benchmark
+    public Object fence(Broker broker, Turn turn) {
+        return broker.fence.authorize(broker.requests[turn.next()], broker.actions);
+    }
+
+    @Benchmark
+    public Object tagsAndReset(Broker broker, Turn turn) {
+        Object tags = broker.callback.quotaMetricTags(ClientQuotaType.PRODUCE, broker.principals[turn.next()], Filled.CLIENT_ID);
+        return broker.callback.quotaResetRequired(ClientQuotaType.PRODUCE) ? null : tags;
+    }
+}

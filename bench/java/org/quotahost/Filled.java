@@ -1,0 +1,50 @@
+package org.quotahost;
+
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.table.ClientIds;
+import org.quotahost.table.QuotaTable;
+
+/** A quota table with clients, and quotahost's callback on it, without a host. */
+final class Filled {
+    static final String CLIENT_ID = "client";
+    private static final int TYPES = ClientQuotaType.values().length;
+
+    private Filled() {}
+
+    static KafkaPrincipal[] principals(int count) {
+        KafkaPrincipal[] all = new KafkaPrincipal[count];
+        for (int i = 0; i < count; i++) all[i] = new KafkaPrincipal("User", "user-" + i);
+        return all;
+    }
+
+    /** A table that knows the client CLIENT_ID of each principal; the scope is one of QuotaTable.publish's codes. */
+    static QuotaTable table(KafkaPrincipal[] principals, int scope) {
+        QuotaTable table = new QuotaTable(new Inbox());
+        double[] rates = new double[TYPES];
+        int[] scopes = new int[TYPES];
+        Arrays.fill(rates, 1e6);
+        Arrays.fill(scopes, scope);
+        table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates, new String[] {"PRODUCE"});
+        List<Batch.Lookup> lookups = new ArrayList<>();
+        for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), CLIENT_ID, 1));
+        ClientIds[] none = {new ClientIds(new String[0])};
+        table.publish(new Batch(lookups, List.of()), new int[principals.length], scopes, rates, new String[0], new int[TYPES],
+                new String[] {"static"}, new int[1], none);
+        return table;
+    }
+
+    static PythonQuotaCallback callback(QuotaTable table) throws ReflectiveOperationException {
+        PythonQuotaCallback made = new PythonQuotaCallback();
+        Field field = PythonQuotaCallback.class.getDeclaredField("table");
+        field.setAccessible(true);
+        field.set(made, table);
+        return made;
+    }
+}
