@@ -7,16 +7,15 @@ applies to the unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from quotahost.api import QuotaFactorSource, QuotaPolicy
 from quotahost.host.guard import Guard
 from quotahost.host.pauses import Pauses
 from quotahost.host.scope import Scoped, affected, place
-from quotahost.host.volume_limits import VolumeLimits
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import Affected
 from quotahost.model.volumes import as_answer
@@ -46,11 +45,22 @@ class Judgement:
     affected: Affected | None = None
 
 
+class Shown(Protocol):
+    """Takes the factors of the volumes of ``broker``, or of all if that is None; ``VolumeLimits`` in a broker."""
+
+    @property
+    def broker(self) -> str | None:
+        """Whose volumes."""
+
+    def show(self, policy: tuple[str, QuotaPolicy] | None, judged: Sequence[tuple[Volume, float]]) -> None:
+        """The volumes were judged, these are theirs."""
+
+
 class Judge:
     """Asks the factor source and the policy; a failure of either leaves things unknown."""
 
-    def __init__(self, guard: Guard, shown: VolumeLimits, clock: Callable[[], float]) -> None:
-        """``shown`` puts the limits and the factors of this broker's volumes into the metrics.
+    def __init__(self, guard: Guard, shown: Shown, clock: Callable[[], float]) -> None:
+        """``shown`` puts the limits and the factors of this broker's volumes into the metrics; ``replay`` keeps all.
 
         ``clock`` in seconds, monotonic.
         """
@@ -154,7 +164,7 @@ def _line(text: str) -> str:
 
 
 def judged(
-    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str, hold: Callable[[Volume, float], int | None]
+    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str | None, hold: Callable[[Volume, float], int | None]
 ) -> tuple[Factor, BaseException | None, list[tuple[Volume, float]], list[tuple[Volume, float]]]:
     """The smallest factor of the volumes that the policy can judge, its first failure, and the factors of volumes.
 
@@ -166,7 +176,7 @@ def judged(
     Args:
         policy: is asked.
         volumes: of all brokers.
-        broker: the id of the one whose volumes are returned with their factors.
+        broker: the id of the one whose volumes are returned with their factors; None for all volumes.
         hold: tells of a volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
     """
     smallest: tuple[float, Volume, int | None] | None = None
@@ -180,7 +190,7 @@ def judged(
             until = hold(volume, value)
             if until is not None:
                 value = 0.0
-            if volume.broker == broker:
+            if broker is None or volume.broker == broker:
                 own.append((volume, value))
         except BaseException as error:  # see quotahost.host.guard
             failure = failure or error
