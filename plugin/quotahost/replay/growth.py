@@ -34,7 +34,8 @@ class Growth:
         Args:
             used: bytes consumed, as recorded.
             seconds: since the last reading.
-            then_s: seconds at full share that are worth the shares then; ``new_s`` with the new settings.
+            then_s: seconds at full share that are worth the shares then.
+            new_s: the same with the new settings.
         """
         more, self._then = used - self._then, used
         if then_s < LEAST * seconds:
@@ -52,8 +53,9 @@ class Growth:
         """What clients would have written besides, if they had gone on as before the PAUSE."""
         if new_s <= then_s or not self._open_s:
             return 0.0
-        self.estimated = True
-        return self._gained / self._open_s * (new_s - then_s)
+        missed = self._gained / self._open_s * (new_s - then_s)
+        self.estimated = self.estimated or missed >= 1
+        return missed
 
     def _learn(self, gained: int, open_s: float) -> None:
         kept = exp(-open_s / _MEMORY)

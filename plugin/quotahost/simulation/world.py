@@ -62,7 +62,7 @@ class World:
 
     def run(self) -> None:
         """Play it to its end."""
-        with _quiet():
+        with quiet():
             for broker in self.brokers:
                 broker.start()
             self.events.run(self.scene.ms)
@@ -110,7 +110,7 @@ def settings_of(properties: tuple[tuple[str, str], ...]) -> Settings:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the host's lines out of the log: nobody's broker changes its state."""
     log = logging.getLogger("quotahost")
     before = log.level
