@@ -12,7 +12,7 @@ import pytest
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, kafka_configs
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.explain import explain, explain_client, field
 from tests.broker.support.node import ANYONE, callback_node, gauge
@@ -138,3 +138,19 @@ def test_what_an_operator_takes_out_stays_out(node: KafkaNode) -> None:
     assert cordoned(node) == []
     delete_topics(node, "again")
     eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
+
+
+def test_told_to_let_go_it_frees_its_own_and_leaves_what_an_operator_has_cordoned(node: KafkaNode) -> None:
+    create_topic(node, "last", config=SEGMENTS)
+    place = directory_of("last", node.data_dirs)
+    (other,) = (str(each) for each in node.data_dirs if each != place)
+    fill_topic(node.client_config(client_id="filler"), "last", 25 * MEGA)
+    eventually(lambda: cordoned(node) == [str(place)])
+    alter_broker_config(node, {CORDONED: f"{place},{other}"}, broker=NODE_ID)
+    let_go = f"{PREFIX}plugin.cordon.let-go"
+    alter_broker_config(node, {let_go: "true"}, broker=NODE_ID)
+    eventually(lambda: cordoned(node) == [other])
+    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
+    alter_broker_config(node, {let_go: None, CORDONED: None}, broker=NODE_ID)
+    eventually(lambda: cordoned(node) == [str(place)], what="it goes on where it is no longer told to let go")
+    delete_topics(node, "last")

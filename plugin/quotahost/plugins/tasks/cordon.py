@@ -46,6 +46,9 @@ class Cordon:
     A directory that an operator takes out of ``cordoned.log.dirs`` meanwhile stays out until its volume was below the
     limit; one that an operator put there stays in. Where ``cordoned.log.dirs`` stands in ``server.properties``, or for
     all brokers, nothing is changed, since a value for this broker alone would hide it.
+
+    Nothing is freed when the task is closed, since a broker that restarts must not take new replicas meanwhile. Who
+    wants to do without the task sets ``plugin.cordon.let-go`` first.
     """
 
     class Section(BaseModel):
@@ -56,6 +59,11 @@ class Cordon:
         hold: Duration = Field(
             default=timedelta(minutes=1),
             description="How long a volume has to be at or below its soft limit before its log directories are free.",
+        )
+        let_go: bool = Field(
+            default=False,
+            description="true: free all that the task has cordoned, and cordon nothing; set it before you leave the "
+            "task out, which by itself frees nothing.",
         )
         added: Directories = Field(
             default=(),
@@ -88,15 +96,22 @@ class Cordon:
     def run(self) -> None:
         """Compare the disks with what is cordoned, and change that where it must be."""
         self.period = max(self._context.settings.volumes_period, timedelta(seconds=1))
+        added = set(self._section.added)
+        if self._section.let_go:
+            self._change(set(), added, added)
+        else:
+            self._follow(added)
+        self._context.metrics.gauge("Cordon", "", "LogDirs", float(len(self._section.added)))
+
+    def _follow(self, added: set[str]) -> None:
+        """Cordon and free by what the disks show; where they show nothing, all stays as it is."""
         age, disks = self._disks.latest()
         if disks is None or age > self._context.settings.validity.total_seconds():
             return
         full = self._full(disks)
-        added = set(self._section.added)
         # Of a directory that is offline nobody knows how full its volume is.
-        free = (added & dict(disks.places).keys()) - full - self._held()
+        free = (added & dict(disks.places).keys()) - full - self._held(added)
         self._change(full - added, free, added)
-        self._context.metrics.gauge("Cordon", "", "LogDirs", float(len(self._section.added)))
 
     def _full(self, disks: DiskState) -> set[str]:
         """The log directories on volumes above their soft limit, which this notes."""
@@ -110,10 +125,10 @@ class Cordon:
         found = bounds(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
         return found is not None and found.breaches_soft(volume.consumed)
 
-    def _held(self) -> set[str]:
-        """The directories whose volumes were above the limit within ``hold``."""
+    def _held(self, added: set[str]) -> set[str]:
+        """Those whose volumes were above the limit within ``hold``, or may have been before the broker's start."""
         since = self._clock() - self._section.hold.total_seconds()
-        return {directory for directory, at in self._full_at.items() if at > since}
+        return {directory for directory in added if self._full_at.get(directory, self._started) > since}
 
     def _change(self, full: set[str], free: set[str], added: set[str]) -> None:
         if (not full and not free) or self._clock() < self._ask_at:

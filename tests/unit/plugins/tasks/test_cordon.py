@@ -64,6 +64,8 @@ class Disks:
 
 
 class World:
+    let_go = False
+
     def __init__(self) -> None:
         self.kafka, self.disks, self.clock = Kafka(), Disks(), Clock()
         limits = {"static__storage__soft": "50", "static__storage__hard": "95"}
@@ -77,7 +79,7 @@ class World:
         self.stored()
 
     def stored(self) -> None:
-        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or ""}))
+        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or "", "let_go": self.let_go}))
 
     def run(self, seconds: float = 120) -> list[str]:
         """What is cordoned after so many seconds, in which the task runs every 10 s."""
@@ -120,7 +122,22 @@ def test_a_restart_forgets_nothing(world: World) -> None:
     assert world.run() == ["/a"]
     world.disks.used["/a"] = SLACK
     world.restart()
+    assert world.run(50) == ["/a"], "nobody saw for how long the volume has had room"
     assert world.run(20) == []
+
+
+def test_told_to_let_go_it_frees_its_own_whatever_the_disks_show_and_cordons_nothing(world: World) -> None:
+    world.kafka.cordoned = ["/b"]
+    world.disks.used.update({"/a": FULL, "/b": FULL})
+    assert world.run() == ["/a", "/b", "/b/2"]
+    world.restart()
+    world.disks.lost, world.let_go = True, True
+    assert world.run() == ["/b"], "what an operator has cordoned stays"
+    assert world.kafka.added is None, "nothing is left that a broker without the task would not know"
+    world.disks.lost = False
+    assert world.run() == ["/b"]
+    world.let_go = False
+    assert world.run() == ["/a", "/b", "/b/2"]
 
 
 def test_what_is_stored_may_reach_it_a_moment_after_its_start(world: World) -> None:
