@@ -19,6 +19,7 @@ from quotahost.cli.explain.command import Explain, explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.quotas.command import quotas
+from quotahost.cli.replay.command import replay
 from quotahost.cli.report.command import report
 from quotahost.cli.simulate.command import simulate
 from quotahost.errors import QuotahostError
@@ -74,6 +75,7 @@ app.command()(doctor)
 app.command(cls=Explain)(explain)
 app.command()(pipeline)
 app.command()(report)
+app.command()(replay)
 app.add_typer(quotas, name="quotas")
 app.add_typer(simulate, name="simulate")
 

@@ -1,4 +1,4 @@
-"""Runs the steps of ``quotahost report`` and shows on standard error which one runs, and how far it is.
+"""Runs the steps of ``quotahost report`` and ``replay`` and shows on standard error which one runs, and how far it is.
 
 The history is read by ``quotahost.pipeline.history.collect``, and drawn by ``quotahost.report.page`` or ``.pictures``.
 They are imported when they are needed, since the other commands do without the extra ``spark``.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
@@ -60,13 +61,27 @@ class Work(Progress):
             QuotahostError: there is nothing to draw, or no Spark to read it with.
         """
         from quotahost.pipeline.history.collect import collect
+
+        return collect(self._spark("quotahost report"), question, self.begin)
+
+    def everything(self, question: Question) -> Report:
+        """Read all volumes of the history.
+
+        Raises:
+            QuotahostError: there are no readings, or no Spark to read them with.
+        """
+        from quotahost.pipeline.history.everything import everything
+
+        return everything(self._spark("quotahost replay"), question, self.begin)
+
+    def _spark(self, name: str) -> Any:
         from quotahost.pipeline.spark.command import start, tasks
 
-        self._begin("Starting Spark")
-        spark = start("quotahost report")
+        self.begin("Starting Spark")
+        spark = start(name)
         # Rich's own thread asks for the number, while this one waits for Spark.
         self._count.of_spark = lambda: tasks(spark)
-        return collect(spark, question, self._begin)
+        return spark
 
     def draw(self, found: Report, out: Path, as_page: bool) -> str:
         """Write the page or the pictures, and return a text for the operator that names what was written.
@@ -80,14 +95,15 @@ class Work(Progress):
         def drawn(count: int) -> None:
             self.update(self._step, completed=count)
 
-        self._begin("Drawing")
+        self.begin("Drawing")
         self.update(self._step, total=len(found.curves), completed=0)
         if as_page:
             out.write_text(page(found, drawn), encoding="utf-8")
             return str(out)
         return f"{len(pictures(found, out, drawn))} pictures in {out}"
 
-    def _begin(self, step: str) -> None:
+    def begin(self, step: str) -> None:
+        """Show that this step begins."""
         self.update(self._step, description=step)
         if not self.console.is_terminal:
             self.console.print(Text(f"{step} ..."), soft_wrap=True)

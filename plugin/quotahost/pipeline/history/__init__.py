@@ -1,5 +1,5 @@
 """The history: every reading of every volume as Parquet, written by the pipeline, read by ``quotahost report``.
 
-``writer`` writes it; ``store``, ``ranking`` and ``collect`` answer a report's question from it. Private to the pipeline
-and to the command ``quotahost report``.
+``writer`` writes it; ``store``, ``ranking`` and ``collect`` answer a report's question from it, ``everything``
+that of a replay. Private to the pipeline and to the commands ``quotahost report`` and ``quotahost replay``.
 """

@@ -38,10 +38,10 @@ def collect(spark: SparkSession, question: Question, show_step: Callable[[str], 
     show_step("Looking for the newest readings")
     asked = days_asked(spark, question)
     history = rows(spark, question)
-    span = _span(history, asked)
-    if span is None:
+    ends = span(history, asked)
+    if ends is None:
         raise no_readings(spark, question, asked)
-    since, until = span
+    since, until = ends
     # A quarter of the span, from microseconds to seconds.
     recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
     show_step(f"Ranking the volumes by their last {show_span(recent)}")
@@ -51,7 +51,7 @@ def collect(spark: SparkSession, question: Question, show_step: Callable[[str], 
     return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, known, curves)
 
 
-def _span(history: DataFrame, asked: list[date]) -> tuple[int, int] | None:
+def span(history: DataFrame, asked: list[date]) -> tuple[int, int] | None:
     """Microseconds since 1970 of the oldest and the newest reading; reads the first and the last day only if it can."""
     ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]
     edges = history.where(F.col("day").isin(asked[0], asked[-1])).groupBy("day").agg(*ends).collect()
@@ -83,9 +83,10 @@ def _curves(history: DataFrame, rates: dict[Name, float | None], since: int, unt
     found = buckets(history, list(rates), since, width).collect()
     # Sorted here, where the buckets are few.
     found.sort(key=lambda row: (*row[:3], row["at"]))
-    of = {name: tuple(map(_bucket, each)) for name, each in groupby(found, key=lambda row: Name(*row[:3]))}
+    of = {name: tuple(map(bucket, each)) for name, each in groupby(found, key=lambda row: Name(*row[:3]))}
     return tuple(Curve(name, of[name], rate) for name, rate in rates.items())
 
 
-def _bucket(row: Row) -> Bucket:
+def bucket(row: Row) -> Bucket:
+    """A row of ``ranking.buckets``."""
     return Bucket(row["at"] / 1e6, row["low"], row["high"], row["last"], row["capacity"], row["soft"], row["hard"])

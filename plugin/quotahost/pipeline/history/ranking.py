@@ -51,12 +51,12 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     ).orderBy(F.desc("expected"), *VOLUME)
 
 
-def buckets(readings: DataFrame, names: Sequence[Name], since: int, width: int) -> DataFrame:
-    """The readings of the named volumes by parts of the time, in any order; parts without readings have no row.
+def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width: int) -> DataFrame:
+    """The readings of these volumes by parts of the time, in any order; parts without readings have no row.
 
     Args:
         readings: rows of quotahost.pipeline.history.writer.COLUMNS.
-        names: at least one.
+        names: at least one; None for all volumes.
         since: the begin of the first part, in microseconds since 1970; earlier readings are left out.
         width: the length of a part, in microseconds.
 
@@ -66,7 +66,7 @@ def buckets(readings: DataFrame, names: Sequence[Name], since: int, width: int) 
     """
     last = {"last": "consumed", "capacity": "capacity", "soft": "soft", "hard": "hard"}
     return (
-        _of(readings, names)
+        (readings if names is None else _of(readings, names))
         .where(F.expr(f"unix_micros(at) >= {since}L"))
         .groupBy(*VOLUME, F.expr(f"(unix_micros(at) - {since}L) div {width}L AS bucket"))
         .agg(
