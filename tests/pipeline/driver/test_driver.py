@@ -64,11 +64,12 @@ class Story:
     def __init__(self, node: KafkaNode) -> None:
         self._node, self._round, self.refused = node, 0, 0
 
-    def publish(self, rounds: int) -> None:
+    def publish(self, rounds: int, brokers: int = BROKERS) -> None:
+        """So many rounds of the first ``brokers``."""
         writer = Snapshots(self._node.bootstrap)
         for _ in range(rounds):
             self._round += 1
-            for broker in range(BROKERS):
+            for broker in range(brokers):
                 writer.publish(str(broker), [volume("/a", 10**9, self._round * 1000 + broker)])
                 if broker % 10 == 0:
                     self.refused += 1

@@ -259,3 +259,18 @@ def test_more_volumes_that_tell_than_are_read_are_all(spark: SparkSession, monke
     for most in (told, kinds):
         given = [record(n, str(n), snapshot(str(n), ago(1), [each]), ago(1)) for n, each in enumerate(most)]
         assert in_spark(spark, given)["home"].affected is None
+
+
+@pytest.mark.parametrize(("consumed", "affected"), [(10, frozenset({"orders"})), (90, None)])
+def test_brokers_of_an_older_and_of_a_later_version_make_one_record(
+    spark: SparkSession, consumed: int, affected: frozenset[str] | None
+) -> None:
+    """The pipeline may be updated before the brokers and after them."""
+    limits = {"softLimit": limit("ConsumedBytes", 50), "hardLimit": limit("ConsumedBytes", 95)}
+    # Before factor.scope=topics a snapshot told no topics, no age and no cluster; that stands for all topics.
+    older = snapshot("1", ago(1), [volume("a", 100, consumed)], **limits)
+    told = volume("a", 100, 60, topics=["orders"], colour={"red": [1]})
+    later = snapshot("2", ago(1), [told], **limits, ageMs=5, clusterId="home", soon=None, nested={"deep": [{}]})
+    found = in_spark(spark, [record(0, "1", older), record(1, "2", later)])["home"]
+    assert (found.reporting, found.volume_count, found.consumed) == (2, 2, consumed + 60)
+    assert found.affected == affected
