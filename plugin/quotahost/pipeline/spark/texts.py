@@ -24,16 +24,27 @@ def suspect(s: str, json: str) -> str:
         s: an SQL expression for what from_json has read, as ``volumes.parse.SNAPSHOT``.
         json: one for the text that it has read.
     """
-    lists = (f"{s}.volumes.volumeName", f"flatten(array_compact({s}.volumes.topics))", f"{s}.offlineLogDirs")
-    looks = [f"array_join({each}, '\\n') RLIKE '{_NO_TEXT}'" for each in lists]
+    # A search from character to character took 15 % of a backlog, so the commonest records are spared most of it.
     # All broker ids look like numbers, so it takes the one field's name and the quote that has to follow it.
+    first = f"startswith({json}, concat('{{\"brokerId\":\"', {s}.brokerId, '\"'))"
+    later = f"contains(substring({json}, 12), 'brokerId')"
     quoted = f'contains({json}, \'"brokerId":"\') OR contains({json}, \'"brokerId": "\')'
     plain = f"({quoted}) AND locate('brokerId', {json}, locate('brokerId', {json}) + 1) = 0"
+    topics = f"array_max({s}.volumes.topics) IS NOT NULL AND {_like(f'flatten(array_compact({s}.volumes.topics))')}"
+    names = f"{s}.volumes.volumeName"
     return (
-        f"contains({json}, 'null') OR contains({json}, '\\\\u') OR NOT ({plain}) "
+        f"contains({json}, 'null') OR contains({json}, '\\\\u') "
+        f"OR CASE WHEN {first} THEN {later} ELSE NOT ({plain}) END "
         f"OR coalesce({s}.clusterId RLIKE '{_NO_TEXT}', FALSE) "
-        + "".join(f"OR coalesce({look}, FALSE) " for look in looks)
+        # Paths begin with a slash, which comes right before the digits.
+        f"OR (array_min({names}) < '/' OR array_max({names}) >= '0') AND {_like(names)} "
+        f"OR {topics} OR {_like(f'{s}.offlineLogDirs')} "
     )
+
+
+def _like(texts: str) -> str:
+    """Whether one of the texts looks like what from_json makes of something else."""
+    return f"coalesce(array_join({texts}, '\\n') RLIKE '{_NO_TEXT}', FALSE)"
 
 
 def misread(json: str) -> str:
