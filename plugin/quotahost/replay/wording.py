@@ -62,6 +62,11 @@ def _held(held: Held) -> list[str]:
     return [*times, str(held.pauses), f"{held.lowest:.2f}", show_time(held.first_pause)]
 
 
+def volume_rows(replay: Replay, most: int) -> list[list[str]]:
+    """So many volumes, those that would have been paused or slowed longest first."""
+    return [volume_row(course, replay) for course in replay.volumes[:most]]
+
+
 def volume_row(course: Course, replay: Replay) -> list[str]:
     """One row for a volume, then and with the settings in question where they differ."""
     then, new = course.then, course.new

@@ -13,9 +13,9 @@ import typer
 from rich.text import Text
 
 from quotahost.cli.broker_file import read_broker_file
-from quotahost.cli.console import console, parsed, table
+from quotahost.cli.console import console, parsed, table, writing
 from quotahost.cli.replay.as_json import as_json
-from quotahost.cli.report.command import parse_range
+from quotahost.cli.report.command import PAGES, parse_range
 from quotahost.cli.report.progress import Work
 from quotahost.cli.simulate.options import parse_windows
 from quotahost.errors import QuotahostError
@@ -44,24 +44,34 @@ def replay(
     until: Annotated[
         str | None, typer.Option("--to", metavar="TIME", help="To that time; a day is included whole.")
     ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Draw it as one page, too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Show what these settings would have done: the factor, who would have been paused, and how full volumes were.
 
     Limits of then are those that the history has of each reading. All else of then is as in --then.
     """
-    if find_spec("pyspark") is None:
-        raise QuotahostError("quotahost replay needs pyspark: pip install 'quotahost[spark]'")
+    needed = ("pyspark",) if out is None else ("pyspark", "matplotlib", "jinja2")
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise QuotahostError(f"quotahost replay needs {' and '.join(missing)}: pip install 'quotahost[spark]'")
+    if out is not None and not (out.suffix.lower() in PAGES and out.absolute().parent.is_dir()):
+        raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
     plan = plan_of(properties, then)
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
     with Work() as work:
         found = work.everything(question)
         work.begin("Replaying")
         played = play(found, plan)
+        if out is not None:
+            with writing(out):
+                work.draw_replay(played, properties.name, out)
     if json:
         typer.echo(as_json(played))
     else:
         _show(played)
+        if out is not None:
+            typer.echo(f"\n{out}")
 
 
 def plan_of(properties: Path, then: Path | None) -> Plan:
@@ -84,7 +94,6 @@ def _show(played: Replay) -> None:
         screen.print(Text(note, style="yellow"), soft_wrap=True)
     screen.print(table(wording.FACTOR_HEADS, wording.factor_rows(played)))
     screen.print()
-    rows = [wording.volume_row(course, played) for course in played.volumes[:_MOST_ROWS]]
-    screen.print(table(wording.VOLUME_HEADS, rows))
+    screen.print(table(wording.VOLUME_HEADS, wording.volume_rows(played, _MOST_ROWS)))
     if (more := len(played.volumes) - _MOST_ROWS) > 0:
         screen.print(Text(f"and {more:,} more volumes (--json has all)", style="dim"))

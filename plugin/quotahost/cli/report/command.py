@@ -20,7 +20,7 @@ from quotahost.report import wording
 from quotahost.report.values import Question, Report
 from quotahost.units.parse import parse_duration
 
-_PAGES: Final = (".html", ".htm")
+PAGES: Final = (".html", ".htm")
 _HEADS: Final = ("volume", "consumed", "capacity", "share", "fill rate", "time to hard limit")
 
 
@@ -68,7 +68,7 @@ def _is_page(out: Path) -> bool:
     Raises:
         typer.BadParameter: neither can be written there.
     """
-    if out.suffix.lower() in _PAGES and not out.is_dir():
+    if out.suffix.lower() in PAGES and not out.is_dir():
         if not out.absolute().parent.is_dir():
             raise typer.BadParameter(f"the folder of {out} doesn't exist")
         return True

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from quotahost.replay.values import Replay
 from quotahost.report.values import Question, Report
 
 
@@ -101,6 +102,19 @@ class Work(Progress):
             out.write_text(page(found, drawn), encoding="utf-8")
             return str(out)
         return f"{len(pictures(found, out, drawn))} pictures in {out}"
+
+    def draw_replay(self, played: Replay, name: str, out: Path) -> None:
+        """Write the page of a replay of the properties file of that name.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        from quotahost.replay.page import MOST, page
+
+        self.begin("Drawing")
+        total = min(MOST, len(played.where)) + min(MOST, len(played.volumes))
+        self.update(self._step, total=total, completed=0)
+        out.write_text(page(played, name, lambda count: self.update(self._step, completed=count)), encoding="utf-8")
 
     def begin(self, step: str) -> None:
         """Show that this step begins."""
