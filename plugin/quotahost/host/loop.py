@@ -161,6 +161,7 @@ class Host:
             "cluster": self._on_cluster,
             "validate": self._on_validate,
             "reconfigure": self._on_reconfigure,
+            "stored": self._on_stored,
         }
         if handler := handlers.get(event.kind):  # "closing" only wakes the loop
             handler(event.fields)
@@ -214,6 +215,11 @@ class Host:
             self._shim.verdict(ticket, None)
             self._log_unknown(self._in_force.unknown)
             self._show_refused(refused=bool(self._in_force.unknown))
+
+    def _on_stored(self, names: tuple[str, ...]) -> None:
+        """Log misspelt names: while nothing else is stored Kafka doesn't say that they are there."""
+        given = self._in_force.given
+        self._log_unknown(self._changes.unknown(given, [name for name in names if name not in given]))
 
     # ---- settings ----
 

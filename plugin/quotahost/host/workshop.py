@@ -7,10 +7,12 @@ if it doesn't. From here a ``Configuration`` goes to the loop, which puts it in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from quotahost.discovery.entry_points import PluginError
 from quotahost.host.guard import Guard
 from quotahost.host.plugins.builder import Builder
 from quotahost.host.plugins.plugin_set import PluginSet, Sections, close
@@ -97,19 +99,30 @@ class Workshop:
         self._staged = None
 
     def _build(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None) -> Configuration:
-        def validated(known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
-            settings, translation = (read if known is given else None) or read_properties(known)
-            return settings, translation, self._builder.validate(settings)
-
         unknown: list[Problem] = []
         if self.strict:
-            settings, translation, sections = validated(given)
+            settings, translation, sections = self._validated(given, read)
         else:
-            settings, translation, sections = without_unknown(given, validated, unknown)
+            settings, translation, sections = without_unknown(given, self._validated, unknown)
         live = self._builder.live(settings, sections)
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._in_force)
         return Configuration(dict(given), settings, translation, sections, live, plugins, tuple(unknown))
+
+    def _validated(
+        self, known: Mapping[str, str], read: tuple[Settings, Translation] | None = None
+    ) -> tuple[Settings, Translation, Sections]:
+        settings, translation = read or read_properties(known)
+        return settings, translation, self._builder.validate(settings)
+
+    def unknown(self, given: Mapping[str, str], names: Iterable[str]) -> tuple[Problem, ...]:
+        """What is wrong with those of the names that nobody here reads, beside the properties in force."""
+        found: list[Problem] = []
+        for name in names:
+            # Of a name that is known the empty value may be wrong, which is none of its own.
+            with suppress(SettingsError, PluginError):
+                without_unknown({**given, name: ""}, self._validated, found)
+        return tuple(found)
 
 
 def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:

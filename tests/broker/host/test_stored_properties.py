@@ -131,6 +131,14 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     assert node.log_text(begin).count("static.prodcue: unknown property") == 1
 
 
+def test_a_misspelt_name_that_is_stored_alone_is_named_after_the_start(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "static.fecth": "1M", PREFIX + "kafka.socket.timeout.ms": "1000"})
+    begin = restart(node)
+    node.wait_for_log("static.fecth: unknown property; did you mean .*static.fetch", start=begin)
+    alter_broker_config(node, {PREFIX + "static.fecth": None, PREFIX + "kafka.socket.timeout.ms": None})
+    assert "has no effect" not in node.log_text(begin).replace("has no effect", "", 1), "a known name is none"
+
+
 def test_a_supplier_that_was_removed_costs_no_other_property(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
 ) -> None:

@@ -173,6 +173,17 @@ def test_stored_names_that_nobody_reads_are_named_once_and_cost_no_other_propert
     assert shim.shown["Host", "", "ConfigRefused"] == 1.0
 
 
+def test_a_name_that_is_stored_alone_is_named_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    known = ("static.produce", "plugin.mine.share", "kafka.group.id")
+    for _ in range(2):
+        shim.post("stored", *(PREFIX + name for name in (*UNKNOWN, *known)))
+    run(shim)
+    named = errors(caplog)
+    assert len(named) == len(UNKNOWN)
+    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
+
+
 def test_an_unknown_name_stops_the_start_of_a_broker_and_no_later_start_of_the_host(mine: Any) -> None:
     given = {"supplier": "mine", **UNKNOWN}
     assert "prodcue" in str(run(FakeShim(given)).refused)

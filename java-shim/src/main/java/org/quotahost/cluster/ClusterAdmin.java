@@ -24,6 +24,7 @@ import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Reply;
 
 /**
@@ -38,6 +39,8 @@ public final class ClusterAdmin implements AutoCloseable {
     /** The properties of a topic that decide what is deleted here, and when. */
     private static final Set<String> RETENTION = Set.of("retention.ms", "retention.bytes", "cleanup.policy",
             "remote.storage.enable", "local.retention.ms", "local.retention.bytes");
+    private static final Set<ConfigEntry.ConfigSource> STORED = Set.of(
+            ConfigEntry.ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigEntry.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG);
     private final Map<String, Object> config;
     private Admin admin;
     private boolean closed;
@@ -126,6 +129,18 @@ public final class ClusterAdmin implements AutoCloseable {
             }
         }
         return lines.toArray(new String[0]);
+    }
+
+    /** The names of quotahost's that Kafka has stored for this broker or for all; it shows no values of theirs. */
+    public String[] stored(String broker) {
+        return Reply.lines(() -> askStored(new ConfigResource(ConfigResource.Type.BROKER, broker)));
+    }
+
+    private String[] askStored(ConfigResource broker) throws Exception {
+        var options = new DescribeConfigsOptions().timeoutMs(TIMEOUT_MS);
+        return get(admin().describeConfigs(List.of(broker), options).values().get(broker)).entries().stream()
+                .filter(entry -> entry.name().startsWith(BrokerConfigs.PREFIX) && STORED.contains(entry.source()))
+                .map(ConfigEntry::name).sorted().toArray(String[]::new);
     }
 
     private static String line(int broker, String path, LogDirDescription found) {

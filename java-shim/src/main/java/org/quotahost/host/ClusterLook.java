@@ -12,7 +12,7 @@ import org.quotahost.util.PeriodicThread;
  * <p>Kafka's updateClusterMetadata is deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and up to 4.2.1 and 4.3.1
  * it is not called while a broker that has replicas is down (KAFKA-20746). The exemptions of brokers, the supplier
  * cluster-quota and other suppliers' cluster_changed() go by it. So if it has not been called soon after the start,
- * the Admin client is asked instead, once a minute.
+ * the Admin client is asked instead, once a minute. On the same thread a StoredLook asks what is stored.
  */
 final class ClusterLook {
     private static final long FIRST_MS = 10_000;
@@ -21,12 +21,14 @@ final class ClusterLook {
     private final Inbox inbox;
     /** ClusterAdmin.alive(). */
     private final Supplier<String[]> alive;
+    private final StoredLook storedLook;
     private final PeriodicThread thread = new PeriodicThread("quotahost-cluster", FIRST_MS, this::look, () -> {});
     private volatile boolean kafkaTells;
 
-    ClusterLook(Inbox inbox, Supplier<String[]> alive) {
+    ClusterLook(Inbox inbox, Supplier<String[]> alive, StoredLook storedLook) {
         this.inbox = inbox;
         this.alive = alive;
+        this.storedLook = storedLook;
     }
 
     void start() {
@@ -45,6 +47,7 @@ final class ClusterLook {
 
     /** Answers how long to wait until the next time, in ms. */
     long look() {
+        storedLook.look();
         if (kafkaTells) return EVERY_MS;
         String[] reply = alive.get();
         // An answer that Kafka's own news has overtaken may be older than they are.

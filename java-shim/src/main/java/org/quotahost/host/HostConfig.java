@@ -41,6 +41,11 @@ public record HostConfig(Map<String, String> properties, Map<String, String> bro
         return properties.getOrDefault(BrokerConfigs.PREFIX + "python.executable", "python3");
     }
 
+    /** Whether this node is a broker, or a broker and a controller. */
+    boolean isBroker() {
+        return broker.getOrDefault("process.roles", "broker").contains("broker");
+    }
+
     /** For how many seconds a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s. */
     long mutationSeconds() {
         return Long.parseLong(broker.getOrDefault("controller.quota.window.num", "11"))

@@ -49,7 +49,7 @@ public final class PythonHost {
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
     private final PluginGauges pluginGauges = new PluginGauges(gauges);
     private ClusterAdmin admin;
-    private final ClusterLook clusterLook = new ClusterLook(inbox, () -> admin().alive());
+    private final ClusterLook clusterLook;
     private final HostThread thread = new HostThread(inbox);
     /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
     private volatile HostConfig config;
@@ -60,6 +60,8 @@ public final class PythonHost {
     private PythonHost(HostConfig config) {
         this.config = config;
         reconfiguration = new Reconfiguration(inbox, config.properties());
+        StoredLook storedLook = new StoredLook(inbox, config.isBroker(), this::stored);
+        clusterLook = new ClusterLook(inbox, () -> admin().alive(), storedLook);
     }
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
@@ -241,6 +243,13 @@ public final class PythonHost {
     public synchronized ClusterAdmin admin() {
         if (admin == null) admin = new ClusterAdmin(config.client(), "quotahost-" + nodeId());
         return admin;
+    }
+
+    /** A Reply with the stored names of quotahost's. It is asked once, so its client ends at once. */
+    private String[] stored() {
+        try (ClusterAdmin once = new ClusterAdmin(config.client(), "quotahost-" + nodeId())) {
+            return once.stored(nodeId());
+        }
     }
 
     /**

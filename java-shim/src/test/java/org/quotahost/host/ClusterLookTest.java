@@ -18,7 +18,7 @@ class ClusterLookTest {
         return new ClusterLook(inbox, () -> {
             asked.incrementAndGet();
             return reply;
-        });
+        }, new StoredLook(inbox, false, () -> reply));
     }
 
     @Test
