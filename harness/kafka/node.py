@@ -126,10 +126,15 @@ class KafkaNode(NodeSettings, LoggedProcess):
             self.kill()
 
     def _format(self) -> None:
-        """Writes meta.properties. The tool doesn't know the plugins' classes, so their properties are left out."""
+        """Writes meta.properties, and the users of SCRAM.
+
+        The tool doesn't know the plugins' classes, so their properties are left out.
+        """
         file = self.directory / "format.properties"
         write_properties(file, self.placement())
-        code, output = helper(self.version).ask("format", self.cluster_id, str(file))
+        code, output = helper(self.version).ask(
+            "format", "--cluster-id", self.cluster_id, "--config", str(file), *self.scram_credentials()
+        )
         if code != 0:
             raise StartFailed(code, output)
 

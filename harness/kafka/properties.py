@@ -37,6 +37,13 @@ def plain_jaas(users: Mapping[str, str], own_user: str | None = None) -> str:
     return f"org.apache.kafka.common.security.plain.PlainLoginModule required {listed};"
 
 
+def login_jaas(mechanism: str, user: str, password: str) -> str:
+    """The ``sasl.jaas.config`` of a client that connects as this user by PLAIN or SCRAM."""
+    module = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+    login = f"username={_quoted(user)} password={_quoted(password)}"
+    return f"org.apache.kafka.common.security.{module}LoginModule required {login};"
+
+
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

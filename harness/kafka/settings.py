@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.java.jars import DEFAULT_VERSION
-from harness.kafka.properties import plain_jaas
+from harness.kafka.properties import login_jaas, plain_jaas
 from harness.system.ports import free_port
 
 # The names of the listeners.
 INTERNAL: Final = "INTERNAL"  # PLAINTEXT: between brokers, and for clients without a user
-CLIENTS: Final = "CLIENTS"  # SASL_PLAINTEXT with PLAIN: for clients with a user
+CLIENTS: Final = "CLIENTS"  # SASL_PLAINTEXT: for clients with a user
 CONTROLLER: Final = "CONTROLLER"  # PLAINTEXT
 # Without the JVM's second compiler a start costs half the work.
 QUICK_START: Final = ("-XX:TieredStopAtLevel=1",)
@@ -43,8 +43,9 @@ class NodeSettings:
         version: Kafka's version.
         properties: broker properties that replace the harness's own, read at each start.
         classpath: jars, directories of jars or directories of classes, after Kafka's own.
-        users: passwords by user. If given, clients can connect as one of these users with SASL/PLAIN.
+        users: passwords by user. If given, clients can connect as one of these users with SASL.
             A client without a user is ANONYMOUS, on the listener that brokers use among themselves.
+        mechanism: of SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. SCRAM's users are stored as the storage is formatted.
         inter_broker_user: the user for the traffic between brokers; None means ANONYMOUS.
         probe: whether to load the metrics reporter that ``harness.kafka.quotas`` reads.
         log_dirs: the number of log directories.
@@ -66,6 +67,7 @@ class NodeSettings:
     properties: dict[str, str] = field(default_factory=dict, kw_only=True)
     classpath: Sequence[Path] = field(default=(), kw_only=True)
     users: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
+    mechanism: str = field(default="PLAIN", kw_only=True)
     inter_broker_user: str | None = field(default=None, kw_only=True)
     probe: bool = field(default=False, kw_only=True)
     log_dirs: int = field(default=1, kw_only=True)
@@ -115,7 +117,7 @@ class NodeSettings:
             config |= {
                 "bootstrap.servers": f"127.0.0.1:{self.ports[CLIENTS]}",
                 "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
+                "sasl.mechanism": self.mechanism,
                 "sasl.username": user,
                 "sasl.password": self.users[user],
             }
@@ -160,9 +162,18 @@ class NodeSettings:
         }
 
     def _sasl(self) -> dict[str, str]:
-        jaas = plain_jaas(self.users, self.inter_broker_user)
+        own = self.inter_broker_user or next(iter(self.users))
+        by_scram = login_jaas(self.mechanism, own, self.users[own])
+        jaas = plain_jaas(self.users, self.inter_broker_user) if self.mechanism == "PLAIN" else by_scram
         return {
-            "sasl.enabled.mechanisms": "PLAIN",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            f"listener.name.{CLIENTS.lower()}.plain.sasl.jaas.config": jaas,
+            "sasl.enabled.mechanisms": self.mechanism,
+            "sasl.mechanism.inter.broker.protocol": self.mechanism,
+            f"listener.name.{CLIENTS.lower()}.{self.mechanism.lower()}.sasl.jaas.config": jaas,
         }
+
+    def scram_credentials(self) -> list[str]:
+        """The options by which ``kafka-storage.sh format`` stores the users, if they have SCRAM."""
+        if self.mechanism == "PLAIN":
+            return []
+        users = (f"{self.mechanism}=[name={name},password={password}]" for name, password in self.users.items())
+        return [part for user in users for part in ("--add-scram", user)]

@@ -6,6 +6,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
 /** Runs Kafka's own command line tools in this JVM, which saves each of them the start of its own JVM. */
@@ -23,9 +24,9 @@ final class KafkaTools {
 
     private KafkaTools() { }
 
-    /** {@code kafka-storage.sh format}: args are cluster id and properties file. */
+    /** {@code kafka-storage.sh format}: args are the command line that follows {@code format}. */
     static Object format(JsonNode args) {
-        String[] command = {"format", "--cluster-id", args.get(0).textValue(), "--config", args.get(1).textValue()};
+        String[] command = Stream.concat(Stream.of("format"), texts(args)).toArray(String[]::new);
         return exitCodeAndOutput(() -> {
             throw new Exited(kafka.tools.StorageTool.execute(command, System.out));
         });
@@ -33,8 +34,7 @@ final class KafkaTools {
 
     /** {@code kafka-configs.sh}: args are the command line. */
     static Object configs(JsonNode args) {
-        String[] command = StreamSupport.stream(args.spliterator(), false).map(JsonNode::textValue)
-            .toArray(String[]::new);
+        String[] command = texts(args).toArray(String[]::new);
         return exitCodeAndOutput(() -> {
             try { // by its name: a broker's jars of Kafka 4.4 don't have it
                 Class.forName("kafka.admin.ConfigCommand").getMethod("main", String[].class).invoke(null, (Object) command);
@@ -45,6 +45,10 @@ final class KafkaTools {
                 throw new IllegalStateException(e);
             }
         });
+    }
+
+    private static Stream<String> texts(JsonNode args) {
+        return StreamSupport.stream(args.spliterator(), false).map(JsonNode::textValue);
     }
 
     private static Object exitCodeAndOutput(Runnable tool) {

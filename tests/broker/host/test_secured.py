@@ -1,6 +1,7 @@
 """conf/secured as it stands, on a real broker: the plugins and the pipeline have their rights, and nobody else has any.
 
-Only what depends on the place is replaced: addresses, paths, and SASL_SSL by SASL_PLAINTEXT.
+Only what depends on the place is replaced: addresses, paths, and SASL_SSL by SASL_PLAINTEXT. All authenticate by SCRAM,
+as the files say; the controllers' listener can't, since its users' credentials would stand in the metadata behind it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from confluent_kafka.cimpl import NewTopic
 from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
 from harness.java.jdk import class_path, program
 from harness.kafka.node import KafkaNode
-from harness.kafka.properties import plain_jaas, write_properties
+from harness.kafka.properties import login_jaas, plain_jaas, write_properties
 from harness.kafka.settings import CLIENTS, CONTROLLER
 from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
@@ -52,13 +53,14 @@ USERS: Final = {name: f'{name}\'s "secret"' for name in ("broker", "admin", "quo
 }
 PRINCIPALS: Final = {Party.PLUGINS: "quotahost", Party.PIPELINE: "quotahost-pipeline"}
 OUTSIDERS: Final = ("outsider", "alice", None)
+SCRAM: Final = "SCRAM-SHA-512"
 DENIED: Final = "TOPIC_AUTHORIZATION_FAILED"
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     directory = tmp_path_factory.mktemp("secured")
-    node = KafkaNode(directory, classpath=[JAR], users=USERS, inter_broker_user="broker")
+    node = KafkaNode(directory, classpath=[JAR], users=USERS, mechanism=SCRAM, inter_broker_user="broker")
     node.properties = _broker_properties(node)
     with node:
         _give_rights(node)
@@ -94,18 +96,12 @@ def _broker_properties(node: KafkaNode) -> dict[str, str]:
 def _give_rights(node: KafkaNode) -> None:
     """By the script, and by the class that kafka-acls.sh runs."""
     admin = node.directory / "admin.properties"
-    jaas = plain_jaas({}, None).replace(";", f' username="admin" password={_quoted(USERS["admin"])};')
-    write_properties(
-        admin, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
-    )
+    jaas = login_jaas(SCRAM, "admin", USERS["admin"])
+    write_properties(admin, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": SCRAM, "sasl.jaas.config": jaas})
     jars = [maven_jar(f"org.apache.kafka:kafka-tools:{DEFAULT_VERSION}"), broker_jars()]
     tool = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path(jars), "org.apache.kafka.tools.AclCommand"]
     to = ["--bootstrap-server", f"127.0.0.1:{node.ports[CLIENTS]}", "--command-config", str(admin)]
     subprocess.run(["sh", str(CONF / "acls.sh"), *tool, *to], check=True, timeout=120, capture_output=True)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '\\"') + '"'
 
 
 def admin_of(node: KafkaNode, user: str | None) -> AdminClient:
