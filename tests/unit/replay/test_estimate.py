@@ -17,10 +17,9 @@ MB = 10**6
 
 
 def scene(policy: str, soft: int, hard: int) -> Scene:
-    limits = (Limit(LimitType.CONSUMED_BYTES, size * MB) for size in (soft, hard))
-    own = dict(zip(("soft", "hard"), limits, strict=True))
+    low, high = (Limit(LimitType.CONSUMED_BYTES, size * MB) for size in (soft, hard))
     base = runs.two_brokers(policy, 600)
-    return replace(base, disks=tuple(replace(disk, **own) for disk in base.disks))
+    return replace(base, disks=tuple(replace(disk, soft=low, hard=high) for disk in base.disks))
 
 
 @pytest.mark.parametrize(

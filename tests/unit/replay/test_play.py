@@ -6,6 +6,7 @@ import pytest
 
 from quotahost.replay.play import play
 from quotahost.replay.values import Where
+from quotahost.report.values import Bucket, Name
 from quotahost.simulation.world import settings_of
 from tests.unit.replay import runs
 
@@ -89,3 +90,30 @@ def test_a_factor_in_shadow_is_shown_and_slows_nobody(shadowed: dict[str, str]) 
     assert found.where[0].new.pauses >= 1
     assert all(point.new == point.then for course in found.volumes for point in course.points)
     assert any("in shadow" in note for note in found.notes)
+
+
+def test_a_volume_has_the_limits_of_its_override() -> None:
+    used = [Bucket(60.0 * i, 100 * i, 100 * i, 100 * i, 1000, 850, 950) for i in range(10)]
+    history = runs.report({Name("c", "1", "/a"): used, Name("c", "1", "/b"): used})
+    own = runs.settings(
+        factor__source="local", static__storage__soft="850", static__storage__hard="950",
+        static__storage__overrides="/b soft=300 hard=500",
+    )  # fmt: skip
+    courses = {each.name.volume: each for each in play(history, runs.plan(own)).volumes}
+    assert (courses["/a"].points[0].soft, courses["/b"].points[0].soft) == (850, 300)
+    assert courses["/b"].new.throttle_s > 0
+    assert courses["/a"].then.lowest == courses["/b"].then.lowest
+
+
+def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
+    used = [*range(0, 1000, 100), 900, 850, 800, 750, 700, 650, 600]
+    buckets = [Bucket(60.0 * i, each, each, each, 1000, 500, 900) for i, each in enumerate(used)]
+    limits = {"static__storage__soft": "500", "static__storage__hard": "900"}
+    paused = [
+        play(
+            runs.report({Name("c", "1", "/a"): buckets}),
+            runs.plan(runs.settings(factor__source="local", pause__release=release, **limits)),
+        ).where[0].new.pause_s
+        for release in ("0", "0.5")
+    ]  # fmt: skip
+    assert paused[1] - paused[0] == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
