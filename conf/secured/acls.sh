@@ -23,3 +23,17 @@ pipeline=User:quotahost-pipeline
 "$@" --add --allow-principal "$pipeline" --operation Create --operation DescribeConfigs \
   --topic __quotahost_snapshots --topic __quotahost_usage --topic __quotahost_cluster_volumes \
   --topic __quotahost_shares --topic __quotahost_refused --topic __quotahost_ticks
+
+# Optional: rights beyond the table of docs/security.md. Take the # of a line away where you use what it is for.
+#
+# The task cordon. Whoever has this may change every broker's dynamic properties; docs/security.md says how to do without.
+# "$@" --add --allow-principal "$plugins" --operation AlterConfigs --operation DescribeConfigs --cluster
+#
+# quotahost quotas, by a principal of its own. For drift DescribeConfigs is enough; plan, apply and all cluster-wide
+# quotas need AlterConfigs, too.
+# "$@" --add --allow-principal User:quota-admin --operation AlterConfigs --operation DescribeConfigs --cluster
+#
+# explain --volume asks for the retention of topics as the broker, which is a super user here. It needs this where
+# static.kafka.admin.* name another principal, which needs DescribeConfigs on the cluster besides, to find misspelt
+# properties that are stored.
+# "$@" --add --allow-principal User:NAME --operation DescribeConfigs --topic '*'

@@ -39,6 +39,7 @@ from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor.client_file import read_client_config
 from quotahost.cli.doctor.cluster import check_cluster
+from quotahost.plugins.kafka.broker_config import BrokerConfig
 from quotahost.records import topics
 from quotahost.records.topics import Party
 from tests.broker.support.node import gauge
@@ -48,9 +49,9 @@ pytestmark = pytest.mark.broker
 
 CONF: Final = ROOT / "conf/secured"
 #: The last one has credentials, and no rights. A client without credentials is ANONYMOUS.
-USERS: Final = {name: f'{name}\'s "secret"' for name in ("broker", "admin", "quotahost", "alice", "outsider")} | {
-    "quotahost-pipeline": "CHANGE-ME"
-}
+USERS: Final = {
+    name: f'{name}\'s "secret"' for name in ("broker", "admin", "quotahost", "alice", "outsider", "quota-admin")
+} | {"quotahost-pipeline": "CHANGE-ME"}
 PRINCIPALS: Final = {Party.PLUGINS: "quotahost", Party.PIPELINE: "quotahost-pipeline"}
 OUTSIDERS: Final = ("outsider", "alice", None)
 SCRAM: Final = "SCRAM-SHA-512"
@@ -93,15 +94,20 @@ def _broker_properties(node: KafkaNode) -> dict[str, str]:
     }
 
 
-def _give_rights(node: KafkaNode) -> None:
+def _give_rights(node: KafkaNode, script: Path = CONF / "acls.sh") -> None:
     """By the script, and by the class that kafka-acls.sh runs."""
-    admin = node.directory / "admin.properties"
-    jaas = login_jaas(SCRAM, "admin", USERS["admin"])
-    write_properties(admin, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": SCRAM, "sasl.jaas.config": jaas})
     jars = [maven_jar(f"org.apache.kafka:kafka-tools:{DEFAULT_VERSION}"), broker_jars()]
     tool = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path(jars), "org.apache.kafka.tools.AclCommand"]
-    to = ["--bootstrap-server", f"127.0.0.1:{node.ports[CLIENTS]}", "--command-config", str(admin)]
-    subprocess.run(["sh", str(CONF / "acls.sh"), *tool, *to], check=True, timeout=120, capture_output=True)
+    to = ["--bootstrap-server", f"127.0.0.1:{node.ports[CLIENTS]}", "--command-config", str(login_file(node, "admin"))]
+    subprocess.run(["sh", str(script), *tool, *to], check=True, timeout=120, capture_output=True)
+
+
+def login_file(node: KafkaNode, user: str) -> Path:
+    """How this user connects, in the names of Kafka's Java client."""
+    file = node.directory / f"{user}.properties"
+    jaas = login_jaas(SCRAM, user, USERS[user])
+    write_properties(file, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": SCRAM, "sasl.jaas.config": jaas})
+    return file
 
 
 def admin_of(node: KafkaNode, user: str | None) -> AdminClient:
@@ -309,6 +315,40 @@ def doctor(node: KafkaNode, config: dict[str, str]) -> list[Finding]:
     found = list(check_cluster(config["bootstrap.servers"], config, None))
     assert not [each for each in found if config["sasl.password"] in each.text + each.remedy]
     return found
+
+
+def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(node: KafkaNode, tmp_path: Path) -> None:
+    declared = tmp_path / "quotas.yaml"
+    declared.write_text(
+        "quotas: [{user: alice, producer_byte_rate: 5M}]\ncluster-quotas: [{user: alice, produce: 9M}]\n"
+    )
+    assert quotas(node, "plan", declared)[0] != 0
+    optional = tmp_path / "acls.sh"
+    lines = (CONF / "acls.sh").read_text(encoding="utf-8").splitlines()
+    kept = [line.removeprefix("# ") for line in lines if line.startswith(("plugins=", '# "$@" '))]
+    assert len(kept) == 4
+    optional.write_text("\n".join(kept[:3]))
+    _give_rights(node, optional)
+    try:
+        eventually(lambda: quotas(node, "plan", declared)[0] == 0, 60)
+        code, text = quotas(node, "apply", declared, "--yes")
+        assert code == 0, text
+        assert quotas(node, "drift", declared)[0] == 0
+        own = BrokerConfig(node.client_config("quotahost"), node.node_id)
+        assert own.listed("cordoned.log.dirs") is not None
+        own.change(append={"cordoned.log.dirs": []}, put={f"{PREFIX}plugin.cordon.added": None})
+    finally:
+        optional.write_text("\n".join(kept[:3]).replace("--add", "--remove --force"))
+        _give_rights(node, optional)
+    eventually(lambda: quotas(node, "plan", declared)[0] != 0, 60)
+
+
+def quotas(node: KafkaNode, command: str, declared: Path, *more: str) -> tuple[int, str]:
+    """Exit code and output of ``quotahost quotas``, by the user quota-admin."""
+    to = ["--bootstrap", f"127.0.0.1:{node.ports[CLIENTS]}", "--client-config", str(login_file(node, "quota-admin"))]
+    line = [sys.executable, "-m", "quotahost.cli", "quotas", command, str(declared), *to, *more]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.long
