@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,9 @@ SAMPLES: Final = 100  # latencies
 WARM_UP: Final = 100  # latencies that are measured before and thrown away, because a JVM compiles for minutes
 HISTORY: Final = 8  # snapshots of each broker before the measurement
 IDLE: Final = 30.0  # seconds
+SETTLED: Final = 60.0  # seconds after which an idle driver is measured again
+FULL: Final = 100  # brokers
+TOPICS: Final = frozenset(f"team-{n % 7}.orders-of-region-{n:04}" for n in range(1000))
 
 
 def main() -> str:
@@ -46,31 +50,36 @@ def main() -> str:
         with KafkaNode(Path(folder) / "backlog") as node:
             lines = [backlog(Path(folder), node)]
         lines += ["", "| brokers known | p50 | p90 | p99 | longest |", "|---|---|---|---|---|"]
-        for known in (100, BROKERS):
-            with KafkaNode(Path(folder) / f"latency-{known}") as node:
-                lines.append(latency(Path(folder), node, known))
-        lines += ["", "| tick | driver's CPU |", "|---|---|"]
+        for known, full in ((100, 0), (BROKERS, 0), (BROKERS, FULL)):
+            with KafkaNode(Path(folder) / f"latency-{known}-{full}") as node:
+                lines.append(latency(Path(folder), node, known, full))
+        lines += ["", "| tick | driver's CPU, 10 s after its start | a minute after |", "|---|---|---|"]
         with KafkaNode(Path(folder) / "idle") as node:
             lines += [idle(Path(folder), node, tick) for tick in ("1s", "5s", "30s")]
     return "\n".join(lines)
 
 
-def snapshot(broker: int, at: datetime, used: int = 0) -> bytes:
-    """The snapshot of a broker that has two volumes of 1 TB, with limits."""
+def snapshot(broker: int, at: datetime, used: int = 0, full: int = 0) -> bytes:
+    """The snapshot of a broker that has two volumes of 1 TB, with limits.
+
+    The first ``full`` brokers have one above its soft limit, with a replica of each of TOPICS topics on it.
+    """
     name = str(broker)
     soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
-    disks = (Volume(name, f"/dev/sd{n}", 10**12, 5 * 10**11 + broker * 10**6 + used + n) for n in range(VOLUMES))
+    disks = [Volume(name, f"/dev/sd{n}", 10**12, 5 * 10**11 + broker * 10**6 + used + n) for n in range(VOLUMES)]
+    if broker < full:
+        disks[0] = replace(disks[0], consumed=85 * 10**10 + used, topics=TOPICS)
     return snapshot_records.encode(snapshot_records.Snapshot(name, at, tuple(disks), soft, hard))
 
 
-def fill(bootstrap: str, brokers: int, each: int) -> None:
+def fill(bootstrap: str, brokers: int, each: int, full: int = 0) -> None:
     """Publishes ``each`` snapshots of so many brokers, a second apart; the last one is of now."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 2_000_000})
     begin = datetime.now(UTC) - timedelta(seconds=each)
     for second in range(each):
         at = begin + timedelta(seconds=second)
         for broker in range(brokers):
-            producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, second))
+            producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, second, full))
         producer.poll(0)
         while len(producer) > 500_000:
             producer.poll(0.1)
@@ -159,22 +168,23 @@ def _time_backlog(driver: Driver, until: int) -> str:
     return f"{BACKLOG / (time.monotonic() - began):,.0f}/s, {driver.cpu() - cpu:.0f} CPU seconds"
 
 
-def latency(folder: Path, node: KafkaNode, known: int) -> str:
+def latency(folder: Path, node: KafkaNode, known: int, full: int = 0) -> str:
     """A row: seconds from a snapshot's time until a reader has a record that includes it."""
     create_topic(node, SNAPSHOTS)
-    fill(node.bootstrap, known, HISTORY)
-    with running(folder / f"pipeline-{known}", node) as driver:
-        eventually(lambda: driver.metric("rows_total", query="volumes") >= known, 120)
-        latencies = sorted(list(_latencies(node, known))[WARM_UP:])
+    fill(node.bootstrap, known, HISTORY, full)
+    with running(folder / f"pipeline-{known}-{full}", node) as driver:
+        eventually(lambda: driver.metric("rows_total", query="volumes") >= known, 300)
+        latencies = sorted(list(_latencies(node, known, full))[WARM_UP:])
     p50, p90, p99 = (latencies[int(len(latencies) * share)] for share in (0.5, 0.9, 0.99))
-    return f"| {known:,} | {_ms(p50)} | {_ms(p90)} | {_ms(p99)} | {_ms(latencies[-1])} |"
+    told = f", {full} of them with {len(TOPICS):,} topics above their soft limits" if full else ""
+    return f"| {known:,}{told} | {_ms(p50)} | {_ms(p90)} | {_ms(p99)} | {_ms(latencies[-1])} |"
 
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms"
 
 
-def _latencies(node: KafkaNode, known: int) -> Iterator[float]:
+def _latencies(node: KafkaNode, known: int, full: int) -> Iterator[float]:
     producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 0})
     consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
     consumer.assign([TopicPartition(CLUSTERS, 0, OFFSET_END)])
@@ -183,7 +193,7 @@ def _latencies(node: KafkaNode, known: int) -> Iterator[float]:
         time.sleep(0.1 + (number * 7 % 10) / 20)  # uneven, so that it doesn't keep step with the batches
         at = datetime.now(UTC).replace(microsecond=datetime.now(UTC).microsecond // 1000 * 1000)
         broker = number % known
-        producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, number))
+        producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, number, full))
         producer.flush(5)
         yield _wait_for_record(consumer, at) - at.timestamp()
     consumer.close()
@@ -206,11 +216,16 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> str:
         fill(node.bootstrap, 3, 1)
     with running(folder / f"pipeline-tick-{tick}", node, tick=tick) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= 3, 120)
-        time.sleep(10)  # for the JVM's compilers and the first ticks
-        cpu, began = driver.cpu(), time.monotonic()
-        time.sleep(IDLE)
-        share = (driver.cpu() - cpu) / (time.monotonic() - began)
-    return f"| {tick} | {share:.1%} of a core |"
+        early, late = _share(driver, 10), _share(driver, SETTLED - 10 - IDLE)
+    return f"| {tick} | {early:.1%} of a core | {late:.1%} |"
+
+
+def _share(driver: Driver, after: float) -> float:
+    """The share of a core that a driver uses, ``after`` so many seconds, in which the JVM's compilers settle."""
+    time.sleep(after)
+    cpu, began = driver.cpu(), time.monotonic()
+    time.sleep(IDLE)
+    return (driver.cpu() - cpu) / (time.monotonic() - began)
 
 
 def bytes_read() -> str:

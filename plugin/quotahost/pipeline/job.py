@@ -37,9 +37,8 @@ from quotahost.records.shares import partitions_for
 
 log = logging.getLogger("quotahost.pipeline")
 
-_LOOK: Final = 0.5  # seconds
+_LOOK: Final = 1.0  # seconds
 _SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership
-# Each question makes an Admin client, which connects anew.
 _ASK_EVERY: Final = 5.0  # seconds
 
 
@@ -181,6 +180,7 @@ class Job:
         self._supervisor.close()
         if self._leadership.close():  # else its thread still polls
             self._consumer.close()
+        self._kafka.close()
         self._producer.close()
 
     def _nothing_came(self, batch: int) -> bool:

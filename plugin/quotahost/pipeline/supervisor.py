@@ -1,7 +1,7 @@
 """Keeps the streaming queries running: starts them, restarts one that failed, and reports their progress.
 
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
-half second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
+second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
 A query whose checkpoint is of no use begins anew from the topics: one that fails again and again, one whose state is of
 another version's form, one whose place in a topic is gone (somebody has deleted the topic), and one that remembers many

@@ -9,7 +9,7 @@ cluster records and follows them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from py4j.protocol import Py4JJavaError
@@ -40,8 +40,14 @@ class JvmKafka:
 
     def __init__(self, spark: SparkSession, config: Mapping[str, str]) -> None:
         """Connects nothing yet."""
-        self._jvm: Any = spark._jvm
+        jvm: Any = spark._jvm
+        self._jvm = jvm
         self._config: dict[str, Any] = dict(config)
+        # Py4J looks a Java name up package by package, each in all jars: once is enough.
+        self._admins = jvm.org.apache.kafka.clients.admin.Admin
+        self._resource = jvm.org.apache.kafka.common.config.ConfigResource
+        self._of_topic = self._resource.Type.TOPIC
+        self._admin: Any = None
 
     def cluster(self) -> tuple[str, list[str]]:
         """The cluster's id, and the ids of its brokers that are alive.
@@ -49,7 +55,7 @@ class JvmKafka:
         Raises:
             Py4JJavaError: the cluster doesn't answer.
         """
-        with closing(self._admin()) as admin:
+        with self._asked() as admin:
             described = admin.describeCluster()
             brokers = [node.idString() for node in _items(described.nodes().get())]
             return described.clusterId().get(), brokers
@@ -60,14 +66,13 @@ class JvmKafka:
         Raises:
             Py4JJavaError: the cluster doesn't answer, or doesn't let this client look at a topic.
         """
-        with closing(self._admin()) as admin:
+        with self._asked() as admin:
             there = [name for name in _items(admin.listTopics().names().get()) if name in names]
             described = admin.describeTopics(there).allTopicNames().get()
             return {name: Topic(described.get(name).partitions().size(), self._policy(admin, name)) for name in there}
 
     def _policy(self, admin: Any, topic: str) -> str:
-        kind = self._jvm.org.apache.kafka.common.config.ConfigResource
-        resource = kind(kind.Type.TOPIC, topic)
+        resource = self._resource(self._of_topic, topic)
         try:
             config = admin.describeConfigs([resource]).all().get().get(resource)
             return str(config.get("cleanup.policy").value())
@@ -82,7 +87,7 @@ class JvmKafka:
         """
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
         topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
-        with closing(self._admin()) as admin:
+        with self._asked() as admin:
             try:
                 admin.createTopics([topic]).all().get()
             except Py4JJavaError as problem:
@@ -124,9 +129,24 @@ class JvmKafka:
         settings = self._config | {"default.api.timeout.ms": _LOOK_WITHIN_MS, "request.timeout.ms": _LOOK_WITHIN_MS}
         return JvmEnds(self._jvm, make(settings, deserializer(), deserializer()))
 
-    def _admin(self) -> Any:
-        settings = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
-        return self._jvm.org.apache.kafka.clients.admin.Admin.create(self._config | settings)
+    def close(self) -> None:
+        """Close the connections for questions."""
+        if self._admin is not None:
+            self._admin.close(self._jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN))
+            self._admin = None
+
+    @contextmanager
+    def _asked(self) -> Iterator[Any]:
+        """The admin client, which keeps its connections; after an error the next question makes another one."""
+        if self._admin is None:
+            settings = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
+            self._admin = self._admins.create(self._config | settings)
+        try:
+            yield self._admin
+        except Py4JJavaError:
+            # Brokers may have other addresses by now, so it must begin with bootstrap.servers.
+            self.close()
+            raise
 
 
 class JvmProducer:

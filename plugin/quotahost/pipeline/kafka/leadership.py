@@ -24,7 +24,8 @@ from quotahost.records.codec import Refused
 
 log = logging.getLogger("quotahost.pipeline")
 
-_POLL: Final = 0.25  # seconds that a poll waits; as long is the pause after it
+_POLL: Final = 0.25  # seconds that a poll waits at the start; as long is the pause between two later ones
+_WAIT: Final = 2.0  # seconds that a later poll waits; it returns with the first record
 _CLOSE_WITHIN: Final = 5.0  # seconds
 # A run is a time of launch. Brokers allow as much (quotahost.plugins.kafka.newest).
 _AHEAD_MS: Final = 3_600_000
@@ -130,7 +131,7 @@ class Leadership:
 
     def _poll(self, consumer: JvmConsumer) -> None:
         try:
-            for key, value in consumer.poll(_POLL):
+            for key, value in consumer.poll(_WAIT):
                 self.note(self._run_of(key, value))
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed
