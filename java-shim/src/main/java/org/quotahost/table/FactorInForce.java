@@ -4,7 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
@@ -24,6 +24,7 @@ public final class FactorInForce {
     private final Scopes scopes;
     private final Slowing slowing;
     private final Object lock;
+    private final LongSupplier clock;
     private final Tap produceTap = new Tap();
     private final Tap tap = new Tap();
     /** Of those who write to affected topics; it is followed while there are none, too, so that a turn to them finds it. */
@@ -47,11 +48,15 @@ public final class FactorInForce {
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
     public record Factor(double value, String cause) {}
 
-    /** @param lock the table's */
-    FactorInForce(Scopes scopes, Slowing slowing, Object lock) {
+    /**
+     * @param lock the table's
+     * @param clock monotonic, in ms
+     */
+    FactorInForce(Scopes scopes, Slowing slowing, Object lock, LongSupplier clock) {
         this.scopes = scopes;
         this.slowing = slowing;
         this.lock = lock;
+        this.clock = clock;
     }
 
     public double value() {
@@ -85,7 +90,7 @@ public final class FactorInForce {
             for (Tap each : List.of(produceTap, tap, slowedProduceTap, slowedTap)) {
                 each.configure(windows, windowMs, maxMuteMs);
             }
-            slowing.configure(windows, windowMs);
+            slowing.configure(windows, windowMs, maxMuteMs);
         }
     }
 
@@ -160,7 +165,7 @@ public final class FactorInForce {
                 rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
             }
             reduced = factor < 1;
-            follow(factor, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
+            follow(factor, clock.getAsLong());
             return true;
         }
     }

@@ -4,7 +4,9 @@ import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.LongSupplier;
 import javax.management.openmbean.TabularData;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
@@ -64,9 +66,14 @@ public final class QuotaTable {
     }
 
     public QuotaTable(Inbox inbox) {
+        this(inbox, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
+    }
+
+    /** @param clock monotonic, in ms; limits move by it */
+    QuotaTable(Inbox inbox, LongSupplier clock) {
         lookUp = new LookUp(scopes, remembered, inbox, counters);
         slowing = new Slowing(scopes, remembered, lookUp);
-        factorInForce = new FactorInForce(scopes, slowing, this);
+        factorInForce = new FactorInForce(scopes, slowing, this, clock);
         shadows = new Shadows(scopes, remembered, lookUp, slowing, factorInForce, this);
         clientUses = new ClientUses(this, scopes, remembered, lookUp, slowing, shadows);
         clientTable = new ClientTable(clientUses::list);

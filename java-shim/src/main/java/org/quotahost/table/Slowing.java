@@ -12,11 +12,12 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
  *
  * <p>The fence marks a client before its request is counted (Marks); from then on LookUp gives it the twin's tags. When
  * the mark ends it has the scope's own again. A twin, and a scope's own tags if nobody else had them meanwhile, begin
- * with empty windows: their limit rises by Tap.rise, or a client could send a whole window's bytes at once. All but the
- * first two methods are called under the table's lock.
+ * with empty windows: their limit rises by Tap.rise, or a client could send a whole window's bytes at once. Where it
+ * comes back sooner they are as much emptier as it was away (Filling). All but the first two methods are called under the
+ * table's lock.
  */
 final class Slowing {
-    /** A smaller growth of a share isn't worth it: each makes Kafka scan all its sensors. */
+    /** A smaller change of a share isn't worth it: each makes Kafka scan all its sensors. */
     private static final double STEP = 1.1;
     /** Marks that nobody renews are looked for every second. */
     private static final int SWEEP_BEATS = (int) (1_000 / QuotaTable.BEAT_MS);
@@ -34,11 +35,13 @@ final class Slowing {
     private int sweptAt;
     private int windows = 11;
     private long windowMs = 1_000;
+    private Filling.Back back = new Filling.Back(12_200, 0.286);
     /** Scopes whose twin is new; request threads add to it, once for each twin. */
     private final Queue<Tags> split = new ConcurrentLinkedQueue<>();
-    /** Scopes with a twin, and those whose own limit rises, with the time at which that began (monotonic, ms). */
-    private final Map<Tags, Long> twins = new IdentityHashMap<>();
-    private final Map<Tags, Long> rising = new IdentityHashMap<>();
+    /** Scopes with a twin, and how full its windows may be. */
+    private final Map<Tags, Filling> twins = new IdentityHashMap<>();
+    /** The same of the scopes whose own limit rises. */
+    private final Map<Tags, Filling> rising = new IdentityHashMap<>();
     /** Tags that clients have again whose mark has ended. */
     private final Queue<Tags> freed = new ConcurrentLinkedQueue<>();
 
@@ -77,10 +80,11 @@ final class Slowing {
         return marks;
     }
 
-    /** Takes over Kafka's windows: quota.window.num, and quota.window.size.seconds in ms. */
-    void configure(int number, long ms) {
+    /** Takes over Kafka's windows, quota.window.num and quota.window.size.seconds in ms, and max.mute in ms. */
+    void configure(int number, long ms, long maxMuteMs) {
         windows = number;
         windowMs = ms;
+        back = new Filling.Back((number + 1) * ms + QuotaTable.BEAT_MS, Tap.stepShare(number, ms, maxMuteMs));
         scopes.twinsBeginWith(rise(0));
     }
 
@@ -123,45 +127,56 @@ final class Slowing {
     boolean step(long nowMs, boolean[] reset) {
         marks.now(lookUp.now());
         if (affected != null && lookUp.now() - sweptAt >= SWEEP_BEATS) sweep();
-        for (Tags each; (each = split.poll()) != null;) twins.putIfAbsent(each, nowMs);
-        // Tags that rise already begin again, too: nobody has had them, and their windows are as empty as they were.
-        for (Tags each; (each = freed.poll()) != null;) if (!isRecent(each.seen(), since)) rising.put(each, nowMs);
-        twins.entrySet().removeIf(each -> !growsTwin(each.getKey(), nowMs - each.getValue(), reset));
-        rising.entrySet().removeIf(each -> !growsOwn(each.getKey(), nowMs - each.getValue(), reset));
+        for (Tags each; (each = split.poll()) != null;) twins.putIfAbsent(each, new Filling(nowMs));
+        for (Tags each; (each = freed.poll()) != null;) free(each, nowMs);
+        twins.entrySet().removeIf(each -> !growsTwin(each.getKey(), each.getValue(), nowMs, reset));
+        rising.entrySet().removeIf(each -> !growsOwn(each.getKey(), each.getValue().forMs(nowMs, back), reset));
         boolean any = false;
         for (boolean each : reset) any |= each;
         return any;
     }
 
-    /** Kafka's windows may contain something of a time at which tags were had, or of the time before a beat. */
-    private boolean isRecent(int seen, int other) {
-        return lookUp.now() - Math.max(seen, other) <= (windows + 1) * windowMs / QuotaTable.BEAT_MS + 1;
+    /**
+     * Clients have their own tags again. What they sent by the twin Kafka doesn't count there, so for as long as nobody had
+     * these tags they may not send by them now. From now on the same is true of the twin.
+     */
+    private void free(Tags own, long nowMs) {
+        long unseenMs = (lookUp.now() - Math.max(own.seen(), since)) * QuotaTable.BEAT_MS;
+        rising.computeIfAbsent(own, full -> new Filling(nowMs - unseenMs - back.ms())).away(unseenMs, nowMs, back);
+        Filling twin = twins.get(own);
+        if (twin != null) twin.leave(nowMs, lookUp.now());
+    }
+
+    /** Kafka's windows may contain something of a time at which tags were had. */
+    private boolean isRecent(int seen) {
+        return lookUp.now() - seen <= back.ms() / QuotaTable.BEAT_MS;
     }
 
     /** Raises a twin's limits. Answers false once nobody has had it for as long as Kafka looks back: then it is gone. */
-    private boolean growsTwin(Tags tags, long forMs, boolean[] reset) {
+    private boolean growsTwin(Tags tags, Filling filling, long nowMs, boolean[] reset) {
         Twin twin = tags.twin();
-        boolean had = twin != null && isRecent(twin.seen(), twin.seen());
+        boolean had = twin != null && isRecent(twin.seen());
         if (!had) tags.unite();
-        double share = rise(had ? forMs : 0);
+        else if (filling.isBack(twin.seen())) filling.comeBack(nowMs);
+        double share = rise(had ? filling.forMs(nowMs, back) : 0);
         if (had && !isWorthIt(tags.twinShare(), share)) return true;
         tags.twinShare(share);
         for (int type = 0; type < Tags.TYPES; type++) reset[type] |= tags.refresh(type, scopes.rule());
         return had;
     }
 
-    /** Raises a scope's own limit of PRODUCE. Answers false once it is whole. */
+    /** Raises a scope's own limit of PRODUCE. Answers false once its windows are as full as any. */
     private boolean growsOwn(Tags tags, long forMs, boolean[] reset) {
         double share = rise(forMs);
-        if (forMs == 0 || isWorthIt(tags.share(), share)) {
+        if (isWorthIt(tags.share(), share)) {
             tags.share(share);
             reset[Tags.PRODUCE] |= tags.refresh(Tags.PRODUCE, scopes.rule());
         }
-        return share < LimitRule.WHOLE;
+        return forMs < back.ms();
     }
 
     private static boolean isWorthIt(double before, double share) {
-        return share >= LimitRule.WHOLE ? before < share : share >= STEP * before;
+        return share >= LimitRule.WHOLE ? before < share : share >= STEP * before || before >= STEP * share;
     }
 
     private double rise(long forMs) {

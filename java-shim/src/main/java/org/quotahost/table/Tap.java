@@ -101,7 +101,13 @@ final class Tap {
         emptyMs = emptyMs(windows, windowMs);
         fullMs = fullMs(windows, windowMs);
         least = leastShare(windows);
-        stepShare = (double) kafkaMs / (kafkaMs + maxMuteMs);
+        stepShare = stepShare(windows, windowMs, maxMuteMs);
+    }
+
+    /** The part of a limit that a step leaves at least, so that it mutes nobody for longer than max.mute. */
+    static double stepShare(int windows, long windowMs, long maxMuteMs) {
+        long kafkaMs = (windows + 1) * windowMs;
+        return (double) kafkaMs / (kafkaMs + maxMuteMs);
     }
 
     double value() {

@@ -3,11 +3,18 @@ package org.quotahost.table;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.stats.Rate;
 
 /**
  * Simulates what Kafka remembers of one quota type and when it asks (ClientQuotaManager.getOrCreateQuotaSensors).
  */
 final class KafkaSensors {
+    static final int NUM = 11;
+    static final long WINDOW_MS = 1_000;
+    private static final MetricConfig WINDOWS = new MetricConfig().samples(NUM).timeWindow(WINDOW_MS, TimeUnit.MILLISECONDS);
+
     private final QuotaTable table;
     private final int type;
     private final int lifeTicks;
@@ -17,6 +24,7 @@ final class KafkaSensors {
 
     private static final class Sensor {
         final Map<String, String> tags;
+        final Rate rate = new Rate();
         Double limit;
         int usedAt;
 
@@ -40,9 +48,26 @@ final class KafkaSensors {
         int generation = table.generation(type);
         if (generation != read) sensors.values().forEach(sensor -> sensor.limit = table.limit(type, sensor.tags));
         read = generation;
-        Sensor sensor = sensors.computeIfAbsent(String.join(":", tags.values()), n -> new Sensor(tags, table.limit(type, tags)));
+        Sensor sensor = sensors.computeIfAbsent(name(tags), n -> new Sensor(tags, table.limit(type, tags)));
         sensor.usedAt = now;
         return sensor.limit;
+    }
+
+    /**
+     * Simulates a request of so many bytes, which Kafka's own Rate measures over 11 windows of a second. Answers for how
+     * many ms Kafka mutes the client (ClientQuotaManager.recordAndGetThrottleTimeMs, QuotaUtils.throttleTime).
+     */
+    long record(String principal, String clientId, double bytes, long nowMs) {
+        Double limit = request(principal, clientId);
+        Rate rate = sensors.get(name(Tables.tags(table, type, principal, clientId))).rate;
+        rate.record(WINDOWS, bytes, nowMs);
+        double measured = rate.measure(WINDOWS, nowMs);
+        if (limit == null || measured <= limit) return 0;
+        return Math.round((measured - limit) / limit * rate.windowSize(WINDOWS, nowMs));
+    }
+
+    private static String name(Map<String, String> tags) {
+        return String.join(":", tags.values());
     }
 
     void tick() {

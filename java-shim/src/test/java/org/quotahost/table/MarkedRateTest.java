@@ -1,0 +1,125 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.Map;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.DoubleRange;
+import net.jqwik.api.lifecycle.AfterTry;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.quotahost.QuotaFence;
+import org.quotahost.fence.FenceFixture;
+import org.quotahost.inbox.Inbox;
+
+/**
+ * A client has tags of its scope and, while it is marked, their twin, which Kafka measures apart. It gets no more by
+ * changing between them than its quota gives: what Kafka lets through at once after a silence, and the rate from then on.
+ */
+class MarkedRateTest {
+    private static final double QUOTA = 1_000;
+    private static final double REQUEST = 50;
+    private static final int STEP_MS = 50;
+    /** Seconds. */
+    private static final double LOOK_BACK = KafkaSensors.NUM * KafkaSensors.WINDOW_MS / 1_000.0;
+    private static final long MAX_MUTE_MS = 30_000;
+
+    /** For so many ms the client asks to write to a topic as often as it may (null: is silent) while one is affected. */
+    record Phase(String topic, String affected, int ms) {}
+
+    /** A client that sends whatever Kafka takes, and how far ahead of its quota it ever was. */
+    private static final class Greedy {
+        private long now;
+        private final QuotaTable table = new QuotaTable(new Inbox(), () -> now);
+        private final KafkaSensors kafka = new KafkaSensors(table, Tables.PRODUCE, 1);
+        private final QuotaFence fence = FenceFixture.fence("none", Map.of());
+        private long mutedUntil;
+        private double ahead;
+        private double mostAhead;
+        private double longestMute;
+
+        Greedy() {
+            table.configureTap(KafkaSensors.NUM, KafkaSensors.WINDOW_MS, MAX_MUTE_MS);
+            table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL);
+            Tables.publish(table, "alice", "a", Scopes.CLIENT, QUOTA);
+        }
+
+        void run(double factor, Phase phase) {
+            table.factor(factor, "full", new String[] {phase.affected}, new String[] {"here"}, new boolean[1]);
+            for (long end = now + phase.ms; now < end; now += STEP_MS) {
+                if (now % QuotaTable.BEAT_MS == 0) {
+                    table.beat(now);
+                    table.factorInForce().move();
+                }
+                while (phase.topic != null && now >= mutedUntil) send(phase.topic);
+                ahead = Math.max(0, ahead - QUOTA * STEP_MS / 1_000);
+            }
+        }
+
+        private void send(String topic) {
+            fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "a"), FenceFixture.write(topic));
+            long mute = kafka.record("alice", "a", REQUEST, now);
+            mutedUntil = now + mute;
+            longestMute = Math.max(longestMute, mute);
+            ahead += REQUEST;
+            mostAhead = Math.max(mostAhead, ahead);
+        }
+    }
+
+    @AfterTry
+    void reset() {
+        FenceFixture.reset();
+    }
+
+    /**
+     * Kafka itself lets through some ten seconds' worth at once after a silence. Until the windows of tags that a client
+     * comes back to counted as emptier, a client got up to 31 s' worth ahead of its quota here.
+     */
+    @Property(tries = 400, seed = "16")
+    void aClientGetsNoMoreByChangingBetweenMarkedAndUnmarked(@ForAll("phases") List<Phase> phases,
+            @ForAll @DoubleRange(min = 0.05, max = 0.95) double factor) {
+        Greedy client = run(factor, phases);
+
+        assertTrue(client.mostAhead <= 1.1 * LOOK_BACK * QUOTA, () -> "ahead by " + client.mostAhead);
+        assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
+    }
+
+    /** The same where marks also end at any time, as topics are affected no longer. A client can't bring that about. */
+    @Property(tries = 400, seed = "16")
+    void norAsTopicsComeAndGo(@ForAll("phasesOfTwoTopics") List<Phase> phases,
+            @ForAll @DoubleRange(min = 0.05, max = 0.95) double factor) {
+        Greedy client = run(factor, phases);
+
+        assertTrue(client.mostAhead <= 1.5 * LOOK_BACK * QUOTA, () -> "ahead by " + client.mostAhead);
+        assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
+    }
+
+    private static Greedy run(double factor, List<Phase> phases) {
+        Greedy client = new Greedy();
+        client.run(factor, new Phase(null, "bills", 20_000));
+        for (Phase phase : phases) client.run(factor, phase);
+        return client;
+    }
+
+    @Provide
+    Arbitrary<List<Phase>> phases() {
+        return phases(Arbitraries.of("orders"));
+    }
+
+    @Provide
+    Arbitrary<List<Phase>> phasesOfTwoTopics() {
+        return phases(Arbitraries.of("orders", "orders", "orders", "bills"));
+    }
+
+    private static Arbitrary<List<Phase>> phases(Arbitrary<String> affected) {
+        Arbitrary<String> topic = Arbitraries.of("orders", "other").injectNull(0.1);
+        Arbitrary<Integer> beats = Arbitraries.oneOf(Arbitraries.integers().between(1, 10), Arbitraries.integers().between(1, 130));
+        Arbitrary<Integer> ms = beats.map(each -> each * (int) QuotaTable.BEAT_MS);
+        return Combinators.combine(topic, affected, ms).as(Phase::new).list().ofMinSize(1).ofMaxSize(60);
+    }
+}
