@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -45,13 +46,13 @@ final class ShareReader {
 
     /**
      * Reads for so many seconds. args: topic, seconds, {consumer config}.
-     * Returns the bytes of the values; how many records came, and how many of them not for the first time; and the
-     * longest throttle time in ms that the brokers told.
+     * Returns the bytes of the values; how many records came, how many of them not for the first time, and how many
+     * of which the broker says that it has delivered them before; and the longest throttle time in ms that brokers told.
      */
     static Object measure(JsonNode args) throws Exception {
         Map<String, Object> config = new HashMap<>();
         args.get(2).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
-        long bytes = 0, records = 0, again = 0;
+        long bytes = 0, records = 0, again = 0, later = 0;
         double throttle = 0;
         Set<String> seen = new HashSet<>();
         try (var consumer = new KafkaShareConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
@@ -61,13 +62,19 @@ final class ShareReader {
                 for (var each : consumer.poll(Duration.ofMillis(200))) {
                     bytes += each.value().length;
                     records++;
-                    // Kafka 3.9 doesn't tell how often it has delivered a record.
+                    if (deliveries(each) > 1) later++;
                     if (!seen.add(each.partition() + ":" + each.offset())) again++;
                 }
                 throttle = Math.max(throttle, throttleTime(consumer));
             }
         }
-        return Map.of("bytes", bytes, "records", records, "again", again, "throttle", throttle);
+        return Map.of("bytes", bytes, "records", records, "again", again, "later", later, "throttle", throttle);
+    }
+
+    /** How often the broker has delivered a record, this time included; by its name, since Kafka 3.9 doesn't tell. */
+    private static int deliveries(ConsumerRecord<?, ?> each) throws ReflectiveOperationException {
+        var told = (Optional<?>) ConsumerRecord.class.getMethod("deliveryCount").invoke(each);
+        return told.map(count -> ((Number) count).intValue()).orElse(1);
     }
 
     private static double throttleTime(KafkaShareConsumer<?, ?> consumer) {
