@@ -91,7 +91,8 @@ class Driver:
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
         """Prepares the pipeline; starts nothing yet."""
-        options = {"validity": "1h", "metrics_port": free_port(), **options}
+        # As if mirrored from another cluster: of its own only registered brokers would count, and there is one.
+        options = {"validity": "1h", "metrics_port": free_port(), "cluster": "bench", **options}
         self.process = PipelineProcess(folder, node.bootstrap, **options)
         self.metric = self.process.metric
 

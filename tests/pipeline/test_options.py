@@ -151,7 +151,7 @@ def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets
     defaults = {each.name: each.show_default for each in parameters if isinstance(each.show_default, str)}
     given = {"bootstrap": "a:1", "checkpoint": "/x"}
     assert {"interval", "tick", "validity", "expiry", "fill_window", "batch"} <= set(defaults)
-    assert (defaults["interval"], defaults["expiry"]) == ("100ms", "1d")
+    assert (defaults["interval"], defaults["expiry"]) == ("150ms", "1d")
     assert options(**given, **defaults) == options(**given)
     assert "kafka" not in {each.name for each in parameters}
 

@@ -110,7 +110,7 @@ class Options(BaseModel):
     tick_topic: str = Field("__quotahost_ticks", description="Topic by which time passes when no snapshot comes.")
     usage_topic: str = Field("__quotahost_usage", description="Topic of the brokers' usage by client.")
     shares_topic: str = Field("__quotahost_shares", description="Topic of the shares of cluster quotas.")
-    interval: Duration = Field(timedelta(milliseconds=100), description="Least time between two batches.")
+    interval: Duration = Field(timedelta(milliseconds=150), description="Least time between two batches.")
     tick: Duration = Field(timedelta(seconds=5), description="How often to publish when no snapshot comes.")
     validity: Duration = Field(
         timedelta(minutes=1), description="How old a broker's newest snapshot may be; then the broker is stale."

@@ -15,7 +15,7 @@ from quotahost.records.fields import topic_set
 
 
 def record(row: Row, run: int, sequence: int) -> ClusterRecord:
-    """The record of one cluster, from a row of ``aggregate.rollup``; ``sequence`` is the batch's number."""
+    """The record of one cluster, from a row of ``aggregate.rollup``; ``sequence`` is its number in the run."""
     fullest = tuple(map(_filling, row["fullest"]))
     return ClusterRecord(
         row["cluster"],
