@@ -2,6 +2,7 @@ package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import net.jqwik.api.Arbitraries;
@@ -13,6 +14,8 @@ import net.jqwik.api.Provide;
 import net.jqwik.api.constraints.DoubleRange;
 import net.jqwik.api.lifecycle.AfterTry;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
@@ -72,6 +75,7 @@ class MarkedRateTest {
     }
 
     @AfterTry
+    @AfterEach
     void reset() {
         FenceFixture.reset();
     }
@@ -86,6 +90,21 @@ class MarkedRateTest {
         Greedy client = run(factor, phases);
 
         assertTrue(client.mostAhead <= 1.1 * LOOK_BACK * QUOTA, () -> "ahead by " + client.mostAhead);
+        assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
+    }
+
+    /**
+     * A mark lasts 15 s after the last request to the topic; from then on it sends elsewhere for less time than Kafka looks
+     * back. In nine minutes it got 91 s' worth ahead of its quota; a fiftieth is left, since max.mute goes before.
+     */
+    @Test
+    void norByOneRequestToTheTopicEveryHalfMinute() {
+        List<Phase> turn = List.of(new Phase("orders", "orders", 200), new Phase("other", "orders", 26_000));
+
+        Greedy client = run(0.95, Collections.nCopies(20, turn).stream().flatMap(List::stream).toList());
+
+        double seconds = client.now / 1_000.0;
+        assertTrue(client.mostAhead <= (1.1 * LOOK_BACK + seconds / 50) * QUOTA, () -> "ahead by " + client.mostAhead);
         assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
     }
 
