@@ -22,6 +22,7 @@ from quotahost.cli.quotas.command import quotas
 from quotahost.cli.replay.command import replay
 from quotahost.cli.report.command import report
 from quotahost.cli.simulate.command import simulate
+from quotahost.cli.top.command import top
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
 
@@ -76,6 +77,7 @@ app.command(cls=Explain)(explain)
 app.command()(pipeline)
 app.command()(report)
 app.command()(replay)
+app.command()(top)
 app.add_typer(quotas, name="quotas")
 app.add_typer(simulate, name="simulate")
 

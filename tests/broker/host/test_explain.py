@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
+import pty
 import re
+import select
+import struct
 import subprocess
+import sys
+import termios
 from collections.abc import Iterator
 
 import pytest
@@ -229,3 +237,53 @@ def test_an_unknown_broker_id_gives_an_error_with_a_remedy() -> None:
     assert code == 2
     assert f"no broker {NODE_ID + 1} with quotahost was found" in text
     assert "as the broker's user" in text
+
+
+def top(node: KafkaNode, *arguments: str) -> str:
+    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", str(node.pid), *arguments]
+    return subprocess.run(command, capture_output=True, timeout=180, check=True, text=True).stdout
+
+
+def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
+    with load(node, "alice", "app"), load(node, "bob", "app"):
+
+        def row(user: str) -> dict[str, object]:
+            rows = json.loads(top(node, "--json", "--type", "PRODUCE"))["rows"]
+            return next((each for each in rows if each["user"] == user), {})
+
+        eventually(lambda: row("alice").get("bound_by") == row("bob").get("bound_by") == "quota")
+        shared, own = row("alice"), row("bob")
+        lines = top(node, "--once", "--held", "--filter", "bob").splitlines()
+    assert (shared["scope"], shared["client_id"], shared["quota"]) == ("user", "", 2e6)
+    assert (own["scope"], own["client_id"], own["quota"]) == ("client", "app", 3e6)
+    assert lines[0].startswith(f"broker {NODE_ID} (pid {node.pid})  OPEN  factor 1  fence open")
+    assert re.match(r"bob +app +PRODUCE +[\d.]+ MB/s +3.00 MB/s +\d+ % +.*quota", lines[3])
+
+
+def test_top_in_a_terminal_follows_keys_and_leaves_with_q(node: KafkaNode) -> None:
+    ours, theirs = pty.openpty()
+    tty_size = struct.pack("HHHH", 24, 100, 0, 0)
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, tty_size)
+    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", str(node.pid)]
+    seen: list[str] = []
+
+    def reads(text: str) -> bool:
+        if select.select([ours], [], [], 0.2)[0]:
+            seen.append(os.read(ours, 65536).decode(errors="replace"))
+        return text in "".join(seen)
+
+    environment = os.environ | {"TERM": "xterm"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as program:
+        try:
+            eventually(lambda: reads(f"broker {NODE_ID}"))
+            os.write(ours, b"s")
+            eventually(lambda: reads("rows by share"))
+            os.write(ours, b"v")
+            eventually(lambda: reads("1-9 open the volume"))
+            os.write(ours, b"\x1bq")
+            eventually(lambda: (reads(""), program.poll() is not None)[1])
+        finally:
+            program.kill()
+    assert program.returncode == 0
+    os.close(ours)
+    os.close(theirs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 import typer
+from rich.console import Console
 from rich.text import Text
 from typer.core import TyperCommand
 
@@ -87,18 +88,18 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
     return Client(name, rest)
 
 
-def show(answer: Answer, type: QuotaType | None) -> int:
+def show(answer: Answer, type: QuotaType | None, screen: Console | None = None) -> int:
     """Print the answer for one quota type, or for all of them if it is None; the exit code."""
+    screen = screen or console()
     quotas = [quota for quota in answer.quotas if type in (None, quota.type)]
-    _show("", common_facts(answer))
+    _show(screen, "", common_facts(answer))
     for quota in quotas:
-        _show(str(quota.type), quota_facts(answer, quota))
-    console().print(Text(f"\n{shown(limited_by(answer, quotas))}.", style="bold"), soft_wrap=True)
+        _show(screen, str(quota.type), quota_facts(answer, quota))
+    screen.print(Text(f"\n{shown(limited_by(answer, quotas))}.", style="bold"), soft_wrap=True)
     return NEWCOMER if any(quota.is_newcomer for quota in quotas) else 0
 
 
-def _show(title: str, facts: Facts) -> None:
-    screen = console()
+def _show(screen: Console, title: str, facts: Facts) -> None:
     if title:
         screen.print(Text(f"\n{title}", style="bold"))
     for label, value in facts:

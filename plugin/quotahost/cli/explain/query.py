@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from quotahost.cli.explain.answer import Answer, escaped, parse
-from quotahost.cli.jars import NoJar, carried_jar
+from quotahost.cli.jars import Jar, NoJar, carried_jar
 from quotahost.errors import QuotahostError
 from quotahost.host.messages import plain
 from quotahost.model import Client
@@ -60,16 +60,33 @@ def question(which: str, *words: str) -> list[str]:
     """
     try:
         with carried_jar() as jar:
-            lines = _run([java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path),
-                          "org.quotahost.explain.Explain", which, *map(escaped, words)])  # fmt: skip
+            lines = _run(command_of(jar, which, *words))
     except NoJar as error:
         raise Unanswered(str(error), "reinstall quotahost") from None
+    wrong = refusal(lines, which)
+    if wrong is not None:
+        raise wrong
+    return lines
+
+
+def command_of(jar: Jar, which: str, *words: str) -> list[str]:
+    """The command that asks a question.
+
+    Raises:
+        Unanswered: there is no Java.
+    """
+    options = ["-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path)]
+    return [java(), *options, "org.quotahost.explain.Explain", which, *map(escaped, words)]
+
+
+def refusal(lines: Sequence[str], which: str) -> Unanswered | None:
+    """The error that Explain's lines tell, None if they are an answer."""
     # Explain ends with 2 after an error, but its line says more than the code.
     wrong = next((line for line in lines if line.startswith("error\t")), None)
-    if wrong is not None:
-        kind, details = map(plain, wrong.split("\t")[1:3])
-        raise trouble(kind, details, which)
-    return lines
+    if wrong is None:
+        return None
+    kind, details = map(plain, wrong.split("\t")[1:3])
+    return trouble(kind, details, which)
 
 
 def java() -> str:

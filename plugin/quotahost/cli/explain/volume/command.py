@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from rich.console import Console
 from rich.text import Text
 
 from quotahost.cli.console import console, shown, table
@@ -21,25 +22,36 @@ from quotahost.text import printable
 _CUTS = 5  # topics of which the segments are looked at
 
 
-def volume(name: str, which: str, seconds: float) -> int:
+def volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
     """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code.
 
     Raises:
         Unanswered: no broker answered, or it has no such volume.
     """
+    screen = screen or console()
     broker = _ask(which)
     disks = read_disks(broker.node, broker.directories)
     volumes = {each.name: each for each in disks.volumes}
     if not name:
-        return _list(broker, list(volumes.values()), disks.offline)
+        return _list(screen, broker, list(volumes.values()), disks.offline)
     found = dict(disks.places).get(name, name)
     if found not in volumes:
         known = ", ".join(map(printable, volumes)) or "none that can be read"
         lost = "".join(f"; {each}" for each in disks.offline)
         raise Unanswered(f"broker {broker.node} has no volume {printable(name)}", f"it has: {known}{lost}")
     directories = [directory for directory, of in disks.places if of == found]
-    _show(broker, *_measure(broker, found, directories, seconds), which)
+    _show(screen, broker, *_measure(broker, found, directories, seconds), which)
     return 0
+
+
+def volume_names(which: str) -> list[str]:
+    """The names of a broker's volumes, in the order in which they are listed.
+
+    Raises:
+        Unanswered: no broker answered.
+    """
+    broker = _ask(which)
+    return [each.name for each in read_disks(broker.node, broker.directories).volumes]
 
 
 def _ask(which: str) -> BrokerVolumes:
@@ -49,14 +61,13 @@ def _ask(which: str) -> BrokerVolumes:
         raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
 
 
-def _list(broker: BrokerVolumes, volumes: Sequence[Volume], offline: Sequence[str]) -> int:
+def _list(screen: Console, broker: BrokerVolumes, volumes: Sequence[Volume], offline: Sequence[str]) -> int:
     rows = []
     for each in volumes:
         numbers = broker.numbers.get(each.name, {})
         limits = [show_bytes(numbers[limit]) if limit in numbers else "" for limit in ("Soft", "Hard")]
         factor = f"{numbers['Factor']:.4g}" if "Factor" in numbers else ""
         rows.append([each.name, show_bytes(each.capacity), show_bytes(each.consumed), *limits, factor])
-    screen = console()
     screen.print(table(("volume", "capacity", "consumed", "soft", "hard", "factor"), rows))
     for lost in offline:
         screen.print(Text(f"unknown: {shown(lost)}"), soft_wrap=True)
@@ -89,12 +100,13 @@ def _consumed(node: str, directories: Sequence[str], name: str) -> Volume:
     return disks.volumes[0]
 
 
-def _show(broker: BrokerVolumes, found: Measured, cuts: Callable[[str, retention.Retention], Cut], which: str) -> None:
-    screen = console()
+def _show(
+    screen: Console, broker: BrokerVolumes, found: Measured, cuts: Callable[[str, retention.Retention], Cut], which: str
+) -> None:
     for label, value in wording.facts(broker, found):
         screen.print(Text.assemble((f"  {label:<10}", "dim"), shown(value)), soft_wrap=True)
-    _titled("What fills it", wording.TOPICS, wording.topic_rows(found))
-    _titled("Who writes", wording.CLIENTS, wording.client_rows(broker), wording.about_clients(broker))
+    _titled(screen, "What fills it", wording.TOPICS, wording.topic_rows(found))
+    _titled(screen, "Who writes", wording.CLIENTS, wording.client_rows(broker), wording.about_clients(broker))
     topics = [each for each in sorted(found.used, key=lambda one: -found.used[one]) if _is_topic(each)][:_CUTS]
     if not topics:
         return
@@ -102,11 +114,10 @@ def _show(broker: BrokerVolumes, found: Measured, cuts: Callable[[str, retention
     # Without an answer the ages of the topics stand in for their retention.
     rows = [wording.cut_row(cuts(topic, retention.of(kept.get(topic, {"retention.ms": "-1"})))) for topic in topics]
     note = wording.CLOSED + (f"\n  Retention is not known: {problem}" if problem else "")
-    _titled("What a shorter retention would free", wording.CUTS, rows, note)
+    _titled(screen, "What a shorter retention would free", wording.CUTS, rows, note)
 
 
-def _titled(title: str, columns: Sequence[str], rows: object, note: str = "") -> None:
-    screen = console()
+def _titled(screen: Console, title: str, columns: Sequence[str], rows: object, note: str = "") -> None:
     screen.print(Text(f"\n{title}", style="bold"))
     screen.print(table(columns, rows))  # type: ignore[arg-type]
     if note:

@@ -8,9 +8,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.management.InstanceNotFoundException;
@@ -55,31 +53,42 @@ final class Brokers {
                 .collect(Collectors.joining(", ")));
     }
 
-    /**
-     * Calls operations of the MBean QuotaTable of a broker, each with a principal and a client-id.
-     *
-     * @return the lines by operation
-     * @throws ExplainException if quotahost does not run there, or in a version without these operations
-     */
-    static Map<String, String[]> ask(Running broker, List<String> operations, String principal, String clientId)
-            throws Exception {
-        VirtualMachine machine = attach(broker.pid());
-        try (JMXConnector connector = JMXConnectorFactory.connect(
-                new JMXServiceURL(machine.startLocalManagementAgent()))) {
-            MBeanServerConnection beans = connector.getMBeanServerConnection();
-            Map<String, String[]> answers = new LinkedHashMap<>();
-            for (String operation : operations) {
-                Object[] client = {principal, clientId};
-                Object lines = beans.invoke(new ObjectName(TABLE), operation, client, TWO_STRINGS);
-                answers.put(operation, (String[]) lines);
+    /** A connection to the MBean QuotaTable of one broker. */
+    static final class Connection implements AutoCloseable {
+        private final Running broker;
+        private final VirtualMachine machine;
+        private final JMXConnector connector;
+        private final MBeanServerConnection beans;
+
+        /** @throws ExplainException if it cannot be attached to */
+        Connection(Running broker) throws ExplainException, IOException {
+            this.broker = broker;
+            machine = attach(broker.pid());
+            connector = JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()));
+            beans = connector.getMBeanServerConnection();
+        }
+
+        /**
+         * Calls one operation, with two arguments.
+         *
+         * @throws ExplainException if quotahost does not run there, or in a version without this operation
+         */
+        String[] ask(String operation, String first, String second) throws Exception {
+            try {
+                return (String[]) beans.invoke(
+                        new ObjectName(TABLE), operation, new Object[] {first, second}, TWO_STRINGS);
+            } catch (InstanceNotFoundException e) {
+                throw new ExplainException("no-quotahost", broker.pid());
+            } catch (ReflectionException | MBeanException e) {
+                throw new ExplainException("older", broker.pid());
             }
-            return answers;
-        } catch (InstanceNotFoundException e) {
-            throw new ExplainException("no-quotahost", broker.pid());
-        } catch (ReflectionException | MBeanException e) {
-            throw new ExplainException("older", broker.pid());
-        } finally {
-            machine.detach();
+        }
+
+        @Override
+        public void close() throws IOException {
+            try (connector) {
+                machine.detach();
+            }
         }
     }
 

@@ -1,7 +1,10 @@
 package org.quotahost.explain;
 
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.quotahost.util.Escape;
@@ -12,7 +15,8 @@ import org.quotahost.util.Escape;
  * <p>It is called as {@code java -cp quotahost.jar org.quotahost.explain.Explain BROKER QUESTION [ARGUMENT...]}. BROKER
  * is a process id, {@code broker:N} (a node id), or empty for the only broker there is. The questions are {@code client
  * USER CLIENT}, {@code uses MOST}, {@code volumes}, and {@code retention TOPIC,TOPIC...}. Arguments are escaped (Escape), since a locale
- * may garble them.
+ * may garble them. {@code watch MOST} stays: for each line of standard input it answers with the broker, its state, and
+ * its uses, and ends the answer with a line {@code end}; it ends with standard input, and with the program that started it.
  *
  * <p>It writes tab-separated, escaped lines to standard output. The first field of each is its kind, the others are:
  * of broker, pid and node id; of state, name and value; of quota, the fields of Description; of uses, those of ClientUse; of volumes, those of
@@ -52,12 +56,35 @@ public final class Explain {
     }
 
     private void explain(Brokers.Running broker, String question, String first, String second) throws Exception {
-        List<String> operations = question.equals("client") ? List.of("explain", "describe") : List.of(question);
+        try (Brokers.Connection connection = new Brokers.Connection(broker)) {
+            if (question.equals("watch")) {
+                watch(connection, broker, first);
+                return;
+            }
+            List<String> operations = question.equals("client") ? List.of("explain", "describe") : List.of(question);
+            answer(connection, broker, operations, first, second);
+        }
+    }
+
+    private void watch(Brokers.Connection connection, Brokers.Running broker, String most) throws Exception {
+        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        while (in.readLine() != null) {
+            answer(connection, broker, List.of("explain"), "", "");
+            for (String line : connection.ask("uses", most, "")) print("uses", line);
+            out.println("end");
+        }
+    }
+
+    /** Asks everything before it prints anything: after half an answer an error's line would be read as a part of it. */
+    private void answer(Brokers.Connection connection, Brokers.Running broker, List<String> operations, String first,
+            String second) throws Exception {
+        List<String[]> answers = new ArrayList<>();
+        for (String operation : operations) answers.add(connection.ask(operation, first, second));
         print("broker", Escape.fields(broker.pid(), broker.node()));
-        Brokers.ask(broker, operations, first, second).forEach((operation, lines) -> {
-            String kind = KINDS.getOrDefault(operation, operation);
-            for (String line : lines) print(kind, line);
-        });
+        for (int i = 0; i < answers.size(); i++) {
+            String operation = operations.get(i);
+            for (String line : answers.get(i)) print(KINDS.getOrDefault(operation, operation), line);
+        }
     }
 
     private void print(String kind, String line) {

@@ -1,0 +1,115 @@
+"""``quotahost top``: the command."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from quotahost.cli.console import console, parsed
+from quotahost.cli.explain.command import show as show_client
+from quotahost.cli.explain.query import Unanswered, ask
+from quotahost.cli.explain.query import named as broker_named
+from quotahost.cli.explain.volume.command import volume as show_volume
+from quotahost.cli.explain.volume.command import volume_names
+from quotahost.cli.top.attached import MOST, Attached
+from quotahost.cli.top.drawing import whole
+from quotahost.cli.top.live import watch
+from quotahost.cli.top.order import Choice, Order
+from quotahost.cli.top.screen import Answer, Question
+from quotahost.cli.top.view import Look
+from quotahost.model import Client, QuotaType
+from quotahost.units.parse import parse_duration
+
+_BETWEEN = 2.0  # seconds between the two looks at a volume
+_WIDTH = 200
+
+
+def top(
+    pid: Annotated[int | None, typer.Option(help="Process id of the broker.")] = None,
+    broker_id: Annotated[int | None, typer.Option(help="Its node.id.")] = None,
+    sort: Annotated[Order, typer.Option(help="What comes first.")] = Order.RATE,
+    type: Annotated[QuotaType | None, typer.Option(help="Only this quota type.", case_sensitive=False)] = None,
+    filter: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only rows with this text in user, client-id, or what binds.")
+    ] = "",
+    held: Annotated[bool, typer.Option("--held", help="Only clients that are held back.")] = False,
+    interval: Annotated[str, typer.Option(help="Time between two looks.")] = "2s",
+    most: Annotated[int, typer.Option(min=1, help="Rows of one look; those held back come first.")] = MOST,
+    once: Annotated[bool, typer.Option("--once", help="Print one look and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one look as JSON and end.")] = False,
+) -> None:
+    """Show live who uses what of a broker on this machine, who is held back, and by what.
+
+    Without a terminal it prints one look. Ends with 2 if no broker answered.
+    """
+    which = broker_named(pid, broker_id)
+    choice = Choice(sort, type, filter, held)
+    seconds = parsed("--interval", interval, parse_duration).total_seconds()
+    with Attached(which, most) as broker:
+        first = broker.look()
+        if as_json:
+            typer.echo(json.dumps(values(first, choice), indent=2))
+        elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            screen = console()
+            screen.print(whole(first, choice, screen.width))
+        else:
+            watch(broker.look, choice, seconds, lambda question: answer(question, which))
+
+
+def values(look: Look, choice: Choice) -> dict[str, Any]:
+    """A look for programs: rates in the type's unit, shares from 0 on, null where there is no quota or limit."""
+    rows = [
+        {
+            "user": use.user,
+            "client_id": use.client_id,
+            "scope": use.scope,
+            "type": str(use.quota_type),
+            "rate": use.rate,
+            "quota": use.quota,
+            "limit": use.limit,
+            "share": use.share,
+            "delay_ms": use.delay_ms,
+            "bound_by": use.bound.value,
+            "shadow": use.shadow,
+            "idle_seconds": use.idle,
+        }
+        for use in choice.rows(look.uses)
+    ]
+    return {
+        "broker": look.where,
+        "state": str(look.state),
+        "factor": look.factor,
+        "limit_factor": look.limit_factor,
+        "cause": look.cause,
+        "fence": look.fence,
+        "affected_topics": look.affected,
+        "clients": look.clients,
+        "clients_max": look.clients_max,
+        "rows": rows,
+    }
+
+
+def answer(question: Question, which: str) -> Answer:
+    """What ``quotahost explain`` says of it.
+
+    Raises:
+        Unanswered: no broker answered.
+    """
+    text = io.StringIO()
+    screen = Console(file=text, highlight=False, width=_WIDTH)
+    use = question.client
+    volumes: Sequence[str] = ()
+    if use is None:
+        volumes = () if question.volume else volume_names(which)
+        show_volume(question.volume, which, _BETWEEN, screen)
+    elif use.scope == "client":
+        show_client(ask(Client(use.user, use.client_id), which), use.quota_type, screen)
+    else:
+        raise Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")
+    return Answer(text.getvalue().splitlines(), volumes)

@@ -1,0 +1,101 @@
+"""The live table: looks come on one thread, answers on another, and this one waits for keys and draws."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+
+from quotahost.cli.top.keys import Keys
+from quotahost.cli.top.order import Choice
+from quotahost.cli.top.screen import Answer, Question, Screen
+from quotahost.cli.top.view import Look
+from quotahost.errors import QuotahostError
+
+_REDRAW: Final = 1.0  # seconds; a terminal that changes its size is drawn anew within it
+_Event = Callable[[Screen], None]
+
+
+class Background:
+    """Looks every so often until it is closed, and answers questions; each result is an event for the screen."""
+
+    def __init__(self, look: Callable[[], Look], interval: float, answer: Callable[[Question], Answer]) -> None:
+        """``interval`` in seconds."""
+        self._look, self._interval, self._answer = look, interval, answer
+        self._events: SimpleQueue[_Event] = SimpleQueue()
+        self.wake, self._waker = os.pipe()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="quotahost-top-looks", daemon=True)
+
+    def __enter__(self) -> Background:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed.set()
+
+    def ask(self, question: Question) -> None:
+        """Have it answered; the answer comes as an event."""
+        threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
+
+    def hand_over(self, screen: Screen) -> None:
+        """Let the screen know all that has happened since the last call."""
+        with suppress(Empty):
+            while True:
+                self._events.get_nowait()(screen)
+                os.read(self.wake, 1)
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            try:
+                found = self._look()
+            except QuotahostError as error:
+                self._put(partial(Screen.fail, problem=str(error).splitlines()[0]))
+            else:
+                self._put(partial(Screen.show, look=found))
+            self._closed.wait(self._interval)
+
+    def _ask(self, question: Question) -> None:
+        try:
+            answer = self._answer(question)
+        except QuotahostError as error:
+            answer = Answer(str(error).splitlines())
+        self._put(partial(Screen.tell, question=question, answer=answer))
+
+    def _put(self, event: _Event) -> None:
+        self._events.put(event)
+        os.write(self._waker, b"!")
+
+
+def watch(look: Callable[[], Look], choice: Choice, interval: float, answer: Callable[[Question], Answer]) -> None:
+    """Show the live table until the user leaves it.
+
+    Args:
+        look: looks once; it may raise a QuotahostError, which is shown until a look succeeds again.
+        choice: what is shown first.
+        interval: seconds between looks.
+        answer: answers a question.
+    """
+    console, screen = Console(highlight=False), Screen(choice)
+    with (
+        Keys() as keys,
+        Background(look, interval, answer) as background,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while not screen.done and not keys.gone:
+            live.update(screen.drawn(console.width, console.height), refresh=True)
+            for key in keys.wait(background.wake, _REDRAW):
+                question = screen.press(key)
+                if question:
+                    background.ask(question)
+            background.hand_over(screen)

@@ -1,0 +1,28 @@
+"""What a look may find, made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quotahost.cli.top.view import Look
+from quotahost.model import QuotaType, State
+from quotahost.model.client_use import Bound, ClientUse
+
+
+def use(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUse:
+    """A client that uses half of its quota of 2 MB/s."""
+    facts: dict[str, Any] = {
+        "quota_type": QuotaType.PRODUCE, "user": user, "client_id": client_id, "scope": "client", "rate": 1e6,
+        "quota": 2e6, "limit": 2e6, "delay_ms": 0.0, "bound": Bound.NOTHING, "idle": 0.1,
+    }  # fmt: skip
+    return ClientUse(**facts | changes)
+
+
+def look(uses: Sequence[ClientUse] = (), **changes: Any) -> Look:
+    """Broker 1, on which nothing is out of the ordinary."""
+    facts: dict[str, Any] = {
+        "where": "broker 1 (pid 42)", "state": State.OPEN, "factor": 1.0, "limit_factor": 1.0, "cause": "",
+        "fence": "open", "affected": -1, "clients": 3, "clients_max": 100, "uses": uses,
+    }  # fmt: skip
+    return Look(**facts | changes)
