@@ -158,6 +158,7 @@ class Job:
         if history:
             # Its files and its checkpoint belong together: a new checkpoint alone would hide what was written before.
             self._supervisor.add("history", lambda: queries.history(history), rebuilt_from_topics=False)
+            self._supervisor.add("usage", lambda: queries.usage(history), rebuilt_from_topics=False)
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""

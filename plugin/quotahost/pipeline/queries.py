@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from quotahost.errors import QuotahostError
 from quotahost.pipeline import shares
 from quotahost.pipeline.dead_letters import DEAD_LETTERS, dead_letters
+from quotahost.pipeline.history.usage import start_usage
 from quotahost.pipeline.history.writer import start_history
 from quotahost.pipeline.kafka.clients import short
 from quotahost.pipeline.kafka.clock import KafkaClock
@@ -121,6 +122,13 @@ class Queries:
         parsed = parse.parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)
         self._pool("history")
         return start_history(parse.resolved(parsed), directory)
+
+    def usage(self, directory: str) -> StreamingQuery:
+        """From usage records to what each client used as Parquet, beside ``directory``."""
+        raw = self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT)
+        parsed = shares.parse(raw, self._usage_cluster, self._options.validity)
+        self._pool("history")
+        return start_usage(parsed, self._usage_cluster, directory)
 
     def _not_expired(self, time: str) -> str:
         """Whether a record is not of a broker long gone."""

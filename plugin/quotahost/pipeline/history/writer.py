@@ -59,10 +59,14 @@ def start_history(
         keep: readings that were written longer ago are no longer seen. Spark keeps the names of all files in one list,
             which would otherwise grow for ever.
     """
+    return append(readings(snapshots), "quotahost-history", directory, every, keep)
+
+
+def append(rows: DataFrame, name: str, directory: str, every: timedelta, keep: timedelta) -> StreamingQuery:
+    """Start a query of this name that appends a stream's rows; the arguments are those of :func:`start_history`."""
     return (
-        readings(snapshots)
-        .coalesce(1)  # one file for each day of the batch: Spark's list of all files grows with each
-        .writeStream.queryName("quotahost-history")
+        rows.coalesce(1)  # one file for each day of the batch: Spark's list of all files grows with each
+        .writeStream.queryName(name)
         .format("parquet")
         .partitionBy("day")
         .option("path", directory)
