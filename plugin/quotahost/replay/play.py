@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Final
 
+from quotahost.replay.clients import courses as held_back
 from quotahost.replay.group import Group, Plan
 from quotahost.replay.limits import own_limits
 from quotahost.replay.track import Track
@@ -49,8 +50,12 @@ def play(found: Report, plan: Plan) -> Replay:
                 group.step(now, step if number < last else 0.0, silent)
     courses = [track.course() for group in groups for track in group.tracks if track.points]
     courses.sort(key=lambda each: (-each.new.pause_s, -each.new.throttle_s, -each.peak_new / max(1, each.capacity)))
-    notes = tuple(_notes(plan, courses, any(group.failed for group in groups)))
-    return Replay(since, until, step, tuple(group.where() for group in groups), tuple(courses), notes)
+    where = tuple(group.where() for group in groups)
+    clients = held_back(found.clients or (), where, until)
+    notes = [*_notes(plan, courses, any(group.failed for group in groups))]
+    if found.clients is None:
+        notes.append("the history has no usage of that time, so it isn't known which clients would have been slowed")
+    return Replay(since, until, step, where, tuple(courses), clients, tuple(notes))
 
 
 def _groups(found: Report, plan: Plan, clock: Callable[[], float]) -> Iterator[Group]:

@@ -98,6 +98,34 @@ class Course:
         return self.points[-1].capacity
 
 
+class HeldBack(NamedTuple):
+    """For how many seconds a client was slowed, and paused."""
+
+    slowed_s: float
+    paused_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCourse:
+    """One producer, as far as brokers published its use.
+
+    Attributes:
+        cluster, user, client: which.
+        brokers: where it wrote.
+        rate: bytes/s of all brokers together, in the mean of the time in which it wrote.
+        then: for how long the factor held it back, as recorded.
+        new: with the settings in question.
+    """
+
+    cluster: str
+    user: str
+    client: str
+    brokers: tuple[str, ...]
+    rate: float
+    then: HeldBack
+    new: HeldBack
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """What the settings would have done.
@@ -107,6 +135,7 @@ class Replay:
         step: seconds between two looks at the volumes.
         where: each factor.
         volumes: those that would have been slowed or paused first, and then by name.
+        clients: those that were or would have been held back, the longest paused first.
         notes: sentences about what the answer leaves out.
     """
 
@@ -115,4 +144,5 @@ class Replay:
     step: float
     where: tuple[Where, ...]
     volumes: tuple[Course, ...]
+    clients: tuple[ClientCourse, ...]
     notes: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from quotahost.replay.values import Course, Held, Replay, Where
+from quotahost.replay.values import ClientCourse, Course, Held, Replay, Where
 from quotahost.report.values import Name, in_utc
 from quotahost.report.wording import show_at, show_bytes, show_span
 from quotahost.text import printable
@@ -13,6 +13,7 @@ from quotahost.text import printable
 ARROW: Final = " → "
 FACTOR_HEADS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
 VOLUME_HEADS: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
+CLIENT_HEADS: Final = ("user", "client-id", "brokers", "rate", "slowed", "paused")
 _NEVER: Final = "–"  # noqa: RUF001  # a dash, as in the report
 
 
@@ -84,3 +85,20 @@ def volume_row(course: Course, replay: Replay) -> list[str]:
 def _remarks(course: Course) -> list[str]:
     full = [f"full at {show_time(course.full_at)}"] if course.full_at is not None else []
     return full + (["estimated"] if course.estimated else [])
+
+
+def client_rows(replay: Replay, most: int) -> list[list[str]]:
+    """So many clients that were or would have been held back, those that would have been paused longest first."""
+    return [_client_row(client) for client in replay.clients[:most]]
+
+
+def _client_row(client: ClientCourse) -> list[str]:
+    then, new = client.then, client.new
+    return [
+        printable(client.user),
+        printable(client.client),
+        str(len(client.brokers)),
+        f"{show_bytes(client.rate)}/s",
+        _change(show_seconds(then.slowed_s), show_seconds(new.slowed_s)),
+        _change(show_seconds(then.paused_s), show_seconds(new.paused_s)),
+    ]

@@ -105,6 +105,42 @@ class Curve:
         return left / self.fill_rate if self.fill_rate is not None and self.fill_rate > 0 else None
 
 
+class Use(NamedTuple):
+    """What one client used on one broker in a part of the time, of its quota in the whole cluster; bytes/s.
+
+    Attributes:
+        at: the begin, in seconds since 1970.
+        broker: where.
+        rate: in the mean.
+        demand: what it would have used if nothing had held it back; None for whatever it gets.
+        quota: the largest.
+    """
+
+    at: float
+    broker: str
+    rate: float
+    demand: float | None
+    quota: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUse:
+    """One client of a cluster over time.
+
+    Attributes:
+        cluster: its id.
+        user, client: principal and client-id.
+        width: seconds that each of the uses is about.
+        uses: at least one, oldest first.
+    """
+
+    cluster: str
+    user: str
+    client: str
+    width: float
+    uses: tuple[Use, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What was found in the history.
@@ -115,6 +151,7 @@ class Report:
         recent: over how long the fill rates were measured, up to ``until``.
         known: how many volumes reported in that time, drawn or not.
         curves: the worst of them, worst first.
+        clients: what clients used, for a replay; None where the history has no usage.
     """
 
     question: Question
@@ -123,6 +160,7 @@ class Report:
     recent: timedelta
     known: int
     curves: tuple[Curve, ...]
+    clients: tuple[ClientUse, ...] | None = None
 
     @property
     def span(self) -> timedelta:

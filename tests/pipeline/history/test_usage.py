@@ -11,9 +11,13 @@ from pyspark.sql.types import StructType
 
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares
+from quotahost.pipeline.history.everything import everything
 from quotahost.pipeline.history.usage import COLUMNS, place, start_usage, uses
+from quotahost.pipeline.history.used import with_clients
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used, encode
+from quotahost.report.values import Question
+from tests.pipeline.support.rows import reading, written
 from tests.pipeline.test_shares import raw
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -83,3 +87,19 @@ def test_minutes_that_have_passed_are_written_once(spark: SparkSession, tmp_path
     query.stop()
     found = rows(spark.read.schema(COLUMNS).parquet(place(str(history))))
     assert [(row["at"].minute, row["rate"]) for row in found] == [(0, 10.0), (1, 10.0), (2, 10.0)]
+
+
+def test_a_replay_reads_the_busiest_clients_of_its_time(spark: SparkSession, tmp_path: Path) -> None:
+    history = written(spark, [reading(60 * i, 100) for i in range(10)], tmp_path / "history")
+    question = Question(str(history))
+    assert everything(spark, question).clients is None
+    minutes = [(60 * i, "1", (used(10.0, None), used(5.0, 6.0, "bob"))) for i in range(20)]
+    frame = uses(parsed(spark, *minutes), "c")
+    frame.write.partitionBy("day").mode("append").parquet(place(str(history)))
+    alice, bob = everything(spark, question).clients or ()
+    assert (alice.user, bob.user, alice.client, alice.width) == ("alice", "bob", "app", 60.0)
+    assert [use.at - NOON.timestamp() for use in alice.uses] == [60.0 * i for i in range(10)]
+    assert alice.uses[0][1:] == ("1", 10.0, None, 1000.0)
+    assert bob.uses[0][1:] == ("1", 5.0, 6.0, 1000.0)
+    few = with_clients(spark, everything(spark, question), most=8).clients or ()
+    assert [(len(each.uses), each.width) for each in few] == [(4, 180.0), (4, 180.0)]

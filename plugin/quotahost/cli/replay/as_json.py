@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from quotahost.replay.values import Course, Replay, Where
+from quotahost.replay.values import ClientCourse, Course, Replay, Where
 
 
 def as_json(replay: Replay) -> str:
@@ -18,6 +18,7 @@ def as_json(replay: Replay) -> str:
             "step": replay.step,
             "factors": [_where(each) for each in replay.where],
             "volumes": [_volume(each) for each in replay.volumes],
+            "clients": [_client(each) for each in replay.clients],
             "notes": list(replay.notes),
         },
         indent=2,
@@ -43,3 +44,7 @@ def _volume(course: Course) -> dict[str, Any]:
         "capacity": course.capacity,
         "estimated": course.estimated,
     }
+
+
+def _client(client: ClientCourse) -> dict[str, Any]:
+    return {**asdict(client), "then": client.then._asdict(), "new": client.new._asdict()}

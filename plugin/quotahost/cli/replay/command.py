@@ -97,3 +97,8 @@ def _show(played: Replay) -> None:
     screen.print(table(wording.VOLUME_HEADS, wording.volume_rows(played, _MOST_ROWS)))
     if (more := len(played.volumes) - _MOST_ROWS) > 0:
         screen.print(Text(f"and {more:,} more volumes (--json has all)", style="dim"))
+    if played.clients:
+        screen.print()
+        screen.print(table(wording.CLIENT_HEADS, wording.client_rows(played, _MOST_ROWS)))
+        if (more := len(played.clients) - _MOST_ROWS) > 0:
+            screen.print(Text(f"and {more:,} more clients (--json has all)", style="dim"))

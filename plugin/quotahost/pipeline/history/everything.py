@@ -1,4 +1,4 @@
-"""Reads all volumes of the history for ``quotahost replay``: there the fullest one decides, whichever that is.
+"""Reads all volumes of the history, and what clients used, for ``quotahost replay``: there any volume may decide.
 
 The readings are as many as the history has, up to ``MOST``; of more the last one of each part of the time.
 """
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from quotahost.pipeline.history.collect import bucket, span
 from quotahost.pipeline.history.ranking import VOLUME, buckets
 from quotahost.pipeline.history.store import days_asked, no_readings, rows
+from quotahost.pipeline.history.used import with_clients
 from quotahost.report.values import Curve, Name, Question, Report, in_utc
 
 MOST: Final = 200_000  # readings that this process takes
@@ -23,7 +24,7 @@ MOST: Final = 200_000  # readings that this process takes
 def everything(
     spark: SparkSession, question: Question, show_step: Callable[[str], None] = lambda step: None, most: int = MOST
 ) -> Report:
-    """The curves of all volumes asked for, by name, without fill rates.
+    """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
 
     Args:
         spark: the session that reads the history.
@@ -45,7 +46,9 @@ def everything(
     show_step(f"Reading the curves of {there['volumes']:,} volumes")
     width = _width(ends[1] - ends[0], there["volumes"], there["readings"], most)
     curves = _curves(history, ends[0], width)
-    return Report(question, in_utc(ends[0] / 1e6), in_utc(ends[1] / 1e6), timedelta(), len(curves), curves)
+    found = Report(question, in_utc(ends[0] / 1e6), in_utc(ends[1] / 1e6), timedelta(), len(curves), curves)
+    show_step("Reading what clients used")
+    return with_clients(spark, found)
 
 
 def _width(length: int, volumes: int, readings: int, most: int) -> int:

@@ -58,15 +58,20 @@ def days_asked(spark: SparkSession, question: Question) -> list[date]:
 
 def rows(spark: SparkSession, question: Question) -> DataFrame:
     """The readings asked for. Folders of other days are not opened, and a folder may be deleted meanwhile."""
-    wanted = _readings(spark, question)
+    wanted = within(_readings(spark, question), question)
+    for column, names in _asked(question).items():
+        wanted = wanted.where(F.col(column).isin(list(names)))
+    return wanted
+
+
+def within(wanted: DataFrame, question: Question) -> DataFrame:
+    """The rows of the time that the question is about, by their ``at`` and ``day``."""
     if question.since is not None:
         since = question.since.astimezone(UTC)
         wanted = wanted.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
     if question.until is not None:
         until = question.until.astimezone(UTC)
         wanted = wanted.where((F.col("day") <= F.lit(until.date())) & (F.col("at") < F.lit(until)))
-    for column, names in _asked(question).items():
-        wanted = wanted.where(F.col(column).isin(list(names)))
     return wanted
 
 
