@@ -81,6 +81,10 @@ def _unpack(root: Path) -> None:
     """Puts the packages' files in place without their scripts, which take half an hour where they are emulated."""
     for package in sorted(root.glob("var/cache/apt/archives/*.deb")):
         subprocess.run(["dpkg", "-x", str(package), str(root)], check=True)
+    # A script of ca-certificates would have made this file, which pip reads even without a network.
+    bundle = b"".join(each.read_bytes() for each in sorted(root.glob("usr/share/ca-certificates/*/*.crt")))
+    (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
+    (root / "etc/ssl/certs/ca-certificates.crt").write_bytes(bundle)
 
 
 def inside(root: Path) -> tuple[str, ...]:
