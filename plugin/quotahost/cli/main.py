@@ -17,6 +17,7 @@ from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.explain.command import Explain, explain
 from quotahost.cli.install import install_jar, lines_to_add
+from quotahost.cli.new.command import new
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.quotas.command import quotas
 from quotahost.cli.replay.command import replay
@@ -74,6 +75,7 @@ def plugins() -> None:
 
 app.command()(doctor)
 app.command(cls=Explain)(explain)
+app.command()(new)
 app.command()(pipeline)
 app.command()(report)
 app.command()(replay)
