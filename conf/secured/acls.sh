@@ -1,5 +1,5 @@
 #!/bin/sh
-# Gives the brokers' plugins and the pipeline their rights to quotahost's topics, and nobody else any. Call it with
+# Gives the brokers' plugins, the pipeline and `quotahost top` their rights to quotahost's topics, and nobody else any. Call it with
 # Kafka's tool and the way to connect, as a super user:
 #
 #   sh acls.sh kafka-acls.sh --bootstrap-server broker-1:9092 --command-config admin.properties
@@ -8,11 +8,13 @@
 set -eu
 plugins=User:quotahost
 pipeline=User:quotahost-pipeline
+watchers=User:quotahost-top
 
 "$@" --add --allow-principal "$plugins" --operation Read \
-  --topic __quotahost_snapshots --topic __quotahost_cluster_volumes --topic __quotahost_shares
+  --topic __quotahost_snapshots --topic __quotahost_cluster_volumes --topic __quotahost_shares --topic __quotahost_watch
 "$@" --add --allow-principal "$plugins" --operation Write --operation Create --operation DescribeConfigs \
-  --topic __quotahost_snapshots --topic __quotahost_usage
+  --topic __quotahost_snapshots --topic __quotahost_usage --topic __quotahost_looks
+"$@" --add --allow-principal "$plugins" --operation Create --operation DescribeConfigs --topic __quotahost_watch
 # The plugins' consumers only ask which broker coordinates their group; they never join it.
 "$@" --add --allow-principal "$plugins" --operation Describe --resource-pattern-type prefixed --group quotahost-
 
@@ -23,6 +25,10 @@ pipeline=User:quotahost-pipeline
 "$@" --add --allow-principal "$pipeline" --operation Create --operation DescribeConfigs \
   --topic __quotahost_snapshots --topic __quotahost_usage --topic __quotahost_cluster_volumes \
   --topic __quotahost_shares --topic __quotahost_refused --topic __quotahost_ticks
+
+"$@" --add --allow-principal "$watchers" --operation Write --topic __quotahost_watch
+"$@" --add --allow-principal "$watchers" --operation Read --topic __quotahost_looks
+"$@" --add --allow-principal "$watchers" --operation Describe --resource-pattern-type prefixed --group quotahost-
 
 # Optional: rights beyond the table of docs/security.md. Take the # of a line away where you use what it is for.
 #

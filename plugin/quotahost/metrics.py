@@ -58,7 +58,10 @@ CLIENTS: Final = "Clients"
 GAUGE, COUNTER = Kind
 _BY_CLIENT: Final = "user, client_id, scope, type"
 _DISKS: Final = "`local`, `snapshots`, `cluster-volumes`, `publish-volumes`"
-_TOPICS: Final = "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage`, `cluster-quota`"
+_TOPICS: Final = (
+    "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage` (and `publish-usage-looks`, "
+    "`publish-usage-watch`), `cluster-quota`"
+)
 _CLUSTER: Final = "`cluster-volumes`"
 _CLUSTER_STATE: Final = "`snapshots`, `cluster-volumes`"
 

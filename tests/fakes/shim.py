@@ -150,6 +150,9 @@ class FakeShim:
     def offline_log_dirs(self) -> tuple[str, ...]:
         return ()
 
+    def explain(self, client: Client) -> list[str]:
+        return ["broker\t42\t1"]
+
     def usage(self, most: int) -> list[ClientUsage]:
         return []
 

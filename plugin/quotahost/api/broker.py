@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from quotahost.model import ClientUsage, LogDir
+from quotahost.model import Client, ClientUsage, LogDir, Look
 
 
 class Broker(Protocol):
@@ -59,6 +59,19 @@ class Broker(Protocol):
         Raises:
             Exception: Java fails to read its sensors.
         """
+
+    def look(self, most: int) -> Look:
+        """What ``quotahost top`` shows of this broker: its state, and at most ``most`` scopes with what they use.
+
+        Those that are held back come first, then the busiest. With very many clients a call takes tens of
+        milliseconds.
+
+        Raises:
+            Exception: Java fails to read its sensors.
+        """
+
+    def explain(self, client: Client) -> list[str]:
+        """What ``quotahost explain`` reads of this broker about a client: lines of fields, divided by tabs."""
 
     def thread_ends(self) -> None:
         """The calling thread ends and will call nothing more."""

@@ -17,7 +17,7 @@ import jpype
 from quotahost.host.logs import Logs
 from quotahost.host.loop import Host
 from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
-from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
+from quotahost.model import Client, ClientUsage, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
@@ -182,6 +182,9 @@ class JavaShim:
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._host.offlineLogDirs())
+
+    def explain(self, client: Client) -> list[str]:
+        return _lines(self._host.explain(_unicode(client.principal), _unicode(client.client_id)))
 
     def usage(self, most: int) -> list[ClientUsage]:
         return [_usage(line.split("\t")) for line in _lines(self._table.usage(most))]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quotahost.host.exemptions import node_id, own_client_id
+from quotahost.host.looks import look_of
+from quotahost.host.messages import plain
 from quotahost.host.shim import Shim
+from quotahost.model import Client, Look
 from quotahost.settings.broker import Settings
 
 
@@ -18,11 +21,17 @@ class HostBroker:
         self._properties = shim.broker()
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
         self.offline_log_dirs, self.usage = shim.offline_log_dirs, shim.usage
-        self.thread_ends = shim.detach
+        self.explain, self.thread_ends = shim.explain, shim.detach
 
     def properties(self) -> Mapping[str, str]:
         """Read once, at the start: none of them changes while the broker runs."""
         return self._properties
+
+    def look(self, most: int) -> Look:
+        """See Broker."""
+        # The state is the same for all clients, so it may be asked for any.
+        lines = self._shim.explain(Client("", ""))
+        return look_of([[plain(field) for field in line.split("\t")] for line in lines], self._shim.uses(most))
 
     def client_config(self) -> dict[str, str]:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""

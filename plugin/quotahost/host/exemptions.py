@@ -32,6 +32,7 @@ INTERNAL_CLIENT_IDS: Final = "|".join(
         *(f"__remote_log_metadata_client_#_{what}" for what in ("producer", "consumer", "admin")),
         "quotahost-#",
         "quotahost-pipeline",
+        "quotahost-top",
     ]
 )
 #: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.
@@ -117,7 +118,7 @@ def _spared_topics(settings: Settings, broker: Mapping[str, str], brokers: Colle
     """
     topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
     if ANONYMOUS not in brokers and _connects_anonymously(settings):
-        topics += [settings.snapshots_topic, settings.usage_topic]
+        topics += [settings.snapshots_topic, settings.usage_topic, settings.looks_topic]
     return topics
 
 

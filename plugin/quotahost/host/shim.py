@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from quotahost.host.messages import Answers, Batch, Gauge
-from quotahost.model import ClientUsage, Factor, LogDir, QuotaType
+from quotahost.model import Client, ClientUsage, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
@@ -80,6 +80,9 @@ class Shim(Protocol):
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         """This broker's log directories that Kafka has marked offline."""
+
+    def explain(self, client: Client) -> list[str]:
+        """What this broker says of a client: the lines of ``quotahost explain``, whose fields are escaped."""
 
     def usage(self, most: int) -> list[ClientUsage]:
         """At most so many clients that have a quota of their own, busiest first."""

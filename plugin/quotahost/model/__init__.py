@@ -5,8 +5,10 @@ import them from here and not from the modules below, which are private. The pac
 and every other package may import it.
 """
 
+from quotahost.model.client_use import Bound, ClientUse
 from quotahost.model.cluster import ClientUsage, Cluster, LogDir
 from quotahost.model.limits import Limit, LimitType
+from quotahost.model.look import Look
 from quotahost.model.quotas import (
     DEFAULT,
     MAX_RATE,
@@ -28,9 +30,11 @@ __all__ = [
     "MAX_RATE",
     "QUOTA_TYPES",
     "UNLIMITED",
+    "Bound",
     "Client",
     "ClientQuotaChange",
     "ClientUsage",
+    "ClientUse",
     "Cluster",
     "ClusterVolumes",
     "Default",
@@ -38,6 +42,7 @@ __all__ = [
     "Limit",
     "LimitType",
     "LogDir",
+    "Look",
     "Quota",
     "QuotaEntity",
     "QuotaType",

@@ -1,4 +1,4 @@
-"""Who uses what of one broker: one row for each scope that Kafka measures. Private to the project."""
+"""Who uses what of one broker: one row for each scope that Kafka measures."""
 
 from __future__ import annotations
 

@@ -36,6 +36,8 @@ class Party(Enum):
     """The Kafka client of the plugins and tasks inside the brokers (``kafka.*``)."""
     PIPELINE = "pipeline"
     """The Spark pipeline (``--kafka-config``)."""
+    WATCHERS = "watchers"
+    """Who runs ``quotahost top --bootstrap`` (``--client-config``)."""
 
 
 _READS: Final[tuple[Operation, ...]] = ("Read",)
@@ -55,6 +57,7 @@ class Topic:
         danger: what a stranger does who may write to it.
         brokers: the operations that the brokers' plugins need.
         pipeline: the operations that the pipeline needs.
+        watchers: the operations that those who watch need.
     """
 
     name: str
@@ -63,11 +66,12 @@ class Topic:
     carries: str
     danger: str
     brokers: tuple[Operation, ...]
-    pipeline: tuple[Operation, ...]
+    pipeline: tuple[Operation, ...] = ()
+    watchers: tuple[Operation, ...] = ()
 
     def operations(self, party: Party) -> tuple[Operation, ...]:
         """What the party needs to do with the topic."""
-        return self.brokers if party is Party.PLUGINS else self.pipeline
+        return {Party.PLUGINS: self.brokers, Party.PIPELINE: self.pipeline, Party.WATCHERS: self.watchers}[party]
 
 
 SNAPSHOTS: Final = Topic(
@@ -106,7 +110,19 @@ TICKS: Final = Topic(
     "keeps the pipeline busy",
     (), (*_READS, *_WRITES),
 )  # fmt: skip
-TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS)
+WATCH: Final = Topic(
+    "__quotahost_watch", "watch.topic", "",
+    "that somebody watches, by `quotahost top`",
+    "has brokers publish who uses what, every two seconds",
+    (*_READS, *_MAKES), watchers=("Write",),
+)  # fmt: skip
+LOOKS: Final = Topic(
+    "__quotahost_looks", "looks.topic", "",
+    "who uses what, by `publish-usage` while somebody watches",
+    "shows those who watch invented clients",
+    _WRITES, watchers=_READS,
+)  # fmt: skip
+TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATCH, LOOKS)
 
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
 TIERING: Final = "__remote_log_metadata"
@@ -127,17 +143,28 @@ GROUPS: Final = "quotahost-"
 def table() -> str:
     """Topics, groups and other resources with the rights to them, as a Markdown table."""
     rows: list[tuple[str, ...]] = [
-        ("resource", "what it carries", "brokers' plugins", "pipeline", "anybody else who may write"),
-        *((f"`{t.name}`", t.carries, _listed(t.brokers), _listed(t.pipeline), t.danger) for t in TOPICS),
+        (
+            "resource",
+            "what it carries",
+            "brokers' plugins",
+            "pipeline",
+            "`quotahost top`",
+            "anybody else who may write",
+        ),
+        *(
+            (f"`{t.name}`", t.carries, _listed(t.brokers), _listed(t.pipeline), _listed(t.watchers), t.danger)
+            for t in TOPICS
+        ),
         (
             f"groups `{GROUPS}*`",
             "nothing: no group is joined, no offset is committed",
             "Describe",
             "",
+            "Describe",
             "nothing: nobody reads them",
         ),
-        ("transactional ids", "none: no client of quotahost has transactions", "", "", ""),
-        ("the cluster", "the ids of its brokers, which Kafka shows to every client", "", "", ""),
+        ("transactional ids", "none: no client of quotahost has transactions", "", "", "", ""),
+        ("the cluster", "the ids of its brokers, which Kafka shows to every client", "", "", "", ""),
     ]
     return "\n".join(_lines(rows))
 

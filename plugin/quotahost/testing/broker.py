@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from quotahost.model import ClientUsage, LogDir
+from quotahost.model import Client, ClientUsage, LogDir, Look
 
 
 @dataclass(slots=True)
@@ -18,6 +18,8 @@ class FakeBroker:
         brokers: what ``registered()`` answers or raises: id and whether it is fenced.
         directories: what ``log_dirs()`` answers, for the brokers asked for, or raises.
         usages: what ``usage()`` answers, or raises.
+        looked: what ``look()`` answers, with ``most`` of its uses, or raises.
+        explained: what ``explain()`` answers, by client.
         offline: what ``offline_log_dirs()`` answers.
         shown: every gauge and counter by type, name and attribute, as it is now.
     """
@@ -28,6 +30,8 @@ class FakeBroker:
     directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     offline: tuple[str, ...] = ()
     usages: list[ClientUsage] | Exception = field(default_factory=list)
+    looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
+    explained: dict[Client, list[str]] = field(default_factory=dict)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def number(self, type: str, attribute: str, name: str = "") -> float | None:
@@ -60,6 +64,14 @@ class FakeBroker:
         if isinstance(self.usages, Exception):
             raise self.usages
         return self.usages[:most]
+
+    def look(self, most: int) -> Look:
+        if isinstance(self.looked, Exception):
+            raise self.looked
+        return replace(self.looked, uses=self.looked.uses[:most])
+
+    def explain(self, client: Client) -> list[str]:
+        return self.explained.get(client, [])
 
     def thread_ends(self) -> None: ...
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
 import re
-import select
-import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +22,7 @@ from harness.system.waiting import eventually
 from tests.broker.support.explain import explain, explain_client, field
 from tests.broker.support.explain import last_line as last_line_of
 from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota
+from tests.broker.support.terminal import Terminal
 
 pytestmark = pytest.mark.broker
 
@@ -261,29 +256,11 @@ def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
 
 
 def test_top_in_a_terminal_follows_keys_and_leaves_with_q(node: KafkaNode) -> None:
-    ours, theirs = pty.openpty()
-    tty_size = struct.pack("HHHH", 24, 100, 0, 0)
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, tty_size)
-    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", str(node.pid)]
-    seen: list[str] = []
-
-    def reads(text: str) -> bool:
-        if select.select([ours], [], [], 0.2)[0]:
-            seen.append(os.read(ours, 65536).decode(errors="replace"))
-        return text in "".join(seen)
-
-    environment = os.environ | {"TERM": "xterm"}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as program:
-        try:
-            eventually(lambda: reads(f"broker {NODE_ID}"))
-            os.write(ours, b"s")
-            eventually(lambda: reads("rows by share"))
-            os.write(ours, b"v")
-            eventually(lambda: reads("1-9 open the volume"))
-            os.write(ours, b"\x1bq")
-            eventually(lambda: (reads(""), program.poll() is not None)[1])
-        finally:
-            program.kill()
-    assert program.returncode == 0
-    os.close(ours)
-    os.close(theirs)
+    with Terminal("top", "--pid", node.pid) as terminal:
+        terminal.shows(f"broker {NODE_ID}")
+        terminal.press(b"s")
+        terminal.shows("rows by share")
+        terminal.press(b"v")
+        terminal.shows("1-9 open the volume")
+        terminal.press(b"\x1bq")
+        assert terminal.ends() == 0

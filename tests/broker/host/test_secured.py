@@ -6,6 +6,7 @@ as the files say; the controllers' listener can't, since its users' credentials 
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,11 +49,10 @@ from tests.broker.support.numbers import attempt
 pytestmark = pytest.mark.broker
 
 CONF: Final = ROOT / "conf/secured"
-#: The last one has credentials, and no rights. A client without credentials is ANONYMOUS.
-USERS: Final = {
-    name: f'{name}\'s "secret"' for name in ("broker", "admin", "quotahost", "alice", "outsider", "quota-admin")
-} | {"quotahost-pipeline": "CHANGE-ME"}
-PRINCIPALS: Final = {Party.PLUGINS: "quotahost", Party.PIPELINE: "quotahost-pipeline"}
+#: The outsider has credentials, and no rights. A client without credentials is ANONYMOUS.
+_NAMED: Final = ("broker", "admin", "quotahost", "alice", "outsider", "quota-admin", "quotahost-top")
+USERS: Final = {name: f'{name}\'s "secret"' for name in _NAMED} | {"quotahost-pipeline": "CHANGE-ME"}
+PRINCIPALS: Final = {Party.PLUGINS: "quotahost", Party.PIPELINE: "quotahost-pipeline", Party.WATCHERS: "quotahost-top"}
 OUTSIDERS: Final = ("outsider", "alice", None)
 SCRAM: Final = "SCRAM-SHA-512"
 DENIED: Final = "TOPIC_AUTHORIZATION_FAILED"
@@ -306,8 +306,28 @@ def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(n
     admins = {name: str(value) for name, value in node.client_config("admin").items()}
     texts = [f.text for f in doctor(node, admins) if f.level is Level.GOOD]
     for topic in topics.TOPICS:
-        writer = "quotahost" if "Write" in topic.brokers else "quotahost-pipeline"
+        (writer,) = (PRINCIPALS[party] for party in Party if "Write" in topic.operations(party))
         assert f"ACLs let nobody else than User:{writer} write to {topic.name}" in texts
+
+
+def test_top_shows_the_cluster_by_the_rights_of_the_script(node: KafkaNode) -> None:
+    make_missing(node)
+    to = ["--bootstrap", f"127.0.0.1:{node.ports[CLIENTS]}", "--client-config"]
+    command = [sys.executable, "-m", "quotahost.cli", "top", *to]
+
+    def top(user: str) -> subprocess.CompletedProcess[str]:
+        whole = [*command, str(login_file(node, user)), "--json"]
+        return subprocess.run(whole, capture_output=True, timeout=180, check=False, text=True)
+
+    def looked() -> bool:
+        done = top("quotahost-top")
+        assert done.returncode == 0, done.stderr
+        return bool(json.loads(done.stdout)["brokers"])
+
+    eventually(looked, 60, "a look")
+    refused = top("outsider")
+    assert (refused.returncode, "may not Write __quotahost_watch" in refused.stderr) == (2, True), refused.stderr
+    assert not [secret for secret in USERS.values() if secret in refused.stderr + refused.stdout]
 
 
 def doctor(node: KafkaNode, config: dict[str, str]) -> list[Finding]:

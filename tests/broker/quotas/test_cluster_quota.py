@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,12 +29,15 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.plugins.kafka.topics import ensure_compacted
+from quotahost.records import look as look_records
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
+from quotahost.records.look import BrokerLook
 from quotahost.records.shares import Shares
 from quotahost.records.usage import Usage
 from tests.broker.support.background import Background
 from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate
+from tests.broker.support.terminal import Terminal
 from tests.reference.max_min import shares
 
 pytestmark = pytest.mark.broker
@@ -136,6 +142,63 @@ def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) ->
         eventually(lambda: limit(cluster.brokers[0], "q") == QUOTA / 3)
         assert settled_rate(one, QUICK_WINDOW) == pytest.approx(QUOTA / 3, rel=0.1)
     assert gauge(cluster.brokers[0], "Shares", "Stale") == 1
+
+
+def cluster_top(cluster: Cluster, *arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "quotahost.cli", "top", "--bootstrap", cluster.bootstrap, "--json", *arguments]
+    done = subprocess.run(command, capture_output=True, timeout=180, check=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_top_shows_a_client_of_all_brokers_in_one_row(cluster: Cluster) -> None:
+    with load(cluster, 1, "q") as one, load(cluster, 2, "q") as two:
+        wait_for_rate(pytest.approx(2 * QUOTA / 3, rel=0.1), one, two)
+
+        def row() -> dict[str, Any]:
+            look = cluster_top(cluster, "--type", "PRODUCE", "--filter", "q")
+            assert (sorted(look["brokers"]), look["silent"]) == (["1", "2", "3"], [])
+            return next((each for each in look["rows"] if each["client_id"] == "q"), {})
+
+        eventually(lambda: row().get("rate") == pytest.approx(2 * QUOTA / 3, rel=0.1))
+        found = row()
+        assert ({"1", "2"} <= set(found["brokers"]), found["bound_by"]) == (True, "quota")
+        # The share is that of one broker: a client that has all of its quota on one has nothing left there.
+        assert found["share"] > 0.8
+        with Terminal("top", "--bootstrap", cluster.bootstrap, "--filter", "q", lines=60) as terminal:
+            terminal.shows("3 of 3 brokers")
+            terminal.press(b"\r")
+            terminal.shows("---- broker 1 ----")
+            terminal.press(b"\x1b[F")
+            terminal.shows("---- broker 2 ----")
+            terminal.press(b"\x1bq")
+            assert terminal.ends() == 0
+
+
+def test_brokers_publish_looks_only_while_somebody_watches(cluster: Cluster) -> None:
+    consumer = Consumer({**cluster.client_config(client_id="reads"), "group.id": "reads", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("__quotahost_looks", 0, OFFSET_BEGINNING)])
+    newest: dict[str, BrokerLook] = {}
+
+    def read() -> dict[str, BrokerLook]:
+        for message in consumer.consume(500, 0.5):
+            if message.error() is None:
+                look = look_records.decode(message.key(), message.value() or b"")
+                newest[look.broker] = look
+        return newest
+
+    with load(cluster, 1, "q"):
+        cluster_top(cluster)
+        # Who leaves says so, and the brokers' last looks name no client.
+        eventually(lambda: len(read()) == 3 and not any(look.uses for look in read().values()), timeout=60)
+
+        def written(topic: str) -> int:
+            return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1]
+
+        looks, usages = written("__quotahost_looks"), written(USAGE)
+        eventually(lambda: written(USAGE) > usages + 3, timeout=60)  # the task goes on
+        assert written("__quotahost_looks") == looks
+    consumer.close()
 
 
 def check_quota_on_every_broker(cluster: Cluster, timeout: float) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from quotahost.records.topics import GROUPS, TOPICS, Party
 
 SCRIPT = Path(__file__).parents[3] / "conf/secured/acls.sh"
-PRINCIPALS = {"$plugins": Party.PLUGINS, "$pipeline": Party.PIPELINE}
+PRINCIPALS = {"$plugins": Party.PLUGINS, "$pipeline": Party.PIPELINE, "$watchers": Party.WATCHERS}
 
 
 def given() -> dict[tuple[Party, str], set[str]]:
@@ -36,4 +36,5 @@ def test_the_script_gives_the_declared_rights_and_no_other() -> None:
         for party in Party
         if topic.operations(party)
     }
-    assert given() == declared | {(Party.PLUGINS, f"{GROUPS}*"): {"Describe"}}
+    groups = {(party, f"{GROUPS}*"): {"Describe"} for party in (Party.PLUGINS, Party.WATCHERS)}
+    assert given() == declared | groups

@@ -174,7 +174,15 @@ def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
 
 
 def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
-    exempt = ["4", "quotahost-4", "quotahost-7", "quotahost-pipeline", "broker-1-fetcher-0", "raft-client-3"]
+    exempt = [
+        "4",
+        "quotahost-4",
+        "quotahost-7",
+        "quotahost-pipeline",
+        "quotahost-top",
+        "broker-1-fetcher-0",
+        "raft-client-3",
+    ]
     exempt += ["broker-1-txn-marker-sender", "AddPartitionsManager-client-2", "Persister-client-2"]
     exempt += ["NetworkPartitionMetadataClient-client-2", "broker-1-" + 247 * "x"]
     exempt += [f"__remote_log_metadata_client_2_{what}" for what in ("producer", "consumer", "admin")]
@@ -214,7 +222,7 @@ def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_it
     assert shim.exempted == [(["b"], [], "")]
     assert shim.code("ANONYMOUS", "quotahost-4") != EXEMPT
     assert shim.code("ANONYMOUS", "4") != EXEMPT
-    assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage"]
+    assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from quotahost.records import cluster_volumes as cluster_codec
+from quotahost.records import look as look_codec
 from quotahost.records import shares as shares_codec
 from quotahost.records import snapshot as snapshot_codec
 from quotahost.records import usage as usage_codec
+from quotahost.records import watch as watch_codec
 from quotahost.records.codec import REASONS, Refused
 from tests.unit.records.test_clients import several_shares, usages
 from tests.unit.records.test_cluster_volumes import clusters
+from tests.unit.records.test_looks import looks, watches
 from tests.unit.records.test_snapshot import QUICK, snapshots
 
 #: By the name of its schema: the module that reads and writes it, records of the kind, the attribute that is its key.
@@ -27,6 +30,8 @@ KINDS: dict[str, tuple[ModuleType, st.SearchStrategy[Any], str]] = {
     "cluster-volumes": (cluster_codec, clusters, "cluster"),
     "usage": (usage_codec, usages, "broker"),
     "shares": (shares_codec, several_shares, "broker"),
+    "look": (look_codec, looks, "broker"),
+    "watch": (watch_codec, watches, "watcher"),
 }
 ALL = pytest.mark.parametrize("kind", KINDS)
 
@@ -55,7 +60,7 @@ def form(kind: str) -> dict[str, Any]:
 def example(kind: str) -> tuple[bytes, bytes]:
     """The key and the value of the example in the schema."""
     content = form(kind)["examples"][0]
-    key: str = content["clusterId" if kind == "cluster-volumes" else "brokerId"]
+    key: str = content[{"cluster-volumes": "clusterId", "watch": "watcher"}.get(kind, "brokerId")]
     return key.encode(), json.dumps(content).encode()
 
 

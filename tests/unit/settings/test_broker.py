@@ -72,6 +72,8 @@ NOT_LIVE = [
     "snapshots.topic",
     "cluster.volumes.topic",
     "usage.topic",
+    "watch.topic",
+    "looks.topic",
     "shares.topic",
     "fence.authorizer",
     "start.timeout",

@@ -18,7 +18,11 @@ from quotahost.records.topics import GROUPS, Party, Topic
 from quotahost.settings.broker import Settings
 
 _EVERYBODY: Final = "User:*"
-_NEEDS: Final = {Party.PLUGINS: "the brokers' plugins need", Party.PIPELINE: "the pipeline needs"}
+_NEEDS: Final = {
+    Party.PLUGINS: "the brokers' plugins need",
+    Party.PIPELINE: "the pipeline needs",
+    Party.WATCHERS: "the watchers need",
+}
 #: One party writes to each topic. Create alone changes nothing that exists.
 _LIES: Final = CHANGES - {"Create"}
 
@@ -84,6 +88,8 @@ def _of_writers(name: str, topic: Topic, who: Mapping[str, str]) -> Finding:
     """Whom ACLs let change a topic; super users need none, and are not listed."""
     if len(who) == 1:
         return good(f"ACLs let nobody else than {next(iter(who))} write to {name}")
+    if topic.watchers and "Write" in topic.watchers:  # several people may watch
+        return good(f"ACLs let {', '.join(sorted(who))} write to {name}, and watch")
     listed = "; ".join(f"{principal} may {how}" for principal, how in sorted(who.items()))
     return weak(
         f"ACLs let more than one principal write to {name}, of which one is enough: {listed}. Whoever does "
@@ -115,7 +121,7 @@ def _lacking(rights: Rights, settings: Settings | None, party: Party) -> Iterato
                 yield f"may not Create {name}, which doesn't exist"
         elif lacks := sorted(set[str](operations) - rights.own.get(name, frozenset())):
             yield f"may not {', '.join(lacks)} {name}"
-    if party is Party.PIPELINE:
+    if party is not Party.PLUGINS:
         return
     if not rights.group and any("Read" in each for each in needed(settings, party).values()):
         yield f"may not Describe groups {GROUPS}*"

@@ -12,7 +12,18 @@ from typing import Final
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES
-from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, SNAPSHOTS, TOPICS, USAGE, Operation, Party, Topic
+from quotahost.records.topics import (
+    CLUSTER_VOLUMES,
+    LOOKS,
+    SHARES,
+    SNAPSHOTS,
+    TOPICS,
+    USAGE,
+    WATCH,
+    Operation,
+    Party,
+    Topic,
+)
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
@@ -65,6 +76,8 @@ def named(settings: Settings | None) -> dict[str, Topic]:
             "cluster.volumes.topic": settings.cluster_volumes_topic,
             "usage.topic": settings.usage_topic,
             "shares.topic": settings.shares_topic,
+            "watch.topic": settings.watch_topic,
+            "looks.topic": settings.looks_topic,
         }
     )
     return {names.get(topic.brokers_property, topic.name): topic for topic in TOPICS}
@@ -89,7 +102,8 @@ def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Opera
 
 def _used(settings: Settings, topic: Topic) -> frozenset[Operation]:
     """Which of the operations on a topic a broker with these settings comes to."""
-    task = {SNAPSHOTS: "publish-volumes", USAGE: "publish-usage"}.get(topic)
-    reads: tuple[Operation, ...] = ("Read",) if topic in believed_topics(settings) else ()
+    task = {SNAPSHOTS: "publish-volumes", USAGE: "publish-usage", LOOKS: "publish-usage"}.get(topic)
+    watched = topic is WATCH and "publish-usage" in settings.tasks
+    reads: tuple[Operation, ...] = ("Read",) if watched or topic in believed_topics(settings) else ()
     writes: tuple[Operation, ...] = ("Write",) if task in settings.tasks else ()
     return frozenset((*reads, *writes))

@@ -9,7 +9,8 @@ from typing import IO, Final
 
 from quotahost.cli.explain.query import Unanswered, command_of, refusal, trouble
 from quotahost.cli.jars import NoJar, carried_jar
-from quotahost.cli.top.view import Look, parse
+from quotahost.host.looks import parse
+from quotahost.model.look import Look
 
 MOST: Final = 1_000  # scopes of one look
 _END: Final = "end"

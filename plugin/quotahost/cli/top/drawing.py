@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from quotahost.cli.console import shown
+from quotahost.cli.top.merged import ClusterLook, ClusterUse
 from quotahost.cli.top.order import Choice
-from quotahost.cli.top.view import Look
 from quotahost.model import QuotaType, State
 from quotahost.model.client_use import Bound, ClientUse
+from quotahost.model.look import Look
 
 #: Narrower terminals leave the quota out, which the share tells.
 _WIDE: Final = 96
@@ -56,6 +57,11 @@ def delay(use: ClientUse) -> str:
     return f"{use.delay_ms / 1000:,.1f} s" if use.delay_ms >= 1000 else f"{max(1, round(use.delay_ms))} ms"
 
 
+def brokers(use: ClientUse) -> str:
+    """How many brokers the clients use."""
+    return str(len(use.brokers)) if isinstance(use, ClusterUse) else ""
+
+
 def who(use: ClientUse) -> tuple[str, str]:
     """User and client-id as they stand in the table; in brackets what stands for several of them."""
     if use.scope == "client":
@@ -72,7 +78,8 @@ def state_line(look: Look) -> Text:
         factor += f" (limits x {look.limit_factor:.3g})"
     if look.affected >= 0:
         factor += f" for writers to {look.affected:,} topics"
-    places = f"{look.clients:,} of {look.clients_max:,} places"
+    most = " at most" if isinstance(look, ClusterLook) else ""
+    places = f"{look.clients:,} of {look.clients_max:,} places{most}"
     return Text.assemble(
         (f"{shown(look.where)}  ", "bold"),
         (str(look.state), _STYLES[look.state]),
@@ -95,13 +102,18 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
     wide = width >= _WIDE
     for name in ("rate", *(("quota",) if wide else ()), "share", "delay"):
         grid.add_column(name, justify="right", no_wrap=True)
+    several = any(isinstance(use, ClusterUse) for use in uses)
+    if several:
+        grid.add_column("brokers", justify="right", no_wrap=True)
     grid.add_column("bound by", no_wrap=True)
     for at, use in enumerate(uses):
         kind = use.quota_type
         quota = (amount(use.quota, kind),) if wide else ()
         bound = "" if use.bound_by == Bound.NOTHING else use.bound_by
-        cells = (*who(use), _TYPES.get(kind, str(kind)), amount(use.rate, kind), *quota, share(use), delay(use), bound)
-        grid.add_row(*map(Text, cells), style=_style(use, at == selected))
+        numbers = (amount(use.rate, kind), *quota, share(use), delay(use), *([brokers(use)] if several else []))
+        grid.add_row(
+            *map(Text, (*who(use), _TYPES.get(kind, str(kind)), *numbers, bound)), style=_style(use, at == selected)
+        )
     return grid
 
 

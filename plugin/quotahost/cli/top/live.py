@@ -17,8 +17,8 @@ from rich.live import Live
 from quotahost.cli.top.keys import Keys
 from quotahost.cli.top.order import Choice
 from quotahost.cli.top.screen import Answer, Question, Screen
-from quotahost.cli.top.view import Look
 from quotahost.errors import QuotahostError
+from quotahost.model.look import Look
 
 _REDRAW: Final = 1.0  # seconds; a terminal that changes its size is drawn anew within it
 _Event = Callable[[Screen], None]

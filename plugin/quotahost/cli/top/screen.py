@@ -13,9 +13,9 @@ from rich.text import Text
 from quotahost.cli.console import shown
 from quotahost.cli.top.drawing import cause_line, state_line, table
 from quotahost.cli.top.order import Choice, Order
-from quotahost.cli.top.view import Look
 from quotahost.model import QuotaType
 from quotahost.model.client_use import ClientUse
+from quotahost.model.look import Look
 
 HELP: Final = "r s d n sort  t type  h held back  / filter  f freeze  \u21b5 client  v volumes  q quit"
 _ORDERS: Final = {"r": Order.RATE, "s": Order.SHARE, "d": Order.DELAY, "n": Order.NAME}

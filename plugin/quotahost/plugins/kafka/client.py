@@ -38,9 +38,9 @@ class Connection:
     Before the first success nothing is logged: the broker's own listener may not be open yet.
     """
 
-    def __init__(self, context: Context[object]) -> None:
-        """Not connected yet."""
-        self._context = context
+    def __init__(self, context: Context[object], name: str = "") -> None:
+        """Not connected yet. ``name`` tells the clients of a plugin apart that has several; else it is the plugin's."""
+        self._context, self._name = context, name or context.name
         self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
         self._show()
@@ -69,4 +69,4 @@ class Connection:
             self._show()
 
     def _show(self) -> None:
-        self._context.metrics.gauge("Connection", self._context.name, "Connected", float(bool(self._connected)))
+        self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))

@@ -78,16 +78,18 @@ class Follower:
         silence: float = 60.0,
         absent: Callable[[], None] = lambda: None,
         partition_of: Callable[[int], int] | None = None,
+        connection: str = "",
     ) -> None:
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
         After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
         the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
-        that this function returns for the number of partitions.
+        that this function returns for the number of partitions. ``connection`` is the name of its metric, the plugin's
+        if it is "".
         """
         self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
         self._absent, self._partition_of = absent, partition_of
-        self._connection = Connection(context)
+        self._connection = Connection(context, connection)
         self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped

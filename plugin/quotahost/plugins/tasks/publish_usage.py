@@ -2,7 +2,8 @@
 
 It asks the broker what Kafka measures for each client, works out what each would use
 (``quotahost.plugins.cluster_quota.demand``), and publishes a ``quotahost.records.usage.Usage``. The pipeline divides
-each quota among the brokers by these records, and the supplier ``cluster-quota`` reads the shares.
+each quota among the brokers by these records, and the supplier ``cluster-quota`` reads the shares. While somebody
+watches, it publishes all clients besides, for ``quotahost top`` (``looks``).
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final, Protocol, cast
 
 from quotahost.api import Context
 from quotahost.disks.file_stores import cluster_id, log_dirs
 from quotahost.plugins.cluster_quota.demand import Demands, key_of
 from quotahost.plugins.cluster_quota.rates import NAME, ClusterQuotaSettings, ClusterRates
+from quotahost.plugins.tasks.looks import Looks
 from quotahost.plugins.tasks.news import NewsPublisher
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used, encode
@@ -31,6 +33,16 @@ _REST: Final = 10  # the period is at least so many times as long as a look take
 _Clients = dict[ClientKey, Used]
 
 
+class Part(Protocol):
+    """A part of the task that works by itself."""
+
+    def run(self) -> None:
+        """Do what it is time for."""
+
+    def close(self) -> None:
+        """End it."""
+
+
 class PublishUsage:
     """Looks every ``usage.period``; publishes what is news at once, and all of it every 5 s.
 
@@ -41,7 +53,9 @@ class PublishUsage:
     #: Kafka then measures clients without a quota, too (quotahost.host.measured).
     needs_usage: ClassVar = True
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, context: Context, clock: Callable[[], float] = time.monotonic, looks: Callable[[Context], Part] = Looks
+    ) -> None:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self.period: timedelta = context.settings.usage_period
@@ -51,6 +65,7 @@ class PublishUsage:
         self._cluster = ""
         self._settings: object = None
         self._rates: ClusterRates
+        self._looks = looks(context)
 
     def run(self) -> None:
         """Look, and publish if it is time or news."""
@@ -61,10 +76,12 @@ class PublishUsage:
         self.period = max(self._context.settings.usage_period, _REST * took)
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._news.offer(clients, self._encoded, _EVERY)
+        self._looks.run()
 
     def close(self) -> None:
-        """Wait a moment for the record that is on its way."""
+        """Wait a moment for the records that are on their way."""
         self._news.close()
+        self._looks.close()
 
     def _look(self, now: float) -> _Clients:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""

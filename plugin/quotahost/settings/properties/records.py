@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self
 
 from pydantic import model_validator
 
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import FencedBrokers, Text
 from quotahost.units import Count, Duration
+
+_TOPICS: Final = (
+    "snapshots_topic", "cluster_volumes_topic", "usage_topic", "shares_topic", "watch_topic", "looks_topic",
+)  # fmt: skip
 
 
 class RecordSettings(Frozen):
@@ -30,6 +34,12 @@ class RecordSettings(Frozen):
     """How often `publish-usage` looks at the clients' rates. It publishes news at once, and everything every 5 s."""
     usage_clients: Count = declare("usage.clients", default="100")
     """How many clients, the busiest, it publishes at most."""
+    watch_topic: Text = declare("watch.topic", default="__quotahost_watch", live=False)
+    """Compacted topic by which `quotahost top --bootstrap` asks brokers for looks; the task `publish-usage` reads it,
+    and makes it if it is absent."""
+    looks_topic: Text = declare("looks.topic", default="__quotahost_looks", live=False)
+    """Compacted topic in which the task `publish-usage` publishes who uses what, while somebody watches; made if it is
+    absent."""
     shares_topic: Text = declare("shares.topic", default="__quotahost_shares", live=False)
     """Compacted topic of each broker's shares of the cluster-wide client quotas, which the pipeline writes and the
     supplier `cluster-quota` reads."""
@@ -43,14 +53,14 @@ class RecordSettings(Frozen):
 
     @property
     def record_topics(self) -> tuple[str, ...]:
-        """The four topics of quotahost, by whatever names they go here."""
-        return self.snapshots_topic, self.cluster_volumes_topic, self.usage_topic, self.shares_topic
+        """The topics of quotahost, by whatever names they go here."""
+        return tuple(getattr(self, field) for field in _TOPICS)
 
     @model_validator(mode="after")
     def _each_has_a_topic_of_its_own(self) -> Self:
         """Two kinds of records in one compacted topic would replace each other by key, and be refused by readers."""
         owners: dict[str, str] = {}
-        for field in ("snapshots_topic", "cluster_volumes_topic", "usage_topic", "shares_topic"):
+        for field in _TOPICS:
             topic, name = getattr(self, field), field.replace("_", ".")
             if topic in owners:
                 raise ValueError(f"{owners[topic]} and {name} both name the topic {topic}; give each one of its own")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quotahost.cli.top.view import Look
 from quotahost.model import QuotaType, State
 from quotahost.model.client_use import Bound, ClientUse
+from quotahost.model.look import Look
 
 
 def use(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUse:

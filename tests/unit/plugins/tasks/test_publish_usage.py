@@ -21,6 +21,12 @@ LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
 OWN = {"supplier": "cluster-quota", "plugin__cluster_quota__produce.users": "alice:3M,bob:2M,carol:unlimited"}
 
 
+class NoLooks:
+    def run(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class World:
     def __init__(self, directory: Path) -> None:
         self.kafka: FakeKafka[Usage] = FakeKafka(decode)
@@ -28,7 +34,7 @@ class World:
         (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
         self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
         self.context = context(self.broker, "publish-usage", **OWN)
-        self.task = PublishUsage(self.context, self.clock)
+        self.task = PublishUsage(self.context, self.clock, lambda _: NoLooks())
 
     def run(self, *used: ClientUsage, seconds: float = 0.5) -> int:
         """How many records are sent within this time; runs each half second."""

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.cluster.LibrdkafkaConfig;
@@ -18,6 +19,7 @@ import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
+import org.quotahost.util.Escape;
 import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
 import org.slf4j.Logger;
@@ -280,6 +282,18 @@ public final class PythonHost {
         return gauges.all().stream()
                 .flatMap(g -> Stream.of(g.type(), g.name(), g.attribute(), Double.toString(g.value().getAsDouble())))
                 .toArray(String[]::new);
+    }
+
+    /**
+     * A Reply with what this broker says of a client: the lines that Explain prints for its question {@code client}.
+     */
+    public String[] explain(String user, String clientId) {
+        return Reply.lines(() -> Stream.of(
+                Stream.of("broker\t" + Escape.fields(ProcessHandle.current().pid(), nodeId())),
+                Stream.of(StandardGauges.explain(gauges, table, lease, topicQuotas, config.mutationSeconds(), user,
+                        clientId)).map(line -> "state\t" + line),
+                Stream.of(table.describe(user, clientId)).map(line -> "quota\t" + line)
+        ).flatMap(Function.identity()).toArray(String[]::new));
     }
 
     // ---- start and end ---------------------------------------------------------------------------------------

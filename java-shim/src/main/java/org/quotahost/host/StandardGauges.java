@@ -62,11 +62,18 @@ final class StandardGauges {
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
         gauges.add("Watch", "", "Errors", PeriodicThread::failures);
-        gauges.operation("QuotaTable", "explain", args -> Stream.concat(
-                Stream.of(TableState.lines(table, lease, topics, args[0], args[1])),
-                Stream.of(source(gauges), Escape.fields("controller", ActiveController.nodeId()),
-                        Escape.fields("mutation-seconds", mutationSeconds))).toArray(String[]::new));
+        gauges.operation("QuotaTable", "explain",
+                args -> explain(gauges, table, lease, topics, mutationSeconds, args[0], args[1]));
         add(gauges, topics);
+    }
+
+    /** The lines of TableState, the factor source that answers, and what partition mutations depend on. */
+    static String[] explain(Gauges gauges, QuotaTable table, Lease lease, TopicQuotas topics, long mutationSeconds,
+            String user, String clientId) {
+        return Stream.concat(
+                Stream.of(TableState.lines(table, lease, topics, user, clientId)),
+                Stream.of(source(gauges), Escape.fields("controller", ActiveController.nodeId()),
+                        Escape.fields("mutation-seconds", mutationSeconds))).toArray(String[]::new);
     }
 
     /**

@@ -1,41 +1,16 @@
-"""What one look finds: the state that all clients share, and a row for each scope and quota type."""
+"""Makes a look (``quotahost.model.look``) of the lines that the Java half answers with.
+
+``quotahost top`` reads these lines from another process, and the host in its own (``Shim.explain``, ``Shim.uses``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from quotahost.host.messages import plain
 from quotahost.model import State
 from quotahost.model.client_use import ClientUse
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look at a broker.
-
-    Attributes:
-        where: whom the rows are of: "broker 1 (pid 42)".
-        state: the state in force.
-        factor: the factor in force, 1 without a factor source.
-        limit_factor: what limits are multiplied by at the moment, on their way to the factor.
-        cause: why the factor is below 1, "" if it isn't.
-        fence: "open", "closed", or "none".
-        affected: how many topics the factor is for; -1 if it is for all clients.
-        clients, clients_max: the places of the table that are taken, and all.
-        uses: who uses what; those who are held back come first.
-    """
-
-    where: str
-    state: State
-    factor: float
-    limit_factor: float
-    cause: str
-    fence: str
-    affected: int
-    clients: int
-    clients_max: int
-    uses: Sequence[ClientUse]
+from quotahost.model.look import Look
 
 
 def parse(lines: Iterable[str]) -> Look:
@@ -45,6 +20,16 @@ def parse(lines: Iterable[str]) -> Look:
         ValueError: these are not the lines of this version.
     """
     rows = [[plain(field) for field in line.split("\t")] for line in lines]
+    return look_of(rows, [ClientUse.of(row[1:]) for row in rows if row[0] == "uses"])
+
+
+def look_of(rows: Iterable[Sequence[str]], uses: Sequence[ClientUse]) -> Look:
+    """Of the fields of its lines for broker and state, no longer escaped, and what was asked besides.
+
+    Raises:
+        ValueError: a line or a fact is missing.
+    """
+    rows = list(rows)
     ((pid, node),) = (row[1:] for row in rows if row[0] == "broker")
     state = {row[1]: row[2] for row in rows if row[0] == "state"}
     try:
@@ -58,7 +43,7 @@ def parse(lines: Iterable[str]) -> Look:
             int(state["affected-topics"]),
             int(state["clients"]),
             int(state["clients-max"]),
-            [ClientUse.of(row[1:]) for row in rows if row[0] == "uses"],
+            uses,
         )
     except KeyError as missing:
         raise ValueError(f"{missing} is missing") from None

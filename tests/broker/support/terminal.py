@@ -1,0 +1,56 @@
+"""Runs a command of quotahost's in a terminal, types keys, and waits for what it shows."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+
+from harness.system.waiting import eventually
+
+
+class Terminal:
+    """A command in a pseudo terminal, for the time of a ``with`` block."""
+
+    def __init__(self, *arguments: object, lines: int = 24, columns: int = 100) -> None:
+        """Start ``quotahost`` with these arguments."""
+        self._ours, self._theirs = pty.openpty()
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._seen = ""
+        self._program = subprocess.Popen(
+            [sys.executable, "-m", "quotahost.cli", *map(str, arguments)],
+            stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=os.environ | {"TERM": "xterm"},
+        )  # fmt: skip
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._program.kill()
+        self._program.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def press(self, keys: bytes) -> None:
+        """Type these keys; what was seen before is forgotten."""
+        self._seen = ""
+        os.write(self._ours, keys)
+
+    def shows(self, text: str) -> None:
+        """Wait until it has shown this text since the last keys."""
+        eventually(lambda: text in self._read(), timeout=60, on_timeout=lambda: self._seen[-2000:])
+
+    def ends(self) -> int:
+        """Wait for its end; the exit code."""
+        eventually(lambda: (self._read(), self._program.poll() is not None)[1], timeout=60)
+        return self._program.returncode
+
+    def _read(self) -> str:
+        if select.select([self._ours], [], [], 0.2)[0]:
+            self._seen += os.read(self._ours, 65536).decode(errors="replace")
+        return self._seen

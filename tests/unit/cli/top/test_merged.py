@@ -1,0 +1,52 @@
+"""The looks at several brokers as one: a row for each client, and the state that matters most."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from quotahost.cli.top.drawing import whole
+from quotahost.cli.top.merged import ClusterUse, merged
+from quotahost.cli.top.order import Choice
+from quotahost.model import Bound, QuotaType, State
+from tests.unit.cli.top.uses import look, use
+
+
+def test_a_client_of_several_brokers_is_one_row() -> None:
+    slow = use(rate=1e6, quota=1e6, delay_ms=300.0, bound=Bound.QUOTA, idle=0.0)
+    idle = use(rate=1e5, quota=1e6, delay_ms=0.0, idle=3.0, shadow="static")
+    reads = use(quota_type=QuotaType.FETCH, quota=None, limit=None)
+    found = merged({"10": look([slow]), "9": look([idle, reads]), "2": look()}, {"2", "9", "10"})
+    (one,) = Choice(type=QuotaType.PRODUCE).rows(found.uses)
+    assert isinstance(one, ClusterUse)
+    assert (one.rate, one.quota, one.delay_ms, one.idle, one.shadow) == (1.1e6, 2e6, 300.0, 0.0, "static")
+    assert one.brokers == ("9", "10")
+    # The broker on which it has nothing left decides.
+    assert (one.bound, one.share) == (Bound.QUOTA, 1.0)
+    (other,) = Choice(type=QuotaType.FETCH).rows(found.uses)
+    assert (other.quota, other.limit, other.share) == (None, None, None)
+
+
+def test_the_worst_state_is_told_and_who_is_silent() -> None:
+    slow = look(state=State.THROTTLE, factor=0.5, limit_factor=0.6, cause="broker 3", fence="open")
+    shut = look(state=State.PAUSE, factor=0.0, limit_factor=0.0, cause="broker 1", fence="closed")
+    found = merged({"1": look(), "2": slow, "3": shut}, {"1", "2", "3", "4", "5"})
+    assert (found.state, found.factor, found.cause, found.fence) == (State.PAUSE, 0.0, "broker 1", "closed")
+    assert found.where == "3 of 5 brokers (silent: 4, 5)"
+    assert merged({"1": look(), "2": slow}, {"1"}).factor == 0.5
+
+
+def test_brokers_that_slow_nobody_hide_no_topics_of_the_others() -> None:
+    some = look(state=State.THROTTLE, factor=0.5, affected=3)
+    assert merged({"1": look(), "2": some}, {"1", "2"}).affected == 3
+    everybody = look(state=State.THROTTLE, factor=0.9, affected=-1)
+    assert merged({"1": everybody, "2": some}, {"1", "2"}).affected == -1
+
+
+def test_a_column_counts_the_brokers() -> None:
+    console = Console(width=120, highlight=False)
+    with console.capture() as text:
+        console.print(whole(merged({"1": look([use()]), "2": look([use()])}, {"1", "2"}), Choice(), 120))
+    lines = text.get().splitlines()
+    assert lines[0].startswith("2 of 2 brokers  OPEN")
+    assert "brokers" in lines[2]
+    assert lines[3].split() == ["alice", "app", "PRODUCE", "2.00", "MB/s", "4.00", "MB/s", "50", "%", "2"]
