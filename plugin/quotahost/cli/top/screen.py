@@ -17,7 +17,7 @@ from quotahost.model import QuotaType
 from quotahost.model.client_use import ClientUse
 from quotahost.model.look import Look
 
-HELP: Final = "r s d n sort  t type  h held back  / filter  f freeze  \u21b5 client  v volumes  q quit"
+HELP: Final = "r s d n sort  t type  h held  / filter  f freeze  \u21b5 client  v volumes  q quit"
 _ORDERS: Final = {"r": Order.RATE, "s": Order.SHARE, "d": Order.DELAY, "n": Order.NAME}
 _AROUND: Final = 5  # lines that are no rows: state, cause, choice, the table's head, keys
 
