@@ -24,6 +24,10 @@ _CLIENT_ID: Final = "quotahost-top"
 _OURS: Final[dict[str, Any]] = {"client.id": _CLIENT_ID, "log_level": 0, "allow.auto.create.topics": False}
 _ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _DENIED: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+_IN_A_PAUSE: Final = (
+    "where producers are stopped, only a principal of static.excluded.principal.name.list may watch; else see whether "
+    "the cluster is in service"
+)
 _TURNED_BACK: Final = {KafkaError.POLICY_VIOLATION, KafkaError._MSG_TIMED_OUT}
 
 
@@ -85,7 +89,7 @@ class Watching:
         if self._failure is not None:
             raise self._refused(self._failure, self._topic, "Write")
         if left:
-            raise NotWatched("no broker takes the watch in time", "see whether the cluster is in service")
+            raise NotWatched("no broker takes the watch in time", _IN_A_PAUSE)
 
     def read(self, seconds: float) -> Iterator[tuple[bytes | None, bytes]]:
         """Keys and values of the looks that have arrived, after this many seconds at most.
@@ -137,8 +141,5 @@ class Watching:
                 f"this client may not {right} {topic}", "the rights of docs/security.md, or --client-config FILE"
             )
         if error.code() in _TURNED_BACK:
-            return NotWatched(
-                f"the brokers take no watch ({error.str()})",
-                "where producers are stopped, the principal must be one of excluded.principal.name.list",
-            )
+            return NotWatched(f"the brokers take no watch ({error.str()})", _IN_A_PAUSE)
         return NotWatched(f"{topic}: {error.str()}", "see whether the cluster is in service")
