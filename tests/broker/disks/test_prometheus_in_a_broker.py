@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from urllib.request import urlopen
 
 import pytest
 
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, ROOT
+from harness.plugin import FENCE
 from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
+from tests.broker.support.dashboard import Expression, firing, health, panels, rules, series, without_delay
 from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.prometheus import Server, job, prometheus
@@ -25,9 +25,36 @@ from tests.broker.support.volumes import NO_VOLUME
 
 pytestmark = pytest.mark.broker
 
-ALERTS: Final = ROOT / "conf/alerts.yml"
 MEGA: Final = 1_000_000
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
+
+_CLUSTER: Final = "shown by the factor sources that follow brokers' snapshots or the pipeline's records"
+_SHARES: Final = "shown by publish-usage and cluster-quota"
+_SHADOW: Final = "no rule is in shadow"
+#: The metrics that this broker does not show, and why.
+MAY_BE_EMPTY: Final = {
+    "cordoned_log_dirs": "shown by the task cordon, which needs a Kafka that can cordon (KIP-1066)",
+    "snapshot_age_seconds": _CLUSTER,
+    "brokers_missing": _CLUSTER,
+    "brokers_stale": _CLUSTER,
+    "brokers_last_known": _CLUSTER,
+    "refused_records_total": _CLUSTER,
+    "cluster_record_age_seconds": _CLUSTER,
+    "cluster_record_run": _CLUSTER,
+    "cluster_record_sequence": _CLUSTER,
+    "factor_source_answers": _CLUSTER,
+    "factor_source_switches_total": _CLUSTER,
+    "factor_source_failures_total": _CLUSTER,
+    "usage_clients": _SHARES,
+    "shares_clients": _SHARES,
+    "shares_brokers": _SHARES,
+    "shares_stale": _SHARES,
+    "shares_age_seconds": _SHARES,
+    "shadow_over": _SHADOW,
+    "shadow_unmeasured": _SHADOW,
+    "shadow_bytes_total": _SHADOW,
+    "shadow_seconds_total": _SHADOW,
+}
 
 
 def settings(server: Server, metrics_port: int) -> dict[str, str]:
@@ -47,6 +74,7 @@ def settings(server: Server, metrics_port: int) -> dict[str, str]:
         "factor.source": "prometheus",
         "factor.interval": "200ms",
         "validity": "5s",
+        "static.produce": "400K",
         "static.storage.soft": str(SOFT),
         "static.storage.hard": str(HARD),
         "fence.authorizer": "none",
@@ -61,8 +89,9 @@ def metrics_port() -> int:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[Server]:
     """Scrapes a port where no broker listens yet, and has the alert rules."""
-    config = {"scrape_configs": [job(metrics_port)], "rule_files": [str(ALERTS)]}
-    with prometheus(tmp_path_factory.mktemp("prometheus"), config) as server:
+    directory = tmp_path_factory.mktemp("prometheus")
+    config = {"scrape_configs": [job(metrics_port)], "rule_files": [str(without_delay(directory))]}
+    with prometheus(directory, config) as server:
         yield server
 
 
@@ -80,13 +109,6 @@ def node(server: Server, disk: Path, metrics_port: int) -> Iterator[KafkaNode]:
     with callback_node(disk, settings(server, metrics_port), properties=FENCE) as node:
         create_topic(node, "t")
         yield node
-
-
-def alerts(server: Server) -> dict[str, dict[str, str]]:
-    """The annotations of the alerts that fire, or will fire if what is wrong lasts, by name."""
-    with urlopen(f"{server.url}/api/v1/alerts", timeout=10) as answer:
-        found = json.load(answer)["data"]["alerts"]
-    return {each["labels"]["alertname"]: each["annotations"] for each in found}
 
 
 def fill(node: KafkaNode, used: int) -> None:
@@ -116,14 +138,53 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_lets_it_go_
         before = gauge(node, "Fence", "Rejections")
         eventually(lambda: gauge(node, "Fence", "Rejections") > before)
         assert end_offset(node, "t") == end
-        eventually(lambda: {"QuotahostPause"} <= set(alerts(server)))
-        assert "127.0.0.1" in alerts(server)["QuotahostPause"]["summary"]
+        eventually(lambda: "QuotahostPause" in firing(server))
+        assert "127.0.0.1" in firing(server)["QuotahostPause"]["summary"]
         fill(node, 0)
         eventually(lambda: state(node) == OPEN)
         eventually(lambda: end_offset(node, "t") > end)
         assert load.drain() == 0
     assert load.errors == []
-    eventually(lambda: "QuotahostPause" not in alerts(server))
+    eventually(lambda: "QuotahostPause" not in firing(server))
+
+
+def is_empty_here(expression: Expression) -> bool:
+    """Whether an expression has a metric that this broker does not show."""
+    return any(name.removeprefix("quotahost_") in MAY_BE_EMPTY for name in expression.metrics)
+
+
+def empty(server: Server, since: float) -> list[tuple[str, str]]:
+    """Place and text of each expression that has shown nothing since a Unix time, though it should have."""
+    alerts = [Expression(rule.place, selector) for rule in rules() for selector in rule.selectors]
+    shown = [each for each in (*panels(), *alerts) if not is_empty_here(each)]
+    return [(each.place, each.text) for each in shown if not series(server, each.text, since)]
+
+
+def test_every_panel_and_alert_shows_what_happens_and_alerts_begin_and_end(node: KafkaNode, server: Server) -> None:
+    since = time.time()
+    eventually(lambda: "QuotahostSilent" not in firing(server) and state(node) == OPEN)
+    with ProducerLoad(node.client_config(client_id="greedy"), "t"):
+        fill(node, (SOFT + HARD) // 2)
+        eventually(lambda: state(node) == THROTTLE)
+        by_factor = 'quotahost_client_bound{client_id="greedy",type="PRODUCE",by="factor"}'
+        eventually(lambda: series(server, by_factor, since) == 1)
+        fill(node, FULL)
+        by_fence = 'quotahost_client_bound{client_id="greedy",type="PRODUCE",by="fence"}'
+        eventually(lambda: series(server, by_fence, since) == 1)
+        eventually(lambda: {"QuotahostPause", "QuotahostVolumeOverSoftLimit"} <= firing(server).keys())
+        eventually(lambda: not empty(server, since), on_timeout=lambda: str(empty(server, since)))
+        # What this broker doesn't show is no error either, and neither is any alert's expression.
+        assert all(series(server, each.text, since) >= 0 for each in (*panels(), *rules()))
+        assert set(health(server).values()) == {"ok"}
+        fill(node, 0)
+        eventually(lambda: not {"QuotahostPause", "QuotahostVolumeOverSoftLimit"} & firing(server).keys())
+    # The client is idle now.
+    eventually(lambda: not series(server, 'quotahost_client_rate{client_id="greedy"}', time.time()))
+
+
+def test_the_metrics_that_may_be_empty_are_on_the_dashboard() -> None:
+    shown = {name.removeprefix("quotahost_") for each in panels() for name in each.metrics}
+    assert set(MAY_BE_EMPTY) <= shown
 
 
 @pytest.mark.proves("proposal-035.freshness")

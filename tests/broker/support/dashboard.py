@@ -1,0 +1,102 @@
+"""The dashboard's and the alert rules' expressions, and what a Prometheus server says to them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import yaml
+
+from harness.plugin import ROOT
+from tests.broker.support.prometheus import Server
+
+ALERTS: Final = ROOT / "conf/alerts.yml"
+DASHBOARD: Final = ROOT / "conf/grafana-quotahost.json"
+#: What Grafana puts in place of its variables, if all brokers are chosen and Prometheus scrapes twice a second.
+_VARIABLES: Final = {"$__rate_interval": "5s", "$job": ".*", "$instance": ".*"}
+_METRIC: Final = re.compile(r"quotahost_\w+(?:\{[^}]*\})?")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One expression and where it stands."""
+
+    place: str
+    text: str
+
+    @property
+    def metrics(self) -> set[str]:
+        """The names of the metrics in it."""
+        return {each.partition("{")[0] for each in self.selectors}
+
+    @property
+    def selectors(self) -> set[str]:
+        """Its metrics with the labels that they must have."""
+        return set(_METRIC.findall(self.text))
+
+
+def panels() -> list[Expression]:
+    """Each expression of each panel, without Grafana's variables."""
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    found = []
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            text = target["expr"]
+            for name, value in _VARIABLES.items():
+                text = text.replace(name, value)
+            found.append(Expression(panel["title"], text))
+    return found
+
+
+def rules() -> list[Expression]:
+    """The expression of each alert."""
+    (group,) = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    return [Expression(rule["alert"], rule["expr"]) for rule in group["rules"]]
+
+
+def without_delay(directory: Path) -> Path:
+    """A copy of the rules whose alerts fire once what is wrong has lasted a second."""
+    copy = directory / "alerts.yml"
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
+    for rule in rules["groups"][0]["rules"]:
+        if "for" in rule:
+            rule["for"] = "1s"
+    copy.write_text(yaml.safe_dump(rules))
+    return copy
+
+
+def firing(server: Server) -> dict[str, dict[str, str]]:
+    """The annotations of the alerts that fire now, by name."""
+    found = _ask(server, "alerts")["alerts"]
+    return {each["labels"]["alertname"]: each["annotations"] for each in found if each["state"] == "firing"}
+
+
+def health(server: Server) -> dict[str, str]:
+    """What the server says of its evaluation of each alert: ``ok``, or what is wrong."""
+    (group,) = _ask(server, "rules")["groups"]
+    return {rule["name"]: rule.get("lastError") or rule["health"] for rule in group["rules"]}
+
+
+def series(server: Server, expression: str, since: float) -> int:
+    """How many series an expression has had since a Unix time, as a panel asks for them.
+
+    Raises:
+        ValueError: the server says that the expression is wrong.
+    """
+    asked = {"query": expression, "start": since, "end": time.time(), "step": 1}
+    return len(_ask(server, "query_range", asked)["result"])
+
+
+def _ask(server: Server, path: str, query: dict[str, Any] | None = None) -> Any:
+    try:
+        with urlopen(f"{server.url}/api/v1/{path}?{urlencode(query or {})}", timeout=10) as answer:
+            return json.load(answer)["data"]
+    except HTTPError as error:
+        raise ValueError(f"{query}: {error.read().decode()}") from None
