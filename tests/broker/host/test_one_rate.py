@@ -1,0 +1,112 @@
+"""One client has one rate: wherever a person or a program looks, it is the number of Kafka's own MBean within 5 %."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Final
+from urllib.request import urlopen
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.admin import create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX
+from harness.system.ports import free_port
+from harness.system.waiting import eventually
+from quotahost.records.usage import decode
+from tests.broker.support.explain import explain_client, field
+from tests.broker.support.node import ANYONE, callback_node
+
+pytestmark = pytest.mark.broker
+
+CLIENT: Final = "steady"
+SETTINGS: Final = {"supplier": "cluster-quota", "plugin.cluster-quota.produce.client-ids": f"{CLIENT}:3M"}
+WITHIN: Final = 0.05
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    """With Kafka's own quota windows: over 11 s a steady client's rate hardly moves."""
+    settings = SETTINGS | {"metrics.port": str(free_port())}
+    with callback_node(tmp_path_factory.mktemp("node"), settings) as node:
+        create_topic(node, "t")
+        yield node
+
+
+def in_kafkas_mbean(node: KafkaNode) -> float:
+    bean = f"kafka.server:type=Produce,user={ANYONE},client-id={CLIENT}"
+    return float(Jmx(node).get(bean, "byte-rate"))
+
+
+def in_jmx(node: KafkaNode) -> float:
+    rows: dict[str, dict[str, float]] = Jmx(node).get("quotahost:type=Clients", "Uses")
+    return rows[f"[{ANYONE}, {CLIENT}, client, PRODUCE]"]["Rate"]
+
+
+def in_explain(node: KafkaNode) -> float:
+    measured = field(explain_client(node, ANYONE, CLIENT)[1], "measured")
+    return float(measured.split()[0].replace(",", ""))
+
+
+def in_top(node: KafkaNode, *whose: str) -> float:
+    command = [sys.executable, "-m", "quotahost.cli", "top", *whose, "--json", "--type", "PRODUCE"]
+    done = subprocess.run(command, capture_output=True, timeout=180, check=True, text=True)
+    (row,) = (each for each in json.loads(done.stdout)["rows"] if each["client_id"] == CLIENT)
+    return float(row["rate"])
+
+
+def in_metrics(node: KafkaNode) -> float:
+    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    (rate,) = (
+        each.value
+        for family in families
+        for each in family.samples
+        if each.name == "quotahost_client_rate"
+        and (each.labels["client_id"], each.labels["type"]) == (CLIENT, "PRODUCE")
+    )
+    return float(rate)
+
+
+def in_usage(node: KafkaNode) -> float:
+    """The newest record of publish-usage, of which the pipeline's report and history are made."""
+    consumer = Consumer(node.client_config(client_id="reads") | {"group.id": "reads", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("__quotahost_usage", 0, OFFSET_BEGINNING)])
+    rates: list[float] = []
+    while messages := consumer.consume(500, 1.0):
+        for message in messages:
+            usage = decode(message.key(), message.value() or b"")
+            rates += [each.rate for each in usage.clients if each.key.client_id == CLIENT]
+    consumer.close()
+    return rates[-1]
+
+
+def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> None:
+    config = node.client_config(client_id=CLIENT)
+    with ProducerLoad(config, "t", rate=1e6) as load:
+        eventually(lambda: load.meter.bytes > 12e6, what="the windows are full")
+
+        def rates() -> dict[str, float]:
+            return {
+                "Kafka's MBean": in_kafkas_mbean(node),
+                "JMX": in_jmx(node),
+                "explain": in_explain(node),
+                "top": in_top(node, "--pid", str(node.pid)),
+                "top of the cluster": in_top(node, "--bootstrap", node.bootstrap),
+                "metrics": in_metrics(node),
+                "usage": in_usage(node),
+            }
+
+        def agree() -> bool:
+            found = rates()
+            assert max(found.values()) <= min(found.values()) * (1 + WITHIN), found
+            return True
+
+        eventually(agree, timeout=120)
