@@ -97,8 +97,20 @@ def place(root: Path, architecture: str, python: str, java: str) -> Place:
     found = Place(
         inside(root), "/opt/quotahost/bin/python", f"/usr/lib/jvm/java-{java}-openjdk-{architecture}/bin/java"
     )
-    _install(found, "/usr/bin/python3", "/opt/quotahost", wheels(python, MACHINES[architecture]))
+    machine = MACHINES[architecture]
+    if machine == platform.machine():
+        _install(found, "/usr/bin/python3", "/opt/quotahost", wheels(python, machine))
+    else:
+        _unpack_wheels(found, root, python, wheels(python, machine), tags(machine))
     return found
+
+
+def _unpack_wheels(place: Place, root: Path, python: str, folder: Path, platforms: list[str]) -> None:
+    """Lets this machine's pip fill a new environment: emulated, ensurepip alone runs for more than 90 s."""
+    place.run("/usr/bin/python3", "-m", "venv", "--clear", "--without-pip", "/opt/quotahost")
+    target = ["--target", str(root / f"opt/quotahost/lib/python{python}/site-packages"), "--no-compile"]
+    options = ["--no-index", f"--find-links={folder}", "--only-binary=:all:", f"--python-version={python}", *platforms]
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, *target, "quotahost"], check=True)
 
 
 def here(folder: Path, python: str) -> Place:
@@ -135,10 +147,15 @@ def wheels(python: str, machine: str) -> Path:
     folder = ROOT / "build/matrix/wheels" / f"{python}-{machine}"
     shutil.rmtree(folder, ignore_errors=True)
     wheel = next((ROOT / "dist").glob("quotahost-*.whl"))
-    tags = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (34, 31, 28, 27, 26, 24, 17)]
-    options = ["--only-binary=:all:", f"--python-version={python}", *tags, f"--platform=manylinux2014_{machine}"]
+    options = ["--only-binary=:all:", f"--python-version={python}", *tags(machine)]
     subprocess.run([sys.executable, "-m", "pip", "download", "-q", *options, "-d", str(folder), str(wheel)], check=True)
     return folder
+
+
+def tags(machine: str) -> list[str]:
+    """Options of pip that choose the wheels which a system of this architecture with glibc takes."""
+    of_glibc = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (34, 31, 28, 27, 26, 24, 17)]
+    return [*of_glibc, f"--platform=manylinux2014_{machine}"]
 
 
 def _install(place: Place, base: str, venv: str, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from harness.java.jdk import class_path, program
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import write_properties
+from harness.kafka.settings import QUICK_START
 from harness.plugin import FENCE, JAR, prefixed
 from harness.system.waiting import eventually
 from tools.matrix.cells import NEWEST
@@ -40,8 +42,14 @@ class PlacedNode(KafkaNode):
         return [*self.place.enter, self.place.java, *super()._command()[1:]]
 
 
-def broker(place: Place, kafka: str, timeout: float = 120) -> None:
+def broker(place: Place, kafka: str, timeout: float = 120, jvm_options: Sequence[str] = QUICK_START) -> None:
     """Plays the scene on a broker.
+
+    Args:
+        place: where its JVM runs.
+        kafka: its version.
+        timeout: seconds for each of the start, the throttle time and the stop.
+        jvm_options: further options of ``java``.
 
     Raises:
         RuntimeError: doctor found something wrong, or the stop was not clean.
@@ -51,8 +59,16 @@ def broker(place: Place, kafka: str, timeout: float = 120) -> None:
     with tempfile.TemporaryDirectory(dir=_scratch()) as folder:
         settings = {"class": "org.quotahost.PythonQuotaCallback", "python.executable": place.python}
         settings |= {"static.scope": "client", "static.produce": str(RATE), "fence.authorizer": "none"}
+        settings |= {"start.timeout": f"{timeout:.0f}s"}
         properties = prefixed(settings) | FENCE | QUICK_QUOTAS
-        node = PlacedNode(Path(folder), version=kafka, classpath=[JAR], properties=properties, class_archive=False)
+        node = PlacedNode(
+            Path(folder),
+            version=kafka,
+            classpath=[JAR],
+            properties=properties,
+            class_archive=False,
+            jvm_options=jvm_options,
+        )
         node.place = place
         _doctor(place, node)
         try:

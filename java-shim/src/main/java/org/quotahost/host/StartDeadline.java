@@ -1,5 +1,7 @@
 package org.quotahost.host;
 
+import static org.quotahost.python.PythonEnvironment.START_SECONDS;
+
 import java.util.function.LongSupplier;
 import org.quotahost.util.BrokerConfigs;
 
@@ -10,8 +12,6 @@ import org.quotahost.util.BrokerConfigs;
  * plugins. The interpreter's probe comes before both and has a limit of its own (PythonEnvironment).
  */
 final class StartDeadline {
-    private static final long SETTINGS_SECONDS = 30;
-
     private final LongSupplier nanoClock;
     private volatile Wait wait;
 
@@ -25,8 +25,8 @@ final class StartDeadline {
 
     /** Python's thread starts now. */
     void start() {
-        set(SETTINGS_SECONDS * 1_000, "Python did not start and read its settings within " + SETTINGS_SECONDS
-                + " s: the machine is too busy, or an import hangs");
+        set(START_SECONDS * 1_000, "Python did not start and read its settings within " + START_SECONDS
+                + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
     }
 
     /** Python has read the settings; the plugins have this much time from now on. */

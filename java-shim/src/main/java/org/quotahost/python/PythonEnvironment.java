@@ -21,7 +21,11 @@ import org.quotahost.util.BrokerConfigs;
  */
 public record PythonEnvironment(String executable, String libpython, String version, List<String> path) {
     private static final String PROPERTY = BrokerConfigs.PREFIX + "python.executable";
-    private static final long PROBE_SECONDS = 30;
+    /**
+     * How long an interpreter may take to answer, and then Python to start and to read the settings. It is a property
+     * of the JVM, not of the broker: Python has to start before any setting of quotahost is read.
+     */
+    public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
 
     /** Asks the interpreter about itself; StartException if it cannot work. */
     public static PythonEnvironment of(String executable) {
@@ -99,9 +103,9 @@ public record PythonEnvironment(String executable, String libpython, String vers
             Process process = new ProcessBuilder(executable, "-c", code).redirectErrorStream(true).start();
             process.getOutputStream().close();
             var answer = CompletableFuture.supplyAsync(() -> read(process));
-            if (!process.waitFor(PROBE_SECONDS, TimeUnit.SECONDS)) {
+            if (!process.waitFor(START_SECONDS, TimeUnit.SECONDS)) {
                 process.destroyForcibly();
-                throw wrong(executable, " did not answer within " + PROBE_SECONDS + " s");
+                throw wrong(executable, " did not answer within " + START_SECONDS + " s");
             }
             if (process.exitValue() != 0) {
                 throw wrong(executable, " is no working Python 3.11+: " + answer.join().strip());

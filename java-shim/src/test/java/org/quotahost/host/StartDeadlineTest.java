@@ -27,7 +27,7 @@ class StartDeadlineTest {
         assertEquals(30, left());
         pass(30);
         assertEquals(0, left());
-        assertTrue(deadline.problem().contains("read its settings within 30 s"), deadline.problem());
+        assertTrue(deadline.problem().contains("read its settings within 30 s "), deadline.problem());
     }
 
     @Test
