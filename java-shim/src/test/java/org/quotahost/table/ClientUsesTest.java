@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import javax.management.JMException;
+import javax.management.openmbean.CompositeData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -29,6 +30,10 @@ class ClientUsesTest {
 
     private List<String> uses(int most) {
         return Arrays.asList(table.uses(most));
+    }
+
+    private List<String> users() {
+        return uses(100).stream().map(line -> line.split("\t")[1]).toList();
     }
 
     private static void turnBack(QuotaFence fence, String principal, String clientId) {
@@ -136,5 +141,40 @@ class ClientUsesTest {
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 250);
         assertEquals(List.of("PRODUCE\talice\tapp\tclient\t130.0\t1000.0\t500.0\t250.0\tfactor\t0\t"), uses(5));
         assertEquals("factor", bound("alice", "app"));
+    }
+
+    @Test
+    void aClientThatIsSilentForLongerThanKafkaLooksBackIsDropped() throws JMException {
+        publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+        publish(table, "bob", "app", Scopes.CLIENT, 1_000);
+        kafka.show("Produce", ",user=alice,client-id=app", 70, 0);
+        kafka.show("Produce", ",user=bob,client-id=app", 60, 0);
+        table.beat(Usage.RECENT_MS);
+        assertEquals(List.of("alice", "bob"), users());
+        Tables.tags(table, "bob", "app");
+        table.beat(Usage.RECENT_MS + QuotaTable.BEAT_MS);
+        assertEquals(List.of("bob"), users(), "though Kafka keeps alice's sensor for an hour");
+        Tables.tags(table, "alice", "app");
+        assertEquals(List.of("alice", "bob"), users(), "her next request brings her back");
+    }
+
+    @Test
+    void aClientWhoseSensorKafkaHasDroppedIsDropped() throws JMException {
+        publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+        kafka.show("Produce", ",user=alice,client-id=app", 70, 0);
+        assertEquals(List.of("alice"), users());
+        kafka.close();
+        assertEquals(List.of(), uses(100));
+    }
+
+    @Test
+    void jmxHasNoRowForAClientThatUsesNothingAndIsNotHeldBack() throws JMException {
+        for (String user : List.of("busy", "idle", "delayed")) publish(table, user, "app", Scopes.CLIENT, 1_000);
+        kafka.show("Produce", ",user=busy,client-id=app", 70, 0);
+        kafka.show("Produce", ",user=idle,client-id=app", 0, 0);
+        kafka.show("Produce", ",user=delayed,client-id=app", 0, 250);
+        table.showUses(200);
+        assertEquals(Set.of("busy", "delayed"), table.usesTable().values().stream()
+                .map(row -> (String) ((CompositeData) row).get("user")).collect(Collectors.toSet()));
     }
 }

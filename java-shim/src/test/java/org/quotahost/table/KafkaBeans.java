@@ -42,5 +42,6 @@ final class KafkaBeans implements AutoCloseable {
                 throw new IllegalStateException(e);
             }
         }
+        shown.clear();
     }
 }
