@@ -7,6 +7,7 @@ results go on to :mod:`quotahost.pipeline.volumes.publisher` and :mod:`quotahost
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -34,7 +35,8 @@ _FETCH: Final = {  # for a million small records in a hurry
     "kafka.max.poll.records": "2000",
     "kafka.max.partition.fetch.bytes": "2097152",
 }
-# Records of one task. There are enough tasks of one partition's records that no core waits for long for the last one.
+# Each core has one task of a full batch, of so many records at least: each task hands on the newest snapshots of each
+# broker that it has read, and one core merges them (docs/benchmarks.md).
 _TASK: Final = 62_500
 # A task that begins while the volumes need no core keeps the core until it ends, so these tasks are short.
 _TASK_THAT_CAN_WAIT: Final = 20_000
@@ -136,14 +138,18 @@ class Queries:
         expiry = self._options.expiry // timedelta(milliseconds=1) - self._clock.ahead
         return f"unix_millis({time}) >= unix_millis(current_timestamp()) - {expiry}"
 
-    def _read(self, topics: tuple[str, ...], task: int = _TASK) -> DataFrame:
+    def _read(self, topics: tuple[str, ...], task: int | None = None) -> DataFrame:
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
         # From the earliest record, so that a lost checkpoint is rebuilt from the compacted topics.
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
         # loss.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", self._options.batch)
-        return source.option("maxRecordsPerPartition", task).load()
+        return source.option("maxRecordsPerPartition", task or self._task()).load()
+
+    def _task(self) -> int:
+        """Records of one task of a query that goes first."""
+        return max(_TASK, math.ceil(self._options.batch / self._spark.sparkContext.defaultParallelism))
 
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
