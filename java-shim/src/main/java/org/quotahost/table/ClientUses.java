@@ -54,6 +54,7 @@ final class ClientUses {
 
     /** Those who are held back first, then the busiest of each type in turn: the units of types can't be compared. */
     List<ClientUse> list(int most) {
+        if (most <= 0) return List.of();
         List<Measured> first = first(measured(seen()), most);
         synchronized (lock) {
             return first.stream().map(this::use).toList();
@@ -138,7 +139,7 @@ final class ClientUses {
         Map<Measured, Integer> rank = new IdentityHashMap<>();
         for (Measured each : all) rank.put(each, ranks[each.seen.type]++);
         all.sort(Comparator.comparing(Measured::isHeldBack).reversed().thenComparingInt(rank::get));
-        return all.subList(0, Math.min(Math.max(0, most), all.size()));
+        return all.subList(0, Math.min(most, all.size()));
     }
 
     // ---- what the table knows --------------------------------------------------------------------------------

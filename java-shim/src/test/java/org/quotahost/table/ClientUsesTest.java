@@ -168,6 +168,13 @@ class ClientUsesTest {
     }
 
     @Test
+    void nobodyIsToldWhereNobodyIsAskedFor() throws JMException {
+        publish(table, "alice", "app", Scopes.CLIENT, 1_000);
+        kafka.show("Produce", ",user=alice,client-id=app", 70, 0);
+        assertEquals(List.of(), uses(0));
+    }
+
+    @Test
     void jmxHasNoRowForAClientThatUsesNothingAndIsNotHeldBack() throws JMException {
         for (String user : List.of("busy", "idle", "delayed")) publish(table, user, "app", Scopes.CLIENT, 1_000);
         kafka.show("Produce", ",user=busy,client-id=app", 70, 0);
