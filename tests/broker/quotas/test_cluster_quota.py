@@ -1,6 +1,6 @@
 """Cluster-wide client quotas on three brokers: 3 MB/s for a client, wherever it writes.
 
-``FakePipeline`` is a stand-in for the Spark pipeline: it divides the quotas in plain Python every half second.
+``FakeShares`` is a stand-in for the Spark pipeline: it divides the quotas in plain Python every half second.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -30,20 +29,13 @@ from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.plugins.kafka.topics import ensure_compacted
 from quotahost.records import look as look_records
-from quotahost.records import shares as share_records
-from quotahost.records import usage as usage_records
 from quotahost.records.look import BrokerLook
-from quotahost.records.shares import Shares
-from quotahost.records.usage import Usage
-from tests.broker.support.background import Background
 from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate
+from tests.broker.support.shares import SHARES, USAGE, FakeShares
 from tests.broker.support.terminal import Terminal
-from tests.reference.max_min import shares
 
 pytestmark = pytest.mark.broker
 
-USAGE: Final = "__quotahost_usage"
-SHARES: Final = "__quotahost_shares"
 QUOTA: Final = 3e6
 SETTINGS: Final = {
     "supplier": "cluster-quota,client-quotas",
@@ -51,43 +43,6 @@ SETTINGS: Final = {
     "validity": "8s",
     "newcomers.produce": "3M",
 }
-VALIDITY: Final = timedelta(seconds=8)
-
-
-class FakePipeline(Background):
-    """Reads usage and publishes shares for the time of a ``with`` block."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        """Takes librdkafka's properties."""
-        super().__init__()
-        self._config = {**config, "log_level": 4, "topic.metadata.refresh.interval.ms": 500}
-        self.partitions = 0
-        self._run_ms = int(time.time() * 1000)
-        self._newest: dict[str, Usage] = {}
-
-    def _run(self) -> None:
-        consumer = Consumer({**self._config, "group.id": "pipeline", "enable.auto.commit": False})
-        consumer.assign([TopicPartition(USAGE, 0, OFFSET_BEGINNING)])
-        producer = Producer({**self._config, "linger.ms": 0})
-        sequence = 0
-        while not self._stop.is_set():
-            for message in consumer.consume(500, 0.5):
-                if message.error() is None:
-                    usage = usage_records.decode(message.key(), message.value() or b"")
-                    self._newest[usage.broker] = usage
-            sequence += 1
-            self._publish(producer, sequence)
-        consumer.close()
-
-    def _publish(self, producer: Producer, sequence: int) -> None:
-        now = datetime.now(UTC)
-        self.partitions = len(producer.list_topics(SHARES, timeout=10).topics[SHARES].partitions)
-        silent = {each.broker for each in self._newest.values() if now - each.captured_at > VALIDITY}
-        for broker, row in shares(self._newest.values(), silent).items():
-            record = Shares(broker, self._run_ms, sequence, now, row)
-            partition = share_records.partition_of(broker, self.partitions)
-            producer.produce(SHARES, key=broker, value=share_records.encode(record), partition=partition)
-        producer.flush(5)
 
 
 @contextmanager
@@ -229,7 +184,7 @@ def wait_for_equal_parts(cluster: Cluster, timeout: float) -> None:
 
 @pytest.mark.proves("kip-13.cluster-wide")
 def test_a_client_reaches_its_quota_on_one_broker_and_on_all_and_when_it_moves(cluster: Cluster) -> None:
-    with FakePipeline(cluster.client_config(client_id="pipeline")):
+    with FakeShares(cluster.client_config(client_id="pipeline")):
         check_quota_on_every_broker(cluster, timeout=40)
     wait_for_equal_parts(cluster, timeout=30)
 
@@ -239,7 +194,7 @@ def test_partitions_that_are_added_to_the_topic_of_shares_are_found(cluster: Clu
         return all(gauge(node, "Shares", "Stale") == 0 for node in cluster.brokers)
 
     config = cluster.client_config(client_id="harness")
-    with FakePipeline(config) as pipeline:
+    with FakeShares(config) as pipeline:
         eventually(fresh, 30, "shares in one partition")
         admin = AdminClient(config)
         (grown,) = admin.create_partitions([NewPartitions(SHARES, 7)]).values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,15 +22,17 @@ ALERTS: Final = ROOT / "conf/alerts.yml"
 DASHBOARD: Final = ROOT / "conf/grafana-quotahost.json"
 #: What Grafana puts in place of its variables, if all brokers are chosen and Prometheus scrapes twice a second.
 _VARIABLES: Final = {"$__rate_interval": "5s", "$job": ".*", "$instance": ".*"}
+_LABEL: Final = re.compile(r"{{(\w+)}}")
 _METRIC: Final = re.compile(r"quotahost_\w+(?:\{[^}]*\})?")
 
 
 @dataclass(frozen=True)
 class Expression:
-    """One expression and where it stands."""
+    """One expression and where it stands, with the labels that the legend of a panel names."""
 
     place: str
     text: str
+    labels: frozenset[str] = frozenset()
 
     @property
     def metrics(self) -> set[str]:
@@ -47,11 +50,11 @@ def panels() -> list[Expression]:
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     found = []
     for panel in dashboard["panels"]:
-        for target in panel["targets"]:
+        for target in panel.get("targets", []):  # a row has none
             text = target["expr"]
             for name, value in _VARIABLES.items():
                 text = text.replace(name, value)
-            found.append(Expression(panel["title"], text))
+            found.append(Expression(panel["title"], text, frozenset(_LABEL.findall(target["legendFormat"]))))
     return found
 
 
@@ -84,14 +87,32 @@ def health(server: Server) -> dict[str, str]:
     return {rule["name"]: rule.get("lastError") or rule["health"] for rule in group["rules"]}
 
 
-def series(server: Server, expression: str, since: float) -> int:
-    """How many series an expression has had since a Unix time, as a panel asks for them.
+def series(server: Server, expression: str, since: float) -> list[dict[str, str]]:
+    """The labels of each series that an expression has had since a Unix time, as a panel asks for them.
 
     Raises:
         ValueError: the server says that the expression is wrong.
     """
     asked = {"query": expression, "start": since, "end": time.time(), "step": 1}
-    return len(_ask(server, "query_range", asked)["result"])
+    return [each["metric"] for each in _ask(server, "query_range", asked)["result"]]
+
+
+def empty(server: Server, since: float, not_shown: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Place and text of each expression that has had no series since a Unix time, or none with the legend's labels.
+
+    Those with one of the metrics ``not_shown`` (without ``quotahost_``) are left out.
+    """
+    alerts = [Expression(rule.place, selector) for rule in rules() for selector in rule.selectors]
+    return [
+        (each.place, each.text)
+        for each in (*panels(), *alerts)
+        if not {name.removeprefix("quotahost_") for name in each.metrics}.intersection(not_shown)
+        if not _shows(series(server, each.text, since), each.labels)
+    ]
+
+
+def _shows(found: list[dict[str, str]], labels: frozenset[str]) -> bool:
+    return bool(found) and labels <= set().union(*found)
 
 
 def _ask(server: Server, path: str, query: dict[str, Any] | None = None) -> Any:

@@ -26,7 +26,7 @@ def metrics(text: str) -> set[str]:
 
 
 def expressions() -> list[str]:
-    return [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    return [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", [])]
 
 
 @pytest.mark.parametrize(
