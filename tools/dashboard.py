@@ -124,13 +124,27 @@ def _tile(value: float, defaults: dict[str, Any]) -> dict[str, str]:
 
 
 def table(panel: dict[str, Any], server: Prometheus) -> list[list[str]]:
-    """Header and rows of a panel of the type ``table``, as its transformation orders them."""
-    (change,) = panel["transformations"]
-    dropped, names = change["options"]["excludeByName"], change["options"]["renameByName"]
-    found = [each["metric"] for target in panel["targets"] for each in server.now(target["expr"])]
-    labels = sorted({label for each in found for label in each if not dropped.get(label)})
-    rows = [[each.get(label, "") for label in labels] for each in found]
-    return [[names.get(label, label) for label in labels], *rows] if rows else []
+    """Header and rows of a panel of the type ``table``: one row for the same labels, one column for each query."""
+    changes = {each["id"]: each["options"] for each in panel["transformations"]}
+    hidden, names, places = (changes["organize"][key] for key in ("excludeByName", "renameByName", "indexByName"))
+    rows: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for target in panel["targets"]:
+        column = f"Value #{target['refId']}" if "merge" in changes else "Value"
+        for each in server.now(target["expr"]):
+            cells = rows.setdefault(tuple(sorted(each["metric"].items())), dict(each["metric"]))
+            cells[column] = shown(float(each["value"][1]), _unit(panel, names.get(column, column)))
+    columns = {column for cells in rows.values() for column in cells if not hidden.get(column)}
+    ordered = sorted(columns, key=lambda column: (places.get(column, len(places)), column))
+    found = [[cells.get(column, "") for column in ordered] for cells in rows.values()]
+    return [[names.get(column, column) for column in ordered], *found] if found else []
+
+
+def _unit(panel: dict[str, Any], column: str) -> str:
+    config = panel["fieldConfig"]
+    for each in config["overrides"]:
+        if each["matcher"]["options"] == column:
+            return str(each["properties"][0]["value"])
+    return str(config["defaults"]["unit"])
 
 
 def filled(panel: dict[str, Any], server: Prometheus) -> dict[str, Any]:

@@ -103,6 +103,13 @@ def test_lines_of_another_version_are_an_error(lines: list[str]) -> None:
         parse(lines, Client("alice", "app"))
 
 
+@pytest.mark.parametrize(
+    ("rate", "shown"), [(1e6 / 3, "333,333 bytes/s"), (1e6, "1,000,000 bytes/s (1M)"), (0.5, "0.5 bytes/s")]
+)
+def test_a_part_of_a_quota_is_shown_without_decimals_that_nobody_reads(rate: float, shown: str) -> None:
+    assert dict(quota_facts(answer(), quota(base=rate, limit=rate)))["limit"] == shown
+
+
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_any_name_survives_as_a_plain_argument(text: str) -> None:
     argument = escaped(text)

@@ -20,12 +20,13 @@ _BROKER: Final = "<broker>"  # Java's tag of a quota that all clients of the bro
 _GROUP: Final = "<group "  # followed by the group's name, escaped, and ">"
 NEWCOMERS: Final = "<newcomers "  # likewise, followed by a user's name
 _SLOWED: Final = "<slowed"  # followed by the user tag of a scope; its clients that write to affected topics (Twin)
+_WHOLE: Final = 1000.0  # from here on a rate is shown without decimals
 TOGETHER: Final = ("<unlimited>", "<exempt>")  # the tags of clients that nobody needs to measure apart
 
 
 def rate_text(quota: QuotaState, rate: float | None) -> str:
-    """A rate of the quota's type with its unit; None is unlimited."""
-    return UNITS[quota.type].show(rate)
+    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota no decimals are shown."""
+    return UNITS[quota.type].show(rate if rate is None or rate < _WHOLE else round(rate, 0))
 
 
 def sharers(quota: QuotaState) -> tuple[str, str]:
