@@ -75,8 +75,8 @@ def limit(node: KafkaNode, client_id: str = "p") -> float:
     return limit_of(node, ANYONE, client_id)
 
 
-def limits(cluster: Cluster) -> list[float]:
-    return [limit(node) for node in cluster.brokers]
+def limits(cluster: Cluster, client_id: str = "p") -> list[float]:
+    return [limit(node, client_id) for node in cluster.brokers]
 
 
 @pytest.mark.proves("kip-13.per-broker")
@@ -187,6 +187,22 @@ def test_a_client_reaches_its_quota_on_one_broker_and_on_all_and_when_it_moves(c
     with FakeShares(cluster.client_config(client_id="pipeline")):
         check_quota_on_every_broker(cluster, timeout=40)
     wait_for_equal_parts(cluster, timeout=30)
+
+
+def test_a_client_far_below_its_quota_keeps_room_on_every_broker_after_a_burst_on_one(cluster: Cluster) -> None:
+    config = cluster.client_config(client_id="q")
+    with ExitStack() as stack:
+        pipeline = stack.enter_context(FakeShares(cluster.client_config(client_id="pipeline")))
+        for n in (1, 2, 3):
+            # A record each 1.5 s: for a while after each it is not silent, and does not wait either.
+            stack.enter_context(ProducerLoad(config, f"t{n}", 60_000, rate=40_000))
+        with ProducerLoad(config, "t1"):
+            eventually(lambda: limit(cluster.brokers[0], "q") > 0.9 * QUOTA, timeout=40)
+        eventually(lambda: min(limits(cluster, "q")) > 0.3 * QUOTA, timeout=40)
+        seen, end = [], pipeline.sequence + 40
+        while pipeline.sequence < end:
+            seen.append(min(limits(cluster, "q")))
+        assert min(seen) > 0.3 * QUOTA
 
 
 def test_partitions_that_are_added_to_the_topic_of_shares_are_found(cluster: Cluster) -> None:

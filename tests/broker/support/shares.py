@@ -27,7 +27,7 @@ class FakeShares(Background):
         """Takes librdkafka's properties."""
         super().__init__()
         self._config = {**config, "log_level": 4, "topic.metadata.refresh.interval.ms": 500}
-        self.partitions = 0
+        self.partitions = self.sequence = 0
         self._run_ms = int(time.time() * 1000)
         self._newest: dict[str, Usage] = {}
 
@@ -35,22 +35,21 @@ class FakeShares(Background):
         consumer = Consumer({**self._config, "group.id": "pipeline", "enable.auto.commit": False})
         consumer.assign([TopicPartition(USAGE, 0, OFFSET_BEGINNING)])
         producer = Producer({**self._config, "linger.ms": 0})
-        sequence = 0
         while not self._stop.is_set():
             for message in consumer.consume(500, 0.5):
                 if message.error() is None:
                     usage = usage_records.decode(message.key(), message.value() or b"")
                     self._newest[usage.broker] = usage
-            sequence += 1
-            self._publish(producer, sequence)
+            self.sequence += 1
+            self._publish(producer)
         consumer.close()
 
-    def _publish(self, producer: Producer, sequence: int) -> None:
+    def _publish(self, producer: Producer) -> None:
         now = datetime.now(UTC)
         self.partitions = len(producer.list_topics(SHARES, timeout=10).topics[SHARES].partitions)
         silent = {each.broker for each in self._newest.values() if now - each.captured_at > VALIDITY}
         for broker, row in shares(self._newest.values(), silent).items():
-            record = Shares(broker, self._run_ms, sequence, now, row)
+            record = Shares(broker, self._run_ms, self.sequence, now, row)
             partition = share_records.partition_of(broker, self.partitions)
             producer.produce(SHARES, key=broker, value=share_records.encode(record), partition=partition)
         producer.flush(5)

@@ -75,7 +75,9 @@ class Demands:
         waits_until = before.waits_until
         # A smaller difference is the clock's coarseness and no new request.
         if asked_at > before.asked_at + _BEAT:
-            waits_until = now + self._wait(used)
+            wait = self._wait(used)
+            # Without a wait it is free to ask since its last request; it does not wait until this look.
+            waits_until = now + wait if wait else asked_at
         # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
         moved = used.delay != before.delay and used.delay > 0
         return _Seen(max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at)

@@ -37,6 +37,12 @@ def test_a_client_near_its_limit_wants_all_and_any_other_a_quarter_more(
     assert world.look(rate, limit) == (demand if demand is None else pytest.approx(demand))
 
 
+@pytest.mark.parametrize("idle", [0.0, 0.3, 0.6, 0.9])
+def test_a_client_that_asks_now_and_then_is_not_one_that_waits(world: World, idle: float) -> None:
+    world.look(0)
+    assert world.look(4e5, idle=idle, after=1.0) == pytest.approx(5e5)
+
+
 def test_a_client_that_asked_nothing_for_a_second_wants_nothing_however_slowly_its_rate_falls(world: World) -> None:
     world.look(8e5)
     assert world.look(8e5, idle=0.5) == pytest.approx(1e6)
