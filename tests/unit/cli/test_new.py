@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import javaproperties
 import pytest
 
 from quotahost.cli.new.command import Kind
+from quotahost.settings.broker import Settings
+from quotahost.settings.plugin_section import read_section
 from tests.unit.cli.commands import run
 
 # As in a project of the author's own, whose lines have this project's width.
@@ -56,6 +61,20 @@ def test_its_entry_point_is_the_class(written: tuple[Kind, Path], monkeypatch: p
     assert isinstance(EntryPoint(name, value, group).load(), type)
     monkeypatch.delitem(sys.modules, "my_quotas")
     assert f"client.quota.callback.{kind.role.broker_property}=my-quotas" in (folder / "README.md").read_text()
+
+
+def test_the_properties_of_its_readme_are_those_that_it_needs(
+    written: tuple[Kind, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, folder = written
+    (block,) = re.findall(r"```properties\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    settings = Settings.from_properties(javaproperties.loads(block))
+    assert "my-quotas" in str(getattr(settings, kind.role.broker_property.replace(".", "_")))
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "my_quotas", raising=False)
+    section = importlib.import_module("my_quotas").MyQuotas.Section
+    assert read_section("my-quotas", settings.plugin["my-quotas"], section)
+    monkeypatch.delitem(sys.modules, "my_quotas")
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

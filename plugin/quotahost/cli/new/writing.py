@@ -20,6 +20,7 @@ from quotahost.errors import QuotahostError
 _FORM: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 #: An import of the new module would find another one, or keep others from finding theirs.
 _TAKEN: Final = sys.stdlib_module_names | {"quotahost", "pytest", "pydantic", "jpype", "tests"}
+_PROPERTY: Final = re.compile(r"^ {4}(client\.quota\.callback\.\S+)$", re.MULTILINE)
 #: What one role answers in the properties file, where the others of it stay.
 _LINES: Final = {
     Role.SUPPLIER: "supplier={name},client-quotas,static",
@@ -96,5 +97,7 @@ def _files(role: Role, names: Names) -> Iterator[tuple[str, str]]:
     }
     own = {f"{names.module}.py": f"{kind}.py", f"test_{names.module}.py": f"test_{kind}.py"}
     for file, template in {**own, "pyproject.toml": "pyproject.toml", "README.md": "README.md"}.items():
-        text = (templates / f"{template}.template").read_text(encoding="utf-8")
-        yield file, Template(text).substitute(words)
+        text = Template((templates / f"{template}.template").read_text(encoding="utf-8")).substitute(words)
+        # The plugin's text comes first, and says its properties.
+        words.setdefault("properties", "\n".join(_PROPERTY.findall(text)))
+        yield file, text
