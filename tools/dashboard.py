@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import re
 import time
 from pathlib import Path
@@ -44,11 +45,11 @@ class Prometheus:
         self._url = url.rstrip("/")
         self.end = time.time()
         self.start = self.end - 60 * minutes
-        self._step = max(1.0, 60 * minutes / POINTS)
+        self.step = max(1.0, 60 * minutes / POINTS)
 
     def curves(self, expression: str) -> list[dict[str, Any]]:
         """The series of an expression over the time."""
-        return self._ask("query_range", {"start": self.start, "end": self.end, "step": self._step}, expression)
+        return self._ask("query_range", {"start": self.start, "end": self.end, "step": self.step}, expression)
 
     def now(self, expression: str) -> list[dict[str, Any]]:
         """The series of an expression now, each with one value."""
@@ -94,8 +95,8 @@ def picture(panel: dict[str, Any], drawn: list[Series], server: Prometheus) -> s
     axes = figure.add_subplot()
     axes.patch.set_visible(False)
     for number, (_, points) in enumerate(drawn):
-        times = [at / DAY for at, _ in points]
-        axes.plot(times, [value for _, value in points], color=COLOURS[number % len(COLOURS)], linewidth=1.2)
+        times, values = zip(*_unbroken(points, server.step), strict=True)
+        axes.plot(times, values, color=COLOURS[number % len(COLOURS)], linewidth=1.2)
     axes.set_xlim(server.start / DAY, server.end / DAY)
     axes.set_ylim(bottom=defaults.get("min"), top=defaults.get("max"))
     axes.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))  # type: ignore[no-untyped-call]
@@ -106,6 +107,16 @@ def picture(panel: dict[str, Any], drawn: list[Series], server: Prometheus) -> s
     written = io.StringIO()
     figure.savefig(written, format="svg")
     return base64.b64encode(written.getvalue().encode()).decode()
+
+
+def _unbroken(points: list[tuple[float, float]], step: float) -> list[tuple[float, float]]:
+    """The points, by days; nothing is drawn over a time without any."""
+    found: list[tuple[float, float]] = []
+    for at, value in points:
+        if found and at / DAY - found[-1][0] > 1.5 * step / DAY:
+            found.append((at / DAY, math.nan))
+        found.append((at / DAY, value))
+    return found
 
 
 def tiles(panel: dict[str, Any], drawn: list[Series]) -> list[dict[str, str]]:

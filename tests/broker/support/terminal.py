@@ -22,9 +22,11 @@ class Terminal:
         self._ours, self._theirs = pty.openpty()
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._seen = ""
+        # A worker of pytest-xdist has these two, and they would be taken for the terminal's size.
+        inherited = {name: text for name, text in os.environ.items() if name not in ("LINES", "COLUMNS")}
         self._program = subprocess.Popen(
             [sys.executable, "-m", "quotahost.cli", *map(str, arguments)],
-            stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=os.environ | {"TERM": "xterm"},
+            stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=inherited | {"TERM": "xterm"},
         )  # fmt: skip
 
     def __enter__(self) -> Terminal:
