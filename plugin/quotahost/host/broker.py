@@ -31,7 +31,9 @@ class HostBroker:
         """See Broker."""
         # The state is the same for all clients, so it may be asked for any.
         lines = self._shim.explain(Client("", ""))
-        return look_of([[plain(field) for field in line.split("\t")] for line in lines], self._shim.uses(most))
+        rows = [[plain(field) for field in line.split("\t")] for line in lines]
+        # One more tells whether there are more.
+        return look_of(rows, self._shim.uses(most + 1) if most else []).first(most)
 
     def client_config(self) -> dict[str, str]:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""

@@ -44,6 +44,7 @@ def look_of(rows: Iterable[Sequence[str]], uses: Sequence[ClientUse]) -> Look:
             int(state["clients"]),
             int(state["clients-max"]),
             uses,
+            left_out=False,
         )
     except KeyError as missing:
         raise ValueError(f"{missing} is missing") from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from quotahost.model.client_use import ClientUse
 from quotahost.model.volumes import State
@@ -22,7 +23,8 @@ class Look:
         fence: "open", "closed", or "none".
         affected: how many topics the factor is for; -1 if it is for all clients.
         clients, clients_max: the places of the table that are taken, and all.
-        uses: who uses what; those who are held back come first.
+        uses: who uses what; those who are held back come first, then the busiest.
+        left_out: whether there were more of them than the look has room for.
     """
 
     where: str
@@ -35,3 +37,8 @@ class Look:
     clients: int
     clients_max: int
     uses: Sequence[ClientUse]
+    left_out: bool
+
+    def first(self, most: int) -> Self:
+        """The same look with so many uses at most; who wants none has none left out."""
+        return replace(self, uses=self.uses[:most], left_out=self.left_out or 0 < most < len(self.uses))

@@ -76,7 +76,7 @@ def _uses(listed: list[UseJson], _: object) -> tuple[ClientUse, ...]:
 
 def _uses_json(uses: Iterable[ClientUse]) -> list[dict[str, Any]]:
     fields = ClientUse.__dataclass_fields__
-    return [dict(zip(_USE, (getattr(use, field) for field in fields), strict=True)) for use in _fitting(uses)]
+    return [dict(zip(_USE, (getattr(use, field) for field in fields), strict=True)) for use in uses]
 
 
 def _fitting(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
@@ -109,6 +109,7 @@ class BrokerLook(Versioned):
         cluster: the id of its cluster; "" while it is unknown.
         uses: at most MAX_USES of them; none from a broker that nobody watches.
         answers: what watchers asked.
+        left_out: whether there were more uses than fit.
     """
 
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
@@ -125,22 +126,24 @@ class BrokerLook(Versioned):
         tuple[Answered, ...], As(Annotated[list[AnsweredJson], Field(max_length=MAX_ANSWERS)], _answers, _answers_json)
     ] = ()
     cluster: ClusterId = ""
+    left_out: bool = False
 
     @property
     def look(self) -> Look:
         """As a look at this broker."""
         return Look(
             f"broker {self.broker}", self.state, self.factor, self.limit_factor, self.cause, self.fence, self.affected,
-            self.clients, self.clients_max, self.uses,
+            self.clients, self.clients_max, self.uses, self.left_out,
         )  # fmt: skip
 
 
 def of(broker: str, cluster: str, look: Look, answers: Iterable[Answered] = ()) -> BrokerLook:
     """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
     fence: Any = look.fence
+    uses = tuple(_fitting(map(_in_unicode, look.uses)))
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_TEXT], fence, look.affected,
-        look.clients, look.clients_max, tuple(map(_in_unicode, look.uses)), tuple(answers), cluster,
+        look.clients, look.clients_max, uses, tuple(answers), cluster, look.left_out or len(uses) < len(look.uses),
     )  # fmt: skip
 
 

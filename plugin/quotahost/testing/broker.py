@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from quotahost.model import Client, ClientUsage, LogDir, Look
 
@@ -68,7 +68,7 @@ class FakeBroker:
     def look(self, most: int) -> Look:
         if isinstance(self.looked, Exception):
             raise self.looked
-        return replace(self.looked, uses=self.looked.uses[:most])
+        return self.looked.first(most)
 
     def explain(self, client: Client) -> list[str]:
         return self.explained.get(client, [])

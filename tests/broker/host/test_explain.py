@@ -249,9 +249,14 @@ def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
         eventually(lambda: row("alice").get("bound_by") == row("bob").get("bound_by") == "quota")
         shared, own = row("alice"), row("bob")
         lines = top(node, "--once", "--held", "--filter", "bob").splitlines()
+        last = top(node, "--once", "--most", "1").splitlines()[-1]
+        cut = [json.loads(top(node, "--json", "--most", most))["left_out"] for most in ("1", "1000")]
     assert (shared["scope"], shared["client_id"], shared["quota"]) == ("user", "", 2e6)
     assert (own["scope"], own["client_id"], own["quota"]) == ("client", "app", 3e6)
     assert lines[0].startswith(f"broker {NODE_ID} (pid {node.pid})  OPEN  factor 1  fence open")
+    assert "left out" not in lines[-1]
+    assert last == "more clients, less busy, are left out"
+    assert cut == [True, False]
     assert re.match(r"bob +app +PRODUCE +[\d.]+ MB/s +3.00 MB/s +\d+ % +.*quota", lines[3])
 
 

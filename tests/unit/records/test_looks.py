@@ -34,7 +34,7 @@ answers = st.builds(Answered, names, st.lists(names, max_size=3).map(tuple))
 looks = st.builds(
     BrokerLook, names, st.sampled_from(State), numbers, numbers, names, st.sampled_from(["open", "closed", "none"]),
     st.integers(-1, 10), counts, counts, st.lists(uses, max_size=4).map(tuple),
-    st.lists(answers, max_size=4).map(tuple), names,
+    st.lists(answers, max_size=4).map(tuple), names, st.booleans(),
 )  # fmt: skip
 clients = st.builds(Client, names, names)
 watches = st.builds(Watch, names.filter(bool), st.integers(0, MOST_SECONDS), st.none() | clients)
@@ -65,6 +65,13 @@ def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> N
     assert len(value) <= MAX_BYTES
     found = look_codec.decode(b"1", value)
     assert 900 < len(found.uses) <= MAX_USES
+    assert found.look.left_out
     assert found.uses[0].client_id == "0?"
     assert found.answers == (Answered("v", ("z",)),)
     assert found.look.where == "broker 1"
+
+
+def test_a_look_tells_whether_its_record_has_room_for_all() -> None:
+    few, long = [use()] * 9, [use("u" * 100, "c" * 1_000)] * 100
+    assert [of("1", "c", look(uses)).left_out for uses in (few, long)] == [False, True]
+    assert of("1", "c", look(few, left_out=True)).left_out

@@ -25,13 +25,13 @@ class Attached:
         Raises:
             Unanswered: there is no Java, or no jar; whether there is such a broker shows at the first look.
         """
-        self._which = which
+        self._which, self._most = which, most
         with ExitStack() as stack:
             try:
                 jar = stack.enter_context(carried_jar())
             except NoJar as error:
                 raise Unanswered(str(error), "reinstall quotahost") from None
-            command = command_of(jar, which, "watch", str(most))
+            command = command_of(jar, which, "watch", str(most + 1))  # one more tells whether there are more
             pipe = subprocess.PIPE
             self._program = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
             self._stack = stack.pop_all()
@@ -55,7 +55,7 @@ class Attached:
         if wrong is not None:
             raise wrong
         try:
-            return parse(lines)
+            return parse(lines).first(self._most)
         except ValueError as problem:
             raise trouble("older", f"{self._which or 'the broker'}: {problem}", self._which) from None
 

@@ -124,6 +124,7 @@ def values(look: Look, choice: Choice) -> dict[str, Any]:
         "affected_topics": look.affected,
         "clients": look.clients,
         "clients_max": look.clients_max,
+        "left_out": look.left_out,
         "rows": rows,
     }
 

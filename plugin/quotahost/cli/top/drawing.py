@@ -92,6 +92,11 @@ def cause_line(look: Look) -> Text:
     return Text(f"cause: {shown(look.cause)}" if look.cause and look.factor < 1 else "")
 
 
+def left_out(look: Look) -> str:
+    """That there are more clients than the look has rows for; empty if there are not."""
+    return "more clients, less busy, are left out" if look.left_out else ""
+
+
 def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) -> Table:
     """The rows, on lines of one row each. Names are cut, and numbers never."""
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True, header_style="reverse")
@@ -124,4 +129,5 @@ def _style(use: ClientUse, selected: bool) -> str:
 
 def whole(look: Look, choice: Choice, width: int) -> RenderableType:
     """All of a look, for ``--once``."""
-    return Group(state_line(look), cause_line(look), table(choice.rows(look.uses), width))
+    rows = table(choice.rows(look.uses), width)
+    return Group(state_line(look), cause_line(look), rows, *([left_out(look)] if look.left_out else []))

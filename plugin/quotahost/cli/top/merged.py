@@ -69,6 +69,7 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
         max(look.clients for look in all_looks),
         max(look.clients_max for look in all_looks),
         _uses(looks),
+        any(look.left_out for look in all_looks),
         looks,
         silent,
     )

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from quotahost.cli.console import shown
-from quotahost.cli.top.drawing import cause_line, state_line, table
+from quotahost.cli.top.drawing import cause_line, left_out, state_line, table
 from quotahost.cli.top.order import Choice, Order
 from quotahost.model import QuotaType
 from quotahost.model.client_use import ClientUse
@@ -193,6 +193,7 @@ class Screen:
         choice = self.choice
         parts = [f"{len(self.rows()):,} rows by {choice.order}", f"type {choice.type}" if choice.type else ""]
         parts += ["held back" if choice.held else "", "FROZEN" if self.frozen else ""]
+        parts.append(left_out(self.look) if self.look else "")
         if choice.text or self.typing:
             parts.append(f"filter: {shown(choice.text)}{'_' if self.typing else ''}")
         line = Text("  ".join(filter(None, parts)), style="bold" if self.frozen or self.typing else "dim")

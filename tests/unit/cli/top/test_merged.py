@@ -42,6 +42,12 @@ def test_brokers_that_slow_nobody_hide_no_topics_of_the_others() -> None:
     assert merged({"1": everybody, "2": some}, {"1", "2"}).affected == -1
 
 
+def test_a_broker_with_more_clients_than_its_look_is_told() -> None:
+    looks = {"1": look([use()]), "2": look([use()], left_out=True)}
+    assert merged(looks, looks).left_out
+    assert not merged({"1": looks["1"]}, looks).left_out
+
+
 def test_a_column_counts_the_brokers() -> None:
     console = Console(width=120, highlight=False)
     with console.capture() as text:

@@ -59,6 +59,13 @@ def test_the_state_and_its_cause_are_told() -> None:
     assert head[1] == "cause: broker 3, volume /dev/sdb"
 
 
+def test_it_tells_when_more_are_left_out() -> None:
+    screen = screen_of()
+    assert "left out" not in drawn(screen)[2]
+    screen.show(look(MANY).first(999))
+    assert drawn(screen)[2] == "999 rows by rate  more clients, less busy, are left out"
+
+
 def test_names_from_outside_command_no_terminal() -> None:
     text = "\n".join(drawn(screen_of(use("\x1b[2J[red]", "a\nb\u202e"))))
     assert "\x1b" not in text

@@ -23,6 +23,6 @@ def look(uses: Sequence[ClientUse] = (), **changes: Any) -> Look:
     """Broker 1, on which nothing is out of the ordinary."""
     facts: dict[str, Any] = {
         "where": "broker 1 (pid 42)", "state": State.OPEN, "factor": 1.0, "limit_factor": 1.0, "cause": "",
-        "fence": "open", "affected": -1, "clients": 3, "clients_max": 100, "uses": uses,
+        "fence": "open", "affected": -1, "clients": 3, "clients_max": 100, "uses": uses, "left_out": False,
     }  # fmt: skip
     return Look(**facts | changes)
