@@ -33,6 +33,7 @@ class FakeShim:
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
         shown: every gauge and counter by type, name and attribute.
+        numbers: what ``gauges`` returns.
     """
 
     given: dict[str, str] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class FakeShim:
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
     client_uses: list[ClientUse] = field(default_factory=list)
+    numbers: list[Gauge] = field(default_factory=list)
 
     def ask(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -159,6 +161,9 @@ class FakeShim:
     def uses(self, most: int) -> list[ClientUse]:
         return self.client_uses[:most]
 
+    def marks(self, most: int) -> list[tuple[Client, str]]:
+        return []
+
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self.shown[(type, name, attribute)] = value
 
@@ -195,7 +200,7 @@ class FakeShim:
         self.failed.append(name)
 
     def gauges(self) -> list[Gauge]:
-        return []
+        return self.numbers
 
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)

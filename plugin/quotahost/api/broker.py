@@ -61,9 +61,9 @@ class Broker(Protocol):
         """
 
     def look(self, most: int) -> Look:
-        """What ``quotahost top`` shows of this broker: its state, and at most ``most`` scopes with what they use.
+        """What ``quotahost top`` shows of this broker: its state, its volumes, and at most ``most`` scopes' use.
 
-        Those that are held back come first, then the busiest. With very many clients a call takes tens of
+        Scopes that are held back come first, then the busiest. With very many clients a call takes tens of
         milliseconds.
 
         Raises:

@@ -194,6 +194,10 @@ class JavaShim:
             ClientUse.of([plain(field) for field in line.split("\t")]) for line in _lines(self._table.replyUses(most))
         ]
 
+    def marks(self, most: int) -> list[tuple[Client, str]]:
+        rows = ([plain(field) for field in line.split("\t")] for line in _lines(self._table.replyMarks(most)))
+        return [(Client(principal, client_id), topic) for principal, client_id, topic in rows]
+
     # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from quotahost.host.exemptions import node_id, own_client_id
-from quotahost.host.looks import look_of
+from quotahost.host.looks import look_of, volumes_of
 from quotahost.host.messages import plain
 from quotahost.host.shim import Shim
 from quotahost.model import Client, Look
 from quotahost.settings.broker import Settings
+
+_MARKS: Final = 10
 
 
 class HostBroker:
@@ -33,7 +36,8 @@ class HostBroker:
         lines = self._shim.explain(Client("", ""))
         rows = [[plain(field) for field in line.split("\t")] for line in lines]
         # One more tells whether there are more.
-        return look_of(rows, self._shim.uses(most + 1) if most else []).first(most)
+        uses = self._shim.uses(most + 1) if most else []
+        return look_of(rows, uses, volumes_of(self._shim.gauges()), self._shim.marks(_MARKS)).first(most)
 
     def client_config(self) -> dict[str, str]:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""

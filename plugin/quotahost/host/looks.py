@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from quotahost.host.messages import plain
-from quotahost.model import State
+from quotahost.host.messages import Gauge, plain
+from quotahost.model import Client, State, VolumeUse
 from quotahost.model.client_use import ClientUse
 from quotahost.model.look import Look
 
@@ -23,7 +24,12 @@ def parse(lines: Iterable[str]) -> Look:
     return look_of(rows, [ClientUse.of(row[1:]) for row in rows if row[0] == "uses"])
 
 
-def look_of(rows: Iterable[Sequence[str]], uses: Sequence[ClientUse]) -> Look:
+def look_of(
+    rows: Iterable[Sequence[str]],
+    uses: Sequence[ClientUse],
+    volumes: Sequence[VolumeUse] = (),
+    marks: Sequence[tuple[Client, str]] = (),
+) -> Look:
     """Of the fields of its lines for broker and state, no longer escaped, and what was asked besides.
 
     Raises:
@@ -45,9 +51,24 @@ def look_of(rows: Iterable[Sequence[str]], uses: Sequence[ClientUse]) -> Look:
             int(state["clients-max"]),
             uses,
             left_out=False,
+            volumes=volumes,
+            marks=marks,
         )
     except KeyError as missing:
         raise ValueError(f"{missing} is missing") from None
+
+
+def volumes_of(gauges: Iterable[Gauge]) -> list[VolumeUse]:
+    """The volumes that the host shows numbers of (``quotahost.disks.monitor``, ``quotahost.host.volume_limits``)."""
+    numbers: dict[str, dict[str, float]] = defaultdict(dict)
+    for each in gauges:
+        if each.type in ("Volume", "VolumeLimits"):
+            numbers[each.name][each.attribute] = each.value
+    return [
+        VolumeUse(name, found["Capacity"], found["Consumed"], *map(found.get, ("Soft", "Hard", "Factor")))
+        for name, found in sorted(numbers.items())
+        if {"Capacity", "Consumed"} <= found.keys()  # the two types don't come and go at one moment
+    ]
 
 
 def _fence(state: Mapping[str, str]) -> str:

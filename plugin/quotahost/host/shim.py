@@ -93,6 +93,9 @@ class Shim(Protocol):
         A call takes some microseconds for each scope that was in use in the last two minutes, and no request waits.
         """
 
+    def marks(self, most: int) -> list[tuple[Client, str]]:
+        """At most so many clients that lately asked to write to an affected topic, with that topic."""
+
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""
 

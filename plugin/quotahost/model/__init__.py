@@ -23,6 +23,7 @@ from quotahost.model.quotas import (
     Scope,
     ScopeKind,
 )
+from quotahost.model.volume_use import VolumeUse
 from quotahost.model.volumes import ClusterVolumes, Factor, State, Volume
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "ScopeKind",
     "State",
     "Volume",
+    "VolumeUse",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan
 
-from quotahost.model.quotas import QuotaType
+from quotahost.model.quotas import Client, QuotaType
 
 _MILLIS = 1000
 
@@ -56,6 +56,11 @@ class ClientUse:
     bound: Bound
     idle: float
     shadow: str = ""
+
+    @property
+    def client(self) -> Client:
+        """The client, where the scope is one's."""
+        return Client(self.user, self.client_id)
 
     @property
     def bound_by(self) -> str:

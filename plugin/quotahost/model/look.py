@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from quotahost.model.client_use import ClientUse
+from quotahost.model.quotas import Client
+from quotahost.model.volume_use import VolumeUse
 from quotahost.model.volumes import State
 
 
@@ -25,6 +27,8 @@ class Look:
         clients, clients_max: the places of the table that are taken, and all.
         uses: who uses what; those who are held back come first, then the busiest.
         left_out: whether there were more of them than the look has room for.
+        volumes: how full the broker's volumes are; none where nobody watches them, or that was not asked.
+        marks: clients that lately asked to write to an affected topic, with that topic; not all of them.
     """
 
     where: str
@@ -38,6 +42,8 @@ class Look:
     clients_max: int
     uses: Sequence[ClientUse]
     left_out: bool
+    volumes: Sequence[VolumeUse] = field(default=(), kw_only=True)
+    marks: Sequence[tuple[Client, str]] = field(default=(), kw_only=True)
 
     def first(self, most: int) -> Self:
         """The same look with so many uses at most; who wants none has none left out."""

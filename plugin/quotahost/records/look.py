@@ -14,20 +14,29 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from quotahost.model import Bound, ClientUse, Look, QuotaType, State
+from quotahost.model import Bound, Client, ClientUse, Look, QuotaType, State, VolumeUse
+from quotahost.model.volume_use import MeasuredVolume
 from quotahost.records.clients import ClusterId
 from quotahost.records.codec import Codec
 from quotahost.records.declaration import IS_KEY, RECORD, As, Versioned, Whole
 from quotahost.records.fields import Name
+from quotahost.records.look_volumes import (
+    MARKS,
+    OPENED,
+    VOLUMES,
+    Number,
+    fitting_marks,
+    fitting_opened,
+    fitting_volumes,
+    in_unicode,
+)
 
 MAX_BYTES: Final = 900_000  # librdkafka sends a million by default
 MAX_USES: Final = 1_000
 MAX_ANSWERS: Final = 4
 _MAX_NAMES: Final = 60_000  # characters of all names; JSON may write each as six
 _MAX_TEXT: Final = 2_000  # characters of the cause
-_MAX_LINES: Final = 20_000  # characters of an answer
-
-Number = Annotated[float, Field(allow_inf_nan=False)]
+_MAX_LINES: Final = 20_000  # characters of all answers
 
 
 class UseJson(TypedDict):
@@ -95,8 +104,14 @@ def _answers(listed: list[AnsweredJson], _: object) -> tuple[Answered, ...]:
 
 
 def _answers_json(answers: Iterable[Answered]) -> list[AnsweredJson]:
-    whole = [each for each in answers if sum(map(len, each.lines)) <= _MAX_LINES]
-    return [{"watcher": each.watcher, "lines": list(each.lines)} for each in whole[:MAX_ANSWERS]]
+    found: list[AnsweredJson] = []
+    left = _MAX_LINES
+    for each in answers:
+        length = sum(map(len, each.lines))
+        if length <= left and len(found) < MAX_ANSWERS:
+            left -= length
+            found.append({"watcher": each.watcher, "lines": list(each.lines)})
+    return found
 
 
 @with_config(RECORD)
@@ -110,6 +125,8 @@ class BrokerLook(Versioned):
         uses: at most MAX_USES of them; none from a broker that nobody watches.
         answers: what watchers asked.
         left_out: whether there were more uses than fit.
+        volumes: at most MAX_VOLUMES.
+        opened: those of its volumes that watchers opened, once they are measured.
     """
 
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
@@ -127,23 +144,29 @@ class BrokerLook(Versioned):
     ] = ()
     cluster: ClusterId = ""
     left_out: bool = False
+    volumes: Annotated[tuple[VolumeUse, ...], VOLUMES] = ()
+    marks: Annotated[tuple[tuple[Client, str], ...], MARKS] = ()
+    opened: Annotated[tuple[MeasuredVolume, ...], OPENED] = ()
 
     @property
     def look(self) -> Look:
         """As a look at this broker."""
         return Look(
             f"broker {self.broker}", self.state, self.factor, self.limit_factor, self.cause, self.fence, self.affected,
-            self.clients, self.clients_max, self.uses, self.left_out,
+            self.clients, self.clients_max, self.uses, self.left_out, volumes=self.volumes, marks=self.marks,
         )  # fmt: skip
 
 
-def of(broker: str, cluster: str, look: Look, answers: Iterable[Answered] = ()) -> BrokerLook:
+def of(
+    broker: str, cluster: str, look: Look, answers: Iterable[Answered] = (), opened: Iterable[MeasuredVolume] = ()
+) -> BrokerLook:
     """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
     fence: Any = look.fence
     uses = tuple(_fitting(map(_in_unicode, look.uses)))
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_TEXT], fence, look.affected,
         look.clients, look.clients_max, uses, tuple(answers), cluster, look.left_out or len(uses) < len(look.uses),
+        fitting_volumes(look.volumes), fitting_marks(look.marks), fitting_opened(opened),
     )  # fmt: skip
 
 
@@ -151,8 +174,7 @@ def _in_unicode(use: ClientUse) -> ClientUse:
     """Without half surrogate pairs, for one of which every reader would refuse the whole record."""
     if use.user.isascii() and use.client_id.isascii() and use.scope.isascii():
         return use
-    user, client_id, scope = (text.encode("utf-8", "replace").decode() for text in (use.user, use.client_id, use.scope))
-    return replace(use, user=user, client_id=client_id, scope=scope)
+    return replace(use, user=in_unicode(use.user), client_id=in_unicode(use.client_id), scope=in_unicode(use.scope))
 
 
 _CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker)

@@ -113,12 +113,12 @@ TICKS: Final = Topic(
 WATCH: Final = Topic(
     "__quotahost_watch", "watch.topic", "",
     "that somebody watches, by `quotahost top`",
-    "has brokers publish who uses what, every two seconds",
+    "has brokers publish who uses what, every two seconds, and list the files of a volume",
     (*_READS, *_MAKES), watchers=("Write",),
 )  # fmt: skip
 LOOKS: Final = Topic(
     "__quotahost_looks", "looks.topic", "",
-    "who uses what, by `publish-usage` while somebody watches",
+    "who uses what, and what fills the volumes that are opened, by `publish-usage` while somebody watches",
     "shows those who watch invented clients",
     _WRITES, watchers=_READS,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A volume that fills: what ``explain --volume`` shows of it, and where new topics go meanwhile (``cordon``)."""
+"""A volume that fills: what ``explain`` and ``top`` show of it, and where new topics go meanwhile (``cordon``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.explain import explain, explain_client, field
-from tests.broker.support.node import ANYONE, callback_node, gauge
+from tests.broker.support.node import ANYONE, callback_node, gauge, wait_for_watch_topic
+from tests.broker.support.terminal import Terminal
 from tests.broker.support.volumes import (
     MEGA,
     QUICK_DELETION,
@@ -38,7 +39,7 @@ SETTINGS: Final = {
     "fence.authorizer": "none",
     "static.storage.soft": str(SOFT),
     "static.storage.hard": str(90 * MEGA),
-    "tasks": "cordon",
+    "tasks": "cordon,publish-usage",
     "plugin.cordon.hold": "1s",
 }
 SEGMENTS: Final = {"segment.bytes": str(1 << 20), "retention.ms": "600000"}
@@ -108,6 +109,34 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
     code, text = explain("--pid", node.pid, "--volume", "/nowhere")
     assert code == 2
     assert f"it has: {node.data_dirs[0]}" in text
+
+
+def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as_explain_does(node: KafkaNode) -> None:
+    full, other = node.data_dirs
+    topic = topic_at(full)
+    wait_for_watch_topic(node)
+    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
+    eventually(lambda: used(full) > SOFT)
+    with (
+        ProducerLoad(node.client_config(client_id="writer"), topic, rate=1_000_000) as load,
+        Terminal("top", "--bootstrap", node.bootstrap, lines=60, columns=180) as terminal,
+    ):
+        eventually(lambda: load.meter.bytes > MEGA)
+        terminal.shows("writer")
+        terminal.press(b"v")
+        first = terminal.line(f"^1 +{NODE_ID} ").split()
+        second = terminal.line(f"^2 +{NODE_ID} ").split()
+        terminal.press(b"1")
+        fills, writes = terminal.line(f"^{topic} ").split(), terminal.line("client-id writer").split()
+        terminal.press(b"\x1bq")
+        assert terminal.ends() == 0
+    assert first[2:5] == [str(full), "100", "MB"]
+    assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "its limits"
+    assert 0 < float(first[-1]) < 1, "its factor"
+    assert (second[2], second[-1]) == (str(other), "1")
+    assert fills[0] == topic
+    assert fills[-1] in ("MB/s", "kB/s")
+    assert writes[-1] == topic, "with factor.scope=topics"
 
 
 def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart(node: KafkaNode) -> None:

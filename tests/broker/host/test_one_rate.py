@@ -22,7 +22,8 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.records.usage import decode
 from tests.broker.support.explain import explain_client, field
-from tests.broker.support.node import ANYONE, callback_node
+from tests.broker.support.node import ANYONE, callback_node, wait_for_watch_topic
+from tests.broker.support.terminal import Terminal
 
 pytestmark = pytest.mark.broker
 
@@ -110,3 +111,18 @@ def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> Non
             return True
 
         eventually(agree, timeout=120)
+
+
+def test_a_live_top_of_the_cluster_outlives_its_brokers(node: KafkaNode) -> None:
+    wait_for_watch_topic(node)
+    with Terminal("top", "--bootstrap", node.bootstrap) as terminal:
+        terminal.shows("1 of 1 brokers")
+        node.stop()
+        terminal.press(b"s")
+        terminal.shows("no broker answers")
+        node.start()
+        terminal.press(b"n")
+        with ProducerLoad(node.client_config(client_id="later"), "t", rate=100_000):
+            terminal.shows("later")
+        terminal.press(b"q")
+        assert terminal.ends() == 0

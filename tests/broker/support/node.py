@@ -50,6 +50,11 @@ def restart_stopped(cluster: Cluster) -> None:
             node.start()
 
 
+def wait_for_watch_topic(node: KafkaNode) -> None:
+    """Waits until a new broker has made the topic by which ``quotahost top`` asks it."""
+    eventually(lambda: [each for where in node.data_dirs for each in where.glob("__quotahost_watch-*")])
+
+
 def topic_name(request: pytest.FixtureRequest) -> str:
     """A topic's name made of the test's name, with a dash for each character that topics don't allow."""
     return "".join(char if char.isalnum() else "-" for char in request.node.name)

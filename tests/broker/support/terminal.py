@@ -5,13 +5,17 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
 import sys
 import termios
+from typing import Final
 
 from harness.system.waiting import eventually
+
+_COMMAND: Final = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class Terminal:
@@ -46,6 +50,15 @@ class Terminal:
     def shows(self, text: str) -> None:
         """Wait until it has shown this text since the last keys."""
         eventually(lambda: text in self._read(), timeout=60, on_timeout=lambda: self._seen[-2000:])
+
+    def line(self, pattern: str) -> str:
+        """Wait for a line since the last keys in which the pattern is found; without what commands the terminal."""
+        eventually(lambda: self._line(pattern) is not None, timeout=60, on_timeout=lambda: self._seen[-2000:])
+        return self._line(pattern) or ""
+
+    def _line(self, pattern: str) -> str | None:
+        whole, _, _ = _COMMAND.sub("", self._read()).rpartition("\n")
+        return next((line for line in whole.splitlines() if re.search(pattern, line)), None)
 
     def ends(self) -> int:
         """Wait for its end; the exit code."""

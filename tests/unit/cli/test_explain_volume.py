@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from quotahost.cli.explain.volume import retention
+from quotahost.cli.explain.volume.cuts import Cut, cut
 from quotahost.cli.explain.volume.facts import parse, parse_retention
-from quotahost.cli.explain.volume.listing import OTHERS, look, topic_of, written
-from quotahost.cli.explain.volume.measured import Cut, Measured, cut
 from quotahost.cli.explain.volume.retention import Retention, Segment
 from quotahost.cli.explain.volume.wording import about_clients, client_rows, cut_row, facts, topic_rows
+from quotahost.disks.listing import OTHERS, look, topic_of, written
+from quotahost.disks.measured import largest
 from quotahost.model import Client, State, Volume
+from quotahost.model.volume_use import MeasuredVolume
 
 NOW = 1_000_000.0  # seconds since 1970
 LINES = (
@@ -41,17 +43,10 @@ def partition(directory: Path, topic: str, *ages: float, size: int = 4096) -> Pa
     return folder
 
 
-def measured(**changes: object) -> Measured:
+def measured(**changes: object) -> MeasuredVolume:
     volume = Volume("1", "/dev/sdb", 1000, 600)
-    given: dict[str, Any] = {
-        "volume": volume,
-        "directories": ["/data/1"],
-        "seconds": 5.0,
-        "growth": 10.0,
-        "used": {},
-        "written": {},
-    }
-    return Measured(**(given | changes))
+    given: dict[str, Any] = {"volume": volume, "directories": ["/data/1"], "seconds": 5.0, "growth": 10.0, "topics": []}
+    return MeasuredVolume(**(given | changes))
 
 
 def test_javas_lines_become_values() -> None:
@@ -187,7 +182,7 @@ def test_the_facts_say_when_it_is_full() -> None:
 
 def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -> None:
     used = {f"t{number}": 10 + number for number in range(13)}
-    rows = [list(row) for row in topic_rows(measured(used=used, written={"t0": 5.0}))]
+    rows = [list(row) for row in topic_rows(measured(topics=largest(used, {"t0": 5.0})))]
     assert [row[0] for row in rows[:2]] == ["t12", "t11"]
     assert ["t0", "10 B", "1.7%", "+5 B/s"] in rows
     assert rows[-2][0] == "(2 others)"

@@ -6,7 +6,8 @@ import pytest
 
 from quotahost.host.broker import HostBroker
 from quotahost.host.looks import parse
-from quotahost.model import Client, State
+from quotahost.host.messages import Gauge
+from quotahost.model import Client, State, VolumeUse
 from quotahost.settings.broker import Settings
 from tests.fakes.shim import FakeShim
 from tests.unit.cli.top.uses import use
@@ -41,6 +42,18 @@ def test_a_look_tells_the_state() -> None:
     look = broker().look(0)
     assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
     assert (look.cause, look.fence, look.affected) == ("volume \u00fc\\", "open", -1)
+
+
+def test_a_look_has_the_volumes_of_which_the_sizes_are_known() -> None:
+    shim = Shim(numbers=[
+        Gauge("Volume", "/dev/sdb", "Capacity", 1000.0), Gauge("Volume", "/dev/sdb", "Consumed", 600.0),
+        Gauge("VolumeLimits", "/dev/sdb", "Hard", 900.0), Gauge("VolumeLimits", "/dev/sdb", "Soft", 500.0),
+        Gauge("VolumeLimits", "/dev/sdb", "Factor", 0.5), Gauge("VolumeLimits", "/gone", "Factor", 0.5),
+        Gauge("Volume", "/dev/sda", "Capacity", 10.0), Gauge("Volume", "/dev/sda", "Consumed", 1.0),
+        Gauge("Factor", "", "Value", 0.5),
+    ])  # fmt: skip
+    volumes = HostBroker(shim, Settings()).look(0).volumes
+    assert volumes == [VolumeUse("/dev/sda", 10, 1), VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)]
 
 
 def test_lines_of_another_version_are_refused_by_name() -> None:

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from quotahost.model import Bound, Client, ClientUse, QuotaType, State
+from quotahost.model import Bound, Client, ClientUse, QuotaType, State, Volume, VolumeUse
+from quotahost.model.volume_use import MeasuredVolume, TopicUse
 from quotahost.records import look as look_codec
 from quotahost.records import watch as watch_codec
 from quotahost.records.look import MAX_BYTES, MAX_USES, Answered, BrokerLook, of
-from quotahost.records.watch import MOST_SECONDS, Watch
+from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
 from tests.unit.cli.top.uses import look, use
 from tests.unit.records.test_snapshot import QUICK
 
@@ -31,13 +32,24 @@ uses = st.builds(
     numbers, names,
 )  # fmt: skip
 answers = st.builds(Answered, names, st.lists(names, max_size=3).map(tuple))
+sizes = st.integers(0, 2**53)
+bounded = st.none() | st.floats(0, 1e18)
+volumes = st.builds(VolumeUse, names, sizes, sizes, bounded, bounded, bounded)
+opened = st.builds(
+    MeasuredVolume, st.builds(Volume, st.just(""), names, sizes, sizes), st.lists(names, max_size=2).map(tuple),
+    numbers, numbers, st.lists(st.builds(TopicUse, names, sizes, numbers), max_size=3).map(tuple),
+    st.lists(names, max_size=2).map(tuple),
+)  # fmt: skip
+marks = st.tuples(st.builds(Client, names, names), names)
 looks = st.builds(
     BrokerLook, names, st.sampled_from(State), numbers, numbers, names, st.sampled_from(["open", "closed", "none"]),
     st.integers(-1, 10), counts, counts, st.lists(uses, max_size=4).map(tuple),
     st.lists(answers, max_size=4).map(tuple), names, st.booleans(),
+    *(st.lists(each, max_size=2).map(tuple) for each in (volumes, marks, opened)),
 )  # fmt: skip
 clients = st.builds(Client, names, names)
-watches = st.builds(Watch, names.filter(bool), st.integers(0, MOST_SECONDS), st.none() | clients)
+places = st.builds(VolumeOf, names, names)
+watches = st.builds(Watch, names.filter(bool), st.integers(0, MOST_SECONDS), st.none() | clients, st.none() | places)
 
 
 @QUICK
@@ -60,14 +72,24 @@ def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> N
     # Each character becomes six in JSON; a number that JSON lacks, and half of a surrogate pair, spoil nothing.
     many = [use("\u20ac" * 30, f"{number}\ud800") for number in range(3 * MAX_USES)]
     odd = [use("nan", rate=nan), use("inf", quota=inf)]
-    answer = Answered("w", ("x" * 1_000_000,))
-    value = look_codec.encode(of("1", "c", look([*odd, *many], cause="y" * 10**6), [answer, Answered("v", ("z",))]))
+    answers = [Answered("w", ("x" * 1_000_000,)), *[Answered(str(n), ("\u20ac" * 9_000,)) for n in range(9)]]
+    seen = look(
+        [*odd, *many], cause="\u20ac" * 10**6,
+        volumes=[VolumeUse(f"\ud800{n}" * n, 10**15, n if n % 2 else inf) for n in range(1000)],
+        marks=[(Client("\u20ac" * n, "\ud800"), "t") for n in range(1000)],
+    )  # fmt: skip
+    full = MeasuredVolume(
+        Volume("1", "v", 1, 1), ["\ud800" * 5_000] * 99, 2.0, 1.0, [TopicUse("\ud800" * 5_000, 1, 1.0)] * 99,
+        ["\ud800" * 5_000] * 99,
+    )  # fmt: skip
+    value = look_codec.encode(of("1", "c", seen, answers, [full] * 9))
     assert len(value) <= MAX_BYTES
     found = look_codec.decode(b"1", value)
     assert 900 < len(found.uses) <= MAX_USES
     assert found.look.left_out
     assert found.uses[0].client_id == "0?"
-    assert found.answers == (Answered("v", ("z",)),)
+    assert [each.watcher for each in found.answers] == ["0", "1"]
+    assert (len(found.volumes) > 40, len(found.marks), len(found.opened)) == (True, 10, 2)
     assert found.look.where == "broker 1"
 
 

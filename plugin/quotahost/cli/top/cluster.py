@@ -8,8 +8,8 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -20,17 +20,20 @@ from quotahost.cli.explain.command import show as show_client
 from quotahost.cli.explain.query import Unanswered
 from quotahost.cli.top.merged import ClusterLook, ClusterUse, merged
 from quotahost.cli.top.screen import Answer, Question
+from quotahost.cli.top.volumes import listed, opened
 from quotahost.errors import QuotahostError
 from quotahost.model import Client, ClientUse
 from quotahost.plugins.kafka.watching import NotWatched, Watching
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
 from quotahost.records.topics import LOOKS, WATCH
-from quotahost.records.watch import MOST_SECONDS, Watch
+from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
+from quotahost.text import printable
 
 _RENEW: Final = MOST_SECONDS / 3  # seconds
+_AGAIN: Final = 2.0  # seconds, while nobody answers
 _STALE: Final = 15.0  # seconds after which a broker counts as silent: it publishes every 2 s, later if it is busy
-_PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers about a client
+_PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
 _STEP: Final = 0.1  # seconds
 _WIDTH: Final = 200
 
@@ -53,7 +56,7 @@ class Cluster:
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._client: Client | None = None
+        self._watch = Watch(self._name, MOST_SECONDS)
         self._asked_at = 0.0
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
         self._known: dict[str, tuple[float, BrokerLook]] = {}
@@ -76,7 +79,6 @@ class Cluster:
         """
         with self._lock:
             alive = self._watching.brokers()
-            self._renew()
             first = not self._known
             self._read(lambda: not first or alive <= self._fresh().keys())
             fresh = self._fresh()
@@ -85,42 +87,67 @@ class Cluster:
         return merged({broker: look.look for broker, look in fresh.items()}, alive)
 
     def answer(self, question: Question) -> Answer:
-        """What each broker that has the client says of it.
+        """What each broker that has the client says of it; all brokers' volumes; or what a volume's broker says.
 
         Raises:
             QuotahostError: the question can't be answered here.
         """
         use = question.client
-        if use is None:
-            raise Unanswered(
-                "volumes are shown of one broker", "quotahost top or explain --volume on the broker's machine"
-            )
+        if use is not None:
+            return self._explained(use)
+        if question.volume:
+            return self._opened(VolumeOf(question.broker, question.volume))
+        with self._lock:
+            return listed({broker: look.look for broker, look in self._fresh().items()})
+
+    def _explained(self, use: ClientUse) -> Answer:
         if use.scope != "client":
             raise Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")
-        client = Client(use.user, use.client_id)
         wanted = set(use.brokers) if isinstance(use, ClusterUse) else set()
-        with self._lock:
-            # An answer from before is none to this question.
-            self._known = {broker: (at, replace(look, answers=())) for broker, (at, look) in self._known.items()}
-            self._client, self._asked_at = client, 0.0
-            self._renew()
+        with self._lock, self._asking(Watch(self._name, MOST_SECONDS, client=use.client)):
             self._read(lambda: wanted <= self._answers().keys())
             answers = self._answers()
-            self._client, self._asked_at = None, 0.0
-            self._renew()
-        return Answer(_told(client, use, answers, sorted(wanted - answers.keys())))
+        return Answer(_told(use.client, use, answers, sorted(wanted - answers.keys())))
+
+    def _opened(self, volume: VolumeOf) -> Answer:
+        def found() -> Answer | None:
+            look = self._fresh().get(volume.broker)
+            measured = [each for each in look.opened if each.volume.name == volume.name] if look else []
+            return Answer(opened(volume.broker, look.look, measured[0])) if look and measured else None
+
+        with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
+            self._read(lambda: found() is not None)
+            answer = found()
+        if answer is None:
+            raise Unanswered(
+                f"broker {volume.broker} doesn't tell what fills {printable(volume.name)}",
+                "quotahost explain --volume on the broker's machine",
+            )
+        return answer
 
     # ---- under the lock ----
 
+    @contextmanager
+    def _asking(self, watch: Watch) -> Iterator[None]:
+        """Within it, brokers are asked this; what they have said of other questions is forgotten."""
+        self._known = {broker: (at, replace(look, answers=(), opened=())) for broker, (at, look) in self._known.items()}
+        self._watch, self._asked_at = watch, 0.0
+        try:
+            yield
+        finally:
+            self._watch, self._asked_at = Watch(self._name, MOST_SECONDS), 0.0  # asked at the next look
+
     def _renew(self) -> None:
-        if time.monotonic() - self._asked_at >= _RENEW:
-            self._watching.ask(Watch(self._name, MOST_SECONDS, self._client))
+        # A broker that has just started follows the topic from then on, and takes no older record for a question.
+        if time.monotonic() - self._asked_at >= (_RENEW if self._fresh() else _AGAIN):
+            self._watching.ask(self._watch)
             self._asked_at = time.monotonic()
 
     def _read(self, enough: Callable[[], bool]) -> None:
         """Read what there is; until there is enough, but not longer than patience lasts."""
         end = time.monotonic() + _PATIENCE
         while True:
+            self._renew()
             for key, value in self._watching.read(_STEP):
                 self._take(key, value)
             if enough() or time.monotonic() >= end:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +29,7 @@ from quotahost.cli.top.live import watch
 from quotahost.cli.top.merged import ClusterLook, ClusterUse
 from quotahost.cli.top.order import Choice, Order
 from quotahost.cli.top.screen import Answer, Question
-from quotahost.model import Client, QuotaType
+from quotahost.model import QuotaType
 from quotahost.model.look import Look
 from quotahost.records.topics import LOOKS, WATCH
 from quotahost.units.parse import parse_duration
@@ -132,7 +133,13 @@ def values(look: Look, choice: Choice) -> dict[str, Any]:
 def _brokers(look: ClusterLook) -> dict[str, Any]:
     """What the brokers of a cluster differ in."""
     by_broker = {
-        broker: {"state": str(each.state), "factor": each.factor, "cause": each.cause, "fence": each.fence}
+        broker: {
+            "state": str(each.state),
+            "factor": each.factor,
+            "cause": each.cause,
+            "fence": each.fence,
+            "volumes": [asdict(volume) for volume in each.volumes],
+        }
         for broker, each in look.looks.items()
     }
     return {"brokers": by_broker, "silent": list(look.silent)}
@@ -147,12 +154,12 @@ def answer(question: Question, which: str) -> Answer:
     text = io.StringIO()
     screen = Console(file=text, highlight=False, width=_WIDTH)
     use = question.client
-    volumes: Sequence[str] = ()
+    volumes: Sequence[Question] = ()
     if use is None:
-        volumes = () if question.volume else volume_names(which)
+        volumes = () if question.volume else [Question(volume=name) for name in volume_names(which)]
         show_volume(question.volume, which, _BETWEEN, screen)
     elif use.scope == "client":
-        show_client(ask(Client(use.user, use.client_id), which), use.quota_type, screen)
+        show_client(ask(use.client, which), use.quota_type, screen)
     else:
         raise Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")
     return Answer(text.getvalue().splitlines(), volumes)

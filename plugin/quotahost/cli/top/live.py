@@ -59,8 +59,8 @@ class Background:
         while not self._closed.is_set():
             try:
                 found = self._look()
-            except QuotahostError as error:
-                self._put(partial(Screen.fail, problem=str(error).splitlines()[0]))
+            except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
+                self._put(partial(Screen.fail, problem=_problem(error)[0]))
             else:
                 self._put(partial(Screen.show, look=found))
             self._closed.wait(self._interval)
@@ -68,13 +68,19 @@ class Background:
     def _ask(self, question: Question) -> None:
         try:
             answer = self._answer(question)
-        except QuotahostError as error:
-            answer = Answer(str(error).splitlines())
+        except Exception as error:  # else the user would wait for an answer for ever
+            answer = Answer(_problem(error))
         self._put(partial(Screen.tell, question=question, answer=answer))
 
     def _put(self, event: _Event) -> None:
         self._events.put(event)
         os.write(self._waker, b"!")
+
+
+def _problem(error: Exception) -> list[str]:
+    """What to show of it; an error that is none of quotahost's is a defect, and tells its type."""
+    text = str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}"
+    return text.splitlines() or [type(error).__name__]
 
 
 def watch(look: Callable[[], Look], choice: Choice, interval: float, answer: Callable[[Question], Answer]) -> None:

@@ -55,7 +55,7 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
         looks: by the broker's id; at least one.
         alive: the ids of the brokers that are alive.
     """
-    silent = sorted(set(alive) - looks.keys(), key=_numeric)
+    silent = sorted(set(alive) - looks.keys(), key=numeric)
     worst = max(looks.values(), key=lambda look: (_STATES.index(look.state), -look.factor))
     all_looks = list(looks.values())
     return ClusterLook(
@@ -93,7 +93,7 @@ def _affected(looks: Sequence[Look]) -> int:
 
 def _uses(looks: Mapping[str, Look]) -> list[ClientUse]:
     found: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)
-    for broker in sorted(looks, key=_numeric):
+    for broker in sorted(looks, key=numeric):
         for use in looks[broker].uses:
             found[str(use.quota_type), use.user, use.client_id, use.scope][broker] = use
     return [_sum(of) for of in found.values()]
@@ -126,5 +126,6 @@ def _total(rates: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(rates) else None
 
 
-def _numeric(broker: str) -> tuple[int, str]:
+def numeric(broker: str) -> tuple[int, str]:
+    """By what brokers' ids are sorted."""
     return int(broker) if broker.isascii() and broker.isdigit() else 0, broker

@@ -24,18 +24,22 @@ _AROUND: Final = 5  # lines that are no rows: state, cause, choice, the table's 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the user wants to have explained: a client, or the volume of this name ("" lists all)."""
+    """What the user wants to have explained: a client, or the volume of this name ("" lists all).
+
+    ``broker`` is the id of the volume's broker where there are several brokers.
+    """
 
     client: ClientUse | None = None
     volume: str = ""
+    broker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The lines of an answer, and the names of the volumes that it lists, if it does."""
+    """The lines of an answer, and what opens the volumes that it lists, if it does."""
 
     lines: Sequence[str]
-    volumes: Sequence[str] = ()
+    volumes: Sequence[Question] = ()
 
 
 @dataclass
@@ -119,7 +123,7 @@ class Screen:
             self.panel = self.question = None
             self._first = 0
         elif self.panel and key in map(str, range(1, min(9, len(self.panel.volumes)) + 1)):
-            return self._ask(Question(volume=self.panel.volumes[int(key) - 1]))
+            return self._ask(self.panel.volumes[int(key) - 1])
         else:
             self._first = max(0, self._first + self._step(key))
         return None

@@ -73,9 +73,13 @@ class Watching:
         """The ids of the brokers that are alive.
 
         Raises:
-            KafkaException: no broker answers.
+            NotWatched: no broker answers.
         """
-        return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
+        try:
+            return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
+        except KafkaException as failure:
+            problem = f"no broker answers: {failure.args[0].str()}"
+            raise NotWatched(problem, "see whether the cluster is in service") from None
 
     def ask(self, watch: Watch) -> None:
         """Write it; returns once it is written.

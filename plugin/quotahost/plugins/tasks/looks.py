@@ -12,11 +12,12 @@ from typing import Final
 
 from quotahost.api import Context
 from quotahost.disks.file_stores import cluster_id, log_dirs
-from quotahost.model import Client
 from quotahost.plugins.kafka.follower import Follower
 from quotahost.plugins.kafka.publisher import RETRY, Publisher
-from quotahost.plugins.tasks.watchers import Watchers, questions
+from quotahost.plugins.tasks.opened_volumes import OpenedVolumes
+from quotahost.plugins.tasks.watchers import Watchers, opened, questions
 from quotahost.records.look import MAX_USES, Answered, encode, of
+from quotahost.records.watch import Watch
 
 EVERY: Final = 2.0  # seconds between looks that are published
 _REST: Final = 20  # the next look is at least so many times as far as one takes
@@ -32,6 +33,7 @@ class Looks:
         self._context, self._clock = context, clock
         settings = context.settings
         self._watchers = Watchers(context, clock)
+        self._opened = OpenedVolumes(context)
         self._publisher = Publisher(
             context, settings.looks_topic, "look", self._lost, clock, [settings.watch_topic], f"{context.name}-looks"
         )
@@ -61,11 +63,12 @@ class Looks:
             self._publish(watchers)
 
     def close(self) -> None:
-        """End the follower's thread, and wait a moment for the record that is on its way."""
+        """End the threads, and wait a moment for the record that is on its way."""
+        self._opened.close()
         self._follower.close()
         self._publisher.close()
 
-    def _publish(self, watchers: Mapping[str, Client | None]) -> None:
+    def _publish(self, watchers: Mapping[str, Watch]) -> None:
         began = self._clock()
         # Before it is sent: a failure may be reported at once, and must have the last word.
         self._empty, self._due, self._changed = not watchers, began + EVERY, False
@@ -74,12 +77,15 @@ class Looks:
         self._rest = ended + _REST * (ended - began)
         self._due = max(self._due, self._rest)
 
-    def _encoded(self, watchers: Mapping[str, Client | None]) -> bytes:
-        broker = self._context.broker
+    def _encoded(self, watchers: Mapping[str, Watch]) -> bytes:
+        broker, node = self._context.broker, str(self._context.node_id)
         look = broker.look(MAX_USES if watchers else 0)
         answers = [Answered(name, tuple(broker.explain(client))) for name, client in questions(watchers).items()]
         self._cluster = self._cluster or cluster_id(log_dirs(broker.properties()))
-        return encode(of(str(self._context.node_id), self._cluster, look, answers))
+        # Without a monitor of the disks there are no volumes to open, and opening starts none.
+        known = {each.name for each in look.volumes}
+        measured = self._opened.of([name for name in opened(watchers, node) if name in known])
+        return encode(of(node, self._cluster, look, answers, measured))
 
     def _lost(self) -> None:
         """The last record was not delivered. Where nobody waits for it there is no hurry."""

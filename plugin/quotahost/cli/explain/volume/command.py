@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
@@ -11,11 +10,12 @@ from rich.text import Text
 from quotahost.cli.console import console, shown, table
 from quotahost.cli.explain.query import Unanswered, question, trouble
 from quotahost.cli.explain.volume import facts, retention, wording
+from quotahost.cli.explain.volume.cuts import Cut, cut
 from quotahost.cli.explain.volume.facts import BrokerVolumes
-from quotahost.cli.explain.volume.listing import OTHERS, look, written
-from quotahost.cli.explain.volume.measured import Cut, Measured, cut
 from quotahost.disks.file_stores import read_disks
+from quotahost.disks.measured import measure
 from quotahost.model import Volume
+from quotahost.model.volume_use import MeasuredVolume
 from quotahost.report.wording import show_bytes
 from quotahost.text import printable
 
@@ -75,39 +75,25 @@ def _list(screen: Console, broker: BrokerVolumes, volumes: Sequence[Volume], off
 
 
 def _measure(
-    broker: BrokerVolumes,
-    name: str,
-    directories: Sequence[str],
-    seconds: float,
-    sleep: Callable[[float], None] = time.sleep,
-) -> tuple[Measured, Callable[[str, retention.Retention], Cut]]:
+    broker: BrokerVolumes, name: str, directories: Sequence[str], seconds: float
+) -> tuple[MeasuredVolume, Callable[[str, retention.Retention], Cut]]:
     """The volume after two looks, and what works out the cuts of a topic."""
-    before, first = _consumed(broker.node, directories, name), look(directories)
-    sleep(seconds)
-    now, second = _consumed(broker.node, directories, name), look(directories)
-    span = second.at - first.at
-    found = Measured(
-        now, directories, span, (now.consumed - before.consumed) / span, second.used, written(first, second),
-        second.unread,
-    )  # fmt: skip
-    return found, lambda topic, kept: cut(topic, kept, second)
-
-
-def _consumed(node: str, directories: Sequence[str], name: str) -> Volume:
-    disks = read_disks(node, directories)
-    if not disks.volumes:
-        raise Unanswered(f"volume {printable(name)} can't be read", "; ".join(disks.offline))
-    return disks.volumes[0]
+    try:
+        found, seen = measure(name, broker.node, directories, seconds)
+    except OSError as error:
+        raise Unanswered(f"volume {printable(name)} can't be read", str(error)) from None
+    return found, lambda topic, kept: cut(topic, kept, seen)
 
 
 def _show(
-    screen: Console, broker: BrokerVolumes, found: Measured, cuts: Callable[[str, retention.Retention], Cut], which: str
+    screen: Console,
+    broker: BrokerVolumes,
+    found: MeasuredVolume,
+    cuts: Callable[[str, retention.Retention], Cut],
+    which: str,
 ) -> None:
-    for label, value in wording.facts(broker, found):
-        screen.print(Text.assemble((f"  {label:<10}", "dim"), shown(value)), soft_wrap=True)
-    _titled(screen, "What fills it", wording.TOPICS, wording.topic_rows(found))
-    _titled(screen, "Who writes", wording.CLIENTS, wording.client_rows(broker), wording.about_clients(broker))
-    topics = [each for each in sorted(found.used, key=lambda one: -found.used[one]) if _is_topic(each)][:_CUTS]
+    show(screen, broker, found)
+    topics = [each.name for each in sorted(found.topics, key=lambda one: -one.used) if _is_topic(each.name)][:_CUTS]
     if not topics:
         return
     kept, problem = facts.parse_retention(question(which, "retention", ",".join(topics)))
@@ -115,6 +101,14 @@ def _show(
     rows = [wording.cut_row(cuts(topic, retention.of(kept.get(topic, {"retention.ms": "-1"})))) for topic in topics]
     note = wording.CLOSED + (f"\n  Retention is not known: {problem}" if problem else "")
     _titled(screen, "What a shorter retention would free", wording.CUTS, rows, note)
+
+
+def show(screen: Console, broker: BrokerVolumes, found: MeasuredVolume) -> None:
+    """Print what a volume is, what fills it, and who writes."""
+    for label, value in wording.facts(broker, found):
+        screen.print(Text.assemble((f"  {label:<10}", "dim"), shown(value)), soft_wrap=True)
+    _titled(screen, "What fills it", wording.TOPICS, wording.topic_rows(found))
+    _titled(screen, "Who writes", wording.CLIENTS, wording.client_rows(broker), wording.about_clients(broker))
 
 
 def _titled(screen: Console, title: str, columns: Sequence[str], rows: object, note: str = "") -> None:
@@ -125,4 +119,4 @@ def _titled(screen: Console, title: str, columns: Sequence[str], rows: object, n
 
 
 def _is_topic(name: str) -> bool:
-    return name != OTHERS and " (" not in name
+    return not name.startswith("(") and " (" not in name

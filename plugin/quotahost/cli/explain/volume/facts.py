@@ -15,7 +15,7 @@ class BrokerVolumes:
     """What the broker knows.
 
     Attributes:
-        pid: the process id of the broker.
+        pid: the process id of the broker, "" if it is on another machine.
         node: its node id, "" if it isn't known.
         state: the state in force on it.
         factor: the factor in force.

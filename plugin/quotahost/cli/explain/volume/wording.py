@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from quotahost.cli.explain.volume.cuts import Cut
 from quotahost.cli.explain.volume.facts import BrokerVolumes
-from quotahost.cli.explain.volume.measured import Cut, Measured
 from quotahost.cli.explain.volume.retention import Retention
+from quotahost.model.volume_use import MeasuredVolume
 from quotahost.report.wording import show_bytes, show_rate, show_span, show_time
 from quotahost.text import printable
 
-MOST: Final = 10  # topics in the table
 TOPICS: Final = ("topic", "size", "of used", "written")
 CLIENTS: Final = ("client", "produces", "writes to")
 CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
@@ -32,12 +32,12 @@ CLOSED: Final = (
 _Facts = list[tuple[str, str]]
 
 
-def facts(broker: BrokerVolumes, found: Measured) -> _Facts:
+def facts(broker: BrokerVolumes, found: MeasuredVolume) -> _Facts:
     """The facts about the volume, as pairs of label and text."""
     volume, numbers = found.volume, broker.numbers.get(found.volume.name, {})
     place = ", ".join(map(printable, found.directories))
     return [
-        ("broker", f"{broker.node or 'of unknown id'} (pid {broker.pid})"),
+        ("broker", f"{broker.node or 'of unknown id'}{f' (pid {broker.pid})' if broker.pid else ''}"),
         ("volume", f"{printable(volume.name)}, with {place}"),
         ("capacity", show_bytes(volume.capacity)),
         ("consumed", f"{show_bytes(volume.consumed)} ({_share(volume.consumed, volume.capacity)})"),
@@ -48,7 +48,7 @@ def facts(broker: BrokerVolumes, found: Measured) -> _Facts:
     ]
 
 
-def _limits(found: Measured, numbers: Mapping[str, float]) -> _Facts:
+def _limits(found: MeasuredVolume, numbers: Mapping[str, float]) -> _Facts:
     if "Hard" not in numbers:
         why = "its policy tells none" if numbers else "this broker watches no volumes (static.storage.*, factor.source)"
         return [("limits", f"unknown: {why}")]
@@ -69,7 +69,7 @@ def _state(broker: BrokerVolumes, numbers: Mapping[str, float]) -> str:
     return f"{own}{broker.state} with the factor {broker.factor:.4g} is in force{cause}"
 
 
-def _growth(found: Measured, numbers: Mapping[str, float]) -> str:
+def _growth(found: MeasuredVolume, numbers: Mapping[str, float]) -> str:
     text = f"{show_rate(found.growth)} over {found.seconds:.1f} s"
     if found.growth <= 0:
         return text
@@ -84,24 +84,14 @@ def _in(seconds: float) -> str:
     return text if text.startswith("in ") else f"in {text}"
 
 
-def topic_rows(found: Measured) -> Iterable[Sequence[str]]:
+def topic_rows(found: MeasuredVolume) -> Iterable[Sequence[str]]:
     """The topics that take most or grow most, and a row for the rest."""
-    order = sorted(found.used, key=lambda topic: found.used[topic], reverse=True)
-    quick = sorted(found.written, key=lambda topic: found.written[topic], reverse=True)
-    shown = list(dict.fromkeys([*order[:MOST], *[each for each in quick[:MOST] if found.written[each] > 0]]))
-    for topic in shown:
-        yield _row(printable(topic), found.used.get(topic, 0), found.written.get(topic, 0), found)
-    rest = found.used.keys() - set(shown)
-    if rest:
-        used, rate = (sum(of.get(topic, 0) for topic in rest) for of in (found.used, found.written))
-        yield _row(f"({len(rest)} others)", used, rate, found)
-    other = found.volume.consumed - sum(found.used.values())
+    consumed = found.volume.consumed
+    for each in found.topics:
+        yield printable(each.name), show_bytes(each.used), _share(each.used, consumed), show_rate(each.written)
+    other = consumed - sum(each.used for each in found.topics)
     if other > 0:
-        yield "(not Kafka's, or the file system's own)", show_bytes(other), _share(other, found.volume.consumed), ""
-
-
-def _row(topic: str, used: float, rate: float, found: Measured) -> Sequence[str]:
-    return topic, show_bytes(used), _share(used, found.volume.consumed), show_rate(rate)
+        yield "(not Kafka's, or the file system's own)", show_bytes(other), _share(other, consumed), ""
 
 
 def client_rows(broker: BrokerVolumes) -> Iterable[Sequence[str]]:

@@ -314,6 +314,11 @@ public final class QuotaTable {
         return slowing.marks().lines(most);
     }
 
+    /** The same as a Reply. */
+    public String[] replyMarks(int most) {
+        return Reply.lines(() -> marks(most).toArray(String[]::new));
+    }
+
     /** How many topics are affected; -1 while the factor is for all clients. */
     public int affectedTopics() {
         Affected now = slowing.affected();

@@ -1,4 +1,4 @@
-"""What two looks at a volume found: its own numbers, its topics, and what shorter retentions would free."""
+"""What shorter retentions of a topic would free on one volume."""
 
 from __future__ import annotations
 
@@ -9,39 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quotahost.cli.explain.volume import retention
-from quotahost.cli.explain.volume.listing import Look
 from quotahost.cli.explain.volume.retention import SHARES, Retention, Segment
-from quotahost.model import Volume
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A volume that was looked at twice.
-
-    Attributes:
-        volume: as it was at the second look.
-        directories: its log directories.
-        seconds: between the looks.
-        growth: bytes/s by which its consumption changed, of whatever files.
-        used: by topic the bytes on the disk.
-        written: by topic the bytes/s that were appended.
-        unread: what could not be listed, and why.
-    """
-
-    volume: Volume
-    directories: Sequence[str]
-    seconds: float
-    growth: float
-    used: Mapping[str, int]
-    written: Mapping[str, float]
-    unread: Sequence[str] = ()
-
-    def until(self, consumed: float | None) -> float | None:
-        """Seconds until so many bytes are used at this growth; None if that is never, or the bytes aren't known."""
-        if consumed is None:
-            return None
-        left = consumed - self.volume.consumed
-        return 0.0 if left <= 0 else left / self.growth if self.growth > 0 else None
+from quotahost.disks.listing import Look
 
 
 @dataclass(frozen=True, slots=True)
