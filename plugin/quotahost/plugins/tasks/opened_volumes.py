@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
+from quotahost.background import MINUTE
 from quotahost.disks.measured import measure
 from quotahost.model import Volume
 from quotahost.model.volume_use import MeasuredVolume
@@ -58,7 +59,10 @@ class OpenedVolumes:
         finally:
             ended = self._clock()
             with self._lock:
-                self._busy, self._rest = False, ended + _REST * max(0.0, ended - began - BETWEEN)
+                self._busy = False
+                # A defect is logged by start_thread, not more often than once a minute.
+                rest = _REST * max(0.0, ended - began - BETWEEN) if found is not None else MINUTE
+                self._rest = ended + rest
                 if found is not None:
                     self._found[name] = found
 
