@@ -121,7 +121,7 @@ class Cluster:
         if answer is None:
             raise Unanswered(
                 f"broker {volume.broker} doesn't tell what fills {printable(volume.name)}",
-                "quotahost explain --volume on the broker's machine",
+                "try again in a minute, or quotahost explain --volume on the broker's machine",
             )
         return answer
 
