@@ -85,19 +85,35 @@ def test_after_a_volume_that_takes_long_to_list_it_rests(tmp_path: Path) -> None
     measured(opened, "full")
 
 
+def running() -> int:
+    return [each.name for each in threading.enumerate()].count("quotahost-opened-volume")
+
+
 def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
     topic(tmp_path / "1")
     topic(tmp_path / "2")
-    at_once, most = [0], [0]
-
-    def sleep(seconds: float) -> None:
-        at_once[0] += 1
-        most[0] = max(most[0], at_once[0])
-        at_once[0] -= 1
-
-    opened = volumes(FakeDisks(a=tmp_path / "1", b=tmp_path / "2"), sleep)
+    goes_on = threading.Event()
+    opened = volumes(FakeDisks(a=tmp_path / "1", b=tmp_path / "2"), lambda _: goes_on.wait(30))
+    assert [*opened.of(["a", "b"]), *opened.of(["b", "a"])] == []
+    assert running() == 1
+    goes_on.set()
     assert [each.volume.name for each in measured(opened, "a", "b")] == ["a", "b"]
-    assert most == [1]
+
+
+def test_a_defect_is_logged_once_a_minute_and_then_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic(tmp_path)
+    clock, disks = Clock(), FakeDisks(full=tmp_path)
+    found, disks.places = disks.places, 7  # type: ignore[assignment]
+    opened = volumes(disks, lambda _: None, clock)
+    for _ in range(3):
+        assert opened.of(["full"]) == []
+        eventually(lambda: running() == 0)
+    assert caplog.text.count("thread opened-volume of plugin publish-usage ended") == 1
+    disks.places = found
+    clock.now += 60
+    measured(opened, "full")
 
 
 @pytest.mark.parametrize("name", ["gone", "unknown"])
