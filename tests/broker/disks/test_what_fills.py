@@ -31,7 +31,7 @@ pytestmark = pytest.mark.broker
 
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT: Final = 20 * MEGA  # bytes used
-NODE_ID: Final = 7302  # no other broker that may run on this machine has this id
+NODE_ID: Final = 7402  # no other broker that may run on this machine has this id, and none that other tests ask for
 SETTINGS: Final = {
     "factor.source": "local",
     "static.produce": "20M",
