@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -95,6 +96,15 @@ def console() -> Console:
     """Standard output; as wide as a long line needs where it isn't a terminal."""
     screen = Console(highlight=False)
     return screen if screen.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+
+
+def lines_of(draw: Callable[[Console], object]) -> list[str]:
+    """What a function prints, for a panel of the live table; as wide as in a pipe."""
+    screen = Console(file=StringIO(), highlight=False, width=_PIPE_WIDTH)
+    with screen.capture() as text:
+        draw(screen)
+    # A table's last column is padded, too, and a narrow terminal would fold the blanks.
+    return [line.rstrip() for line in text.get().splitlines()]
 
 
 def show(sections: Iterable[Section]) -> None:

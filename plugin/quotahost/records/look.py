@@ -104,14 +104,16 @@ def _answers(listed: list[AnsweredJson], _: object) -> tuple[Answered, ...]:
 
 
 def _answers_json(answers: Iterable[Answered]) -> list[AnsweredJson]:
-    found: list[AnsweredJson] = []
+    return [{"watcher": each.watcher, "lines": list(each.lines)} for each in answers]
+
+
+def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
     left = _MAX_LINES
     for each in answers:
         length = sum(map(len, each.lines))
-        if length <= left and len(found) < MAX_ANSWERS:
+        if length <= left:
             left -= length
-            found.append({"watcher": each.watcher, "lines": list(each.lines)})
-    return found
+            yield each
 
 
 @with_config(RECORD)
@@ -163,9 +165,10 @@ def of(
     """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
     fence: Any = look.fence
     uses = tuple(_fitting(map(_in_unicode, look.uses)))
+    answered = tuple(_fitting_answers(answers))[:MAX_ANSWERS]
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_TEXT], fence, look.affected,
-        look.clients, look.clients_max, uses, tuple(answers), cluster, look.left_out or len(uses) < len(look.uses),
+        look.clients, look.clients_max, uses, answered, cluster, look.left_out or len(uses) < len(look.uses),
         fitting_volumes(look.volumes), fitting_marks(look.marks), fitting_opened(opened),
     )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import secrets
 import socket
@@ -15,10 +14,11 @@ from typing import Final
 
 from rich.console import Console
 
+from quotahost.cli.console import lines_of
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.command import show as show_client
 from quotahost.cli.explain.query import Unanswered
-from quotahost.cli.top.merged import ClusterLook, ClusterUse, merged
+from quotahost.cli.top.merged import ClusterLook, ClusterUse, merged, numeric
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.cli.top.volumes import listed, opened
 from quotahost.errors import QuotahostError
@@ -35,7 +35,6 @@ _AGAIN: Final = 2.0  # seconds, while nobody answers
 _STALE: Final = 15.0  # seconds after which a broker counts as silent: it publishes every 2 s, later if it is busy
 _PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
 _STEP: Final = 0.1  # seconds
-_WIDTH: Final = 200
 
 
 class Cluster:
@@ -102,7 +101,7 @@ class Cluster:
 
     def _explained(self, use: ClientUse) -> Answer:
         if use.scope != "client":
-            raise Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")
+            raise several(use)
         wanted = set(use.brokers) if isinstance(use, ClusterUse) else set()
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, client=use.client)):
             self._read(lambda: wanted <= self._answers().keys())
@@ -185,16 +184,22 @@ class Cluster:
         )
 
 
+def several(use: ClientUse) -> Unanswered:
+    """Why a row can't be opened that is no client's own."""
+    return Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")
+
+
 def _told(client: Client, use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: list[str]) -> list[str]:
     """The explanations of all brokers, one after the other."""
-    text = io.StringIO()
-    screen = Console(file=text, highlight=False, width=_WIDTH)
-    for broker in sorted(answers, key=lambda each: (len(each), each)):
-        screen.print(f"\n---- broker {broker} ----", markup=False)
-        try:
-            show_client(parse(answers[broker], client), use.quota_type, screen)
-        except ValueError as problem:
-            screen.print(f"its quotahost isn't of this version ({problem})", markup=False)
-    for broker in missing:
-        screen.print(f"\n---- broker {broker} ----\nno answer", markup=False)
-    return text.getvalue().strip("\n").splitlines()
+
+    def draw(screen: Console) -> None:
+        for broker in sorted(answers, key=numeric):
+            screen.print(f"\n---- broker {broker} ----", markup=False)
+            try:
+                show_client(parse(answers[broker], client), use.quota_type, screen)
+            except ValueError as problem:
+                screen.print(f"its quotahost isn't of this version ({problem})", markup=False)
+        for broker in missing:
+            screen.print(f"\n---- broker {broker} ----\nno answer", markup=False)
+
+    return "\n".join(lines_of(draw)).strip("\n").splitlines()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -13,17 +12,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from quotahost.cli.console import console, parsed
+from quotahost.cli.console import console, lines_of, parsed
 from quotahost.cli.doctor.client_file import read_client_config
 from quotahost.cli.explain.command import show as show_client
-from quotahost.cli.explain.query import Unanswered, ask
+from quotahost.cli.explain.query import ask
 from quotahost.cli.explain.query import named as broker_named
 from quotahost.cli.explain.volume.command import volume as show_volume
 from quotahost.cli.explain.volume.command import volume_names
 from quotahost.cli.top.attached import MOST, Attached
-from quotahost.cli.top.cluster import Cluster
+from quotahost.cli.top.cluster import Cluster, several
 from quotahost.cli.top.drawing import whole
 from quotahost.cli.top.live import watch
 from quotahost.cli.top.merged import ClusterLook, ClusterUse
@@ -35,7 +33,6 @@ from quotahost.records.topics import LOOKS, WATCH
 from quotahost.units.parse import parse_duration
 
 _BETWEEN = 2.0  # seconds between the two looks at a volume
-_WIDTH = 200
 
 
 def top(
@@ -151,15 +148,10 @@ def answer(question: Question, which: str) -> Answer:
     Raises:
         Unanswered: no broker answered.
     """
-    text = io.StringIO()
-    screen = Console(file=text, highlight=False, width=_WIDTH)
     use = question.client
-    volumes: Sequence[Question] = ()
     if use is None:
         volumes = () if question.volume else [Question(volume=name) for name in volume_names(which)]
-        show_volume(question.volume, which, _BETWEEN, screen)
-    elif use.scope == "client":
-        show_client(ask(use.client, which), use.quota_type, screen)
-    else:
-        raise Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")
-    return Answer(text.getvalue().splitlines(), volumes)
+        return Answer(lines_of(partial(show_volume, question.volume, which, _BETWEEN)), volumes)
+    if use.scope != "client":
+        raise several(use)
+    return Answer(lines_of(partial(show_client, ask(use.client, which), use.quota_type)))

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from rich.console import Console
-
-from quotahost.cli.console import table
+from quotahost.cli.console import lines_of, table
 from quotahost.cli.explain.volume.command import show
 from quotahost.cli.explain.volume.facts import BrokerVolumes
+from quotahost.cli.explain.volume.wording import VOLUMES, volume_row
 from quotahost.cli.top.merged import numeric
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.model import Look, QuotaType, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume
-from quotahost.report.wording import show_bytes
 
-_WIDTH: Final = 200
 _KEYS: Final = 9  # that open a volume
 _CLIENTS: Final = 10
-_COLUMNS: Final = ("", "broker", "volume", "capacity", "consumed", "soft", "hard", "factor")
 _ELSEWHERE: Final = "What a shorter retention would free: quotahost explain --volume on the broker's machine."
 
 
@@ -31,7 +27,8 @@ def listed(looks: Mapping[str, Look]) -> Answer:
         key=lambda one: (*_left(one[1]), numeric(one[0]), one[1].name),
     )
     silent = sorted((broker for broker, look in looks.items() if not look.volumes), key=numeric)
-    lines = _lines(table(_COLUMNS, [_row(at, *each) for at, each in enumerate(volumes, 1)])) if volumes else []
+    rows = [_row(at, *each) for at, each in enumerate(volumes, 1)]
+    lines = lines_of(lambda screen: screen.print(table(("", "broker", *VOLUMES), rows))) if rows else []
     if silent:
         brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(silent)}"
         lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
@@ -43,18 +40,12 @@ def _left(volume: VolumeUse) -> tuple[float, float]:
 
 
 def _row(at: int, broker: str, volume: VolumeUse) -> list[str]:
-    sizes = [show_bytes(each) for each in (volume.capacity, volume.consumed)]
-    limits = ["" if each is None else show_bytes(each) for each in (volume.soft, volume.hard)]
-    factor = "" if volume.factor is None else f"{volume.factor:.4g}"
-    return [str(at) if at <= _KEYS else "", broker, volume.name, *sizes, *limits, factor]
+    return [str(at) if at <= _KEYS else "", broker, *volume_row(volume)]
 
 
 def opened(broker: str, look: Look, found: MeasuredVolume) -> list[str]:
     """What ``quotahost explain --volume`` says of it, but for what a shorter retention would free."""
-    screen = Console(file=io.StringIO(), highlight=False, width=_WIDTH)
-    with screen.capture() as text:
-        show(screen, _facts(broker, look), found)
-    return [*text.get().splitlines(), "", _ELSEWHERE]
+    return [*lines_of(partial(show, broker=_facts(broker, look), found=found)), "", _ELSEWHERE]
 
 
 def _facts(broker: str, look: Look) -> BrokerVolumes:
@@ -70,10 +61,3 @@ def _facts(broker: str, look: Look) -> BrokerVolumes:
     busiest = sorted(producers, key=lambda use: -use.rate)[:_CLIENTS]
     clients = [(use.client, use.rate) for use in busiest if use.rate > 0]
     return BrokerVolumes("", broker, look.state, look.factor, look.cause, (), numbers, clients, look.marks)
-
-
-def _lines(drawn: object) -> list[str]:
-    screen = Console(file=io.StringIO(), highlight=False, width=_WIDTH)
-    with screen.capture() as text:
-        screen.print(drawn)
-    return [line.rstrip() for line in text.get().splitlines()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -14,9 +14,8 @@ from quotahost.cli.explain.volume.cuts import Cut, cut
 from quotahost.cli.explain.volume.facts import BrokerVolumes
 from quotahost.disks.file_stores import read_disks
 from quotahost.disks.measured import measure
-from quotahost.model import Volume
+from quotahost.model import Volume, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume
-from quotahost.report.wording import show_bytes
 from quotahost.text import printable
 
 _CUTS = 5  # topics of which the segments are looked at
@@ -62,16 +61,16 @@ def _ask(which: str) -> BrokerVolumes:
 
 
 def _list(screen: Console, broker: BrokerVolumes, volumes: Sequence[Volume], offline: Sequence[str]) -> int:
-    rows = []
-    for each in volumes:
-        numbers = broker.numbers.get(each.name, {})
-        limits = [show_bytes(numbers[limit]) if limit in numbers else "" for limit in ("Soft", "Hard")]
-        factor = f"{numbers['Factor']:.4g}" if "Factor" in numbers else ""
-        rows.append([each.name, show_bytes(each.capacity), show_bytes(each.consumed), *limits, factor])
-    screen.print(table(("volume", "capacity", "consumed", "soft", "hard", "factor"), rows))
+    rows = [wording.volume_row(_use(each, broker.numbers.get(each.name, {}))) for each in volumes]
+    screen.print(table(wording.VOLUMES, rows))
     for lost in offline:
         screen.print(Text(f"unknown: {shown(lost)}"), soft_wrap=True)
     return 0
+
+
+def _use(volume: Volume, numbers: Mapping[str, float]) -> VolumeUse:
+    limits = map(numbers.get, ("Soft", "Hard", "Factor"))
+    return VolumeUse(volume.name, volume.capacity, volume.consumed, *limits)
 
 
 def _measure(
@@ -119,4 +118,4 @@ def _titled(screen: Console, title: str, columns: Sequence[str], rows: object, n
 
 
 def _is_topic(name: str) -> bool:
-    return not name.startswith("(") and " (" not in name
+    return "(" not in name

@@ -9,10 +9,12 @@ from typing import Final
 from quotahost.cli.explain.volume.cuts import Cut
 from quotahost.cli.explain.volume.facts import BrokerVolumes
 from quotahost.cli.explain.volume.retention import Retention
+from quotahost.model import VolumeUse
 from quotahost.model.volume_use import MeasuredVolume
 from quotahost.report.wording import show_bytes, show_rate, show_span, show_time
 from quotahost.text import printable
 
+VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")
 TOPICS: Final = ("topic", "size", "of used", "written")
 CLIENTS: Final = ("client", "produces", "writes to")
 CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
@@ -30,6 +32,13 @@ CLOSED: Final = (
 )
 
 _Facts = list[tuple[str, str]]
+
+
+def volume_row(volume: VolumeUse) -> Sequence[str]:
+    """How full a volume is, in the columns VOLUMES."""
+    sizes = [show_bytes(each) for each in (volume.capacity, volume.consumed)]
+    limits = ["" if each is None else show_bytes(each) for each in (volume.soft, volume.hard)]
+    return [volume.name, *sizes, *limits, "" if volume.factor is None else f"{volume.factor:.4g}"]
 
 
 def facts(broker: BrokerVolumes, found: MeasuredVolume) -> _Facts:
