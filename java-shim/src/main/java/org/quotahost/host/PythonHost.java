@@ -5,12 +5,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.Function;
-import java.util.stream.Stream;
 import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.cluster.LibrdkafkaConfig;
 import org.quotahost.cluster.OfflineLogDirs;
-import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
@@ -19,7 +16,6 @@ import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
-import org.quotahost.util.Escape;
 import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
 import org.slf4j.Logger;
@@ -41,11 +37,10 @@ public final class PythonHost {
 
     private final Inbox inbox = new Inbox();
     private final QuotaTable table = new QuotaTable(inbox);
-    private final Lease lease = new Lease(System::nanoTime, table.factorInForce()::fallback);
+    private final Lease lease = new Lease(System::nanoTime, table::fallback);
     private final Gauges gauges = new Gauges();
-    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, table.shadows().heldBacks()));
-    private final TopicQuotas topicQuotas = new TopicQuotas(table.shadows().heldBacks());
-    private final ShadowWatch shadowWatch = new ShadowWatch(table.shadows());
+    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges));
+    private final TopicQuotas topicQuotas = new TopicQuotas();
     private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
@@ -53,6 +48,7 @@ public final class PythonHost {
     private ClusterAdmin admin;
     private final ClusterLook clusterLook;
     private final HostThread thread = new HostThread(inbox);
+    private final Questions questions;
     /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
     private volatile HostConfig config;
     private volatile boolean reconfigured;
@@ -62,6 +58,7 @@ public final class PythonHost {
     private PythonHost(HostConfig config) {
         this.config = config;
         reconfiguration = new Reconfiguration(inbox, config.properties());
+        questions = new Questions(table, lease, topicQuotas, gauges, config.broker(), words -> "{\"error\": \"unknown\"}");
         StoredLook storedLook = new StoredLook(inbox, config.isBroker(), this::stored);
         clusterLook = new ClusterLook(inbox, () -> admin().alive(), storedLook);
     }
@@ -274,26 +271,9 @@ public final class PythonHost {
         return OfflineLogDirs.now();
     }
 
-    /**
-     * Type, name, attribute and value of each gauge, one after the other. All stand in one array, since the gauges may
-     * change between two calls, and a value would stand beside another gauge's name.
-     */
-    public String[] gaugeReadings() {
-        return gauges.all().stream()
-                .flatMap(g -> Stream.of(g.type(), g.name(), g.attribute(), Double.toString(g.value().getAsDouble())))
-                .toArray(String[]::new);
-    }
-
-    /**
-     * A Reply with what this broker says of a client: the lines that Explain prints for its question {@code client}.
-     */
-    public String[] explain(String user, String clientId) {
-        return Reply.lines(() -> Stream.of(
-                Stream.of("broker\t" + Escape.fields(ProcessHandle.current().pid(), nodeId())),
-                Stream.of(StandardGauges.explain(gauges, table, lease, topicQuotas, config.mutationSeconds(), user,
-                        clientId)).map(line -> "state\t" + line),
-                Stream.of(table.describe(user, clientId)).map(line -> "quota\t" + line)
-        ).flatMap(Function.identity()).toArray(String[]::new));
+    /** The answer to a question about this broker (Questions), in JSON. */
+    public String ask(String[] words) {
+        return questions.answer(words);
     }
 
     // ---- start and end ---------------------------------------------------------------------------------------
@@ -301,13 +281,10 @@ public final class PythonHost {
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts, config.mutationSeconds());
-        VolumeState.add(gauges, table, config.broker(), this::admin);
-        Fence.onInstall(table.factorInForce()::move);
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         thread.start(environment);
         watch.start();
         topicWatch.start();
-        shadowWatch.start();
         clusterLook.start();
         NodeProperty.set(nodeId());
     }
@@ -321,7 +298,6 @@ public final class PythonHost {
         thread.end();
         watch.close();
         topicWatch.close();
-        shadowWatch.close();
         clusterLook.close();
         thread.awaitEnd();
         synchronized (this) {

@@ -49,7 +49,6 @@ final class Watch {
     private long check() {
         table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
         lease.check();
-        table.factorInForce().move();
         long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
         if (System.nanoTime() - tickedAt >= eighth) {
             tickedAt = System.nanoTime();

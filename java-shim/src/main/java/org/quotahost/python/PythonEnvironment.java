@@ -42,7 +42,7 @@ public record PythonEnvironment(String executable, String libpython, String vers
     }
 
     /** The versions that this jar was built with and needs: keys quotahost and jpype. */
-    static Properties built() {
+    public static Properties built() {
         Properties versions = new Properties();
         try (InputStream in = PythonEnvironment.class.getResourceAsStream("/META-INF/quotahost/versions.properties")) {
             if (in != null) versions.load(in);

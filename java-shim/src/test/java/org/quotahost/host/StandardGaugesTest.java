@@ -3,8 +3,6 @@ package org.quotahost.host;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.lang.management.ManagementFactory;
-import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import javax.management.MBeanServer;
@@ -13,7 +11,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
-import org.quotahost.metrics.NumberBean;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.table.Tables;
 import org.quotahost.topics.TopicQuotas;
@@ -29,37 +26,11 @@ class StandardGaugesTest {
     }
 
     @Test
-    void theStateNamesTheActiveControllerAndTheSecondsThatItsBucketsSaveUp() throws Exception {
-        ObjectName raft = new ObjectName("kafka.server:type=raft-metrics");
-        QuotaTable table = Tables.table();
-        StandardGauges.add(gauges, table, new Inbox(), new Lease(() -> 0, table.factorInForce()::fallback), new TopicQuotas(),
-                () -> 0, 100);
-        assertEquals(List.of("controller\t", "mutation-seconds\t100"), lastTwoFacts(), "without Kafka nobody knows");
-
-        double[] leader = {-1};
-        server.registerMBean(NumberBean.of(Map.of("current-leader", () -> leader[0])), raft);
-        try {
-            assertEquals("controller\t", lastTwoFacts().get(0), "-1 is Kafka's word for none");
-            leader[0] = 1001;
-            assertEquals("controller\t1001", lastTwoFacts().get(0));
-        } finally {
-            server.unregisterMBean(raft);
-        }
-    }
-
-    private List<String> lastTwoFacts() throws Exception {
-        String[] types = {"java.lang.String", "java.lang.String"};
-        String[] lines = (String[]) server.invoke(new ObjectName("quotahost:type=QuotaTable"), "explain",
-                new Object[] {"alice", "app"}, types);
-        return List.of(lines).subList(lines.length - 2, lines.length);
-    }
-
-    @Test
     void theyShowTheTableTheInboxAndTheLease() throws Exception {
         Inbox inbox = new Inbox();
         QuotaTable table = Tables.table(inbox, 3, 3_600);
-        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table.factorInForce()::fallback), new TopicQuotas(),
-                () -> 0, 11);
+        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table::fallback), new TopicQuotas(),
+                () -> 0);
         Tables.tags(table, Tables.PRODUCE, "alice", "a");
         Tables.publish(table, "alice", "a", Tables.CLIENT, 1_000);
         table.factor(0.5, "");
