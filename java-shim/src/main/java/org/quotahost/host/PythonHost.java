@@ -8,6 +8,8 @@ import java.util.concurrent.atomic.LongAdder;
 import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.cluster.LibrdkafkaConfig;
 import org.quotahost.cluster.OfflineLogDirs;
+import org.quotahost.fence.Creation;
+import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
@@ -211,6 +213,26 @@ public final class PythonHost {
     /** Python's verdict on properties that it was to check: null to accept them, or why not. */
     public void verdict(String ticket, String problem) {
         reconfiguration.verdict(ticket, problem);
+    }
+
+    /** Sets the clients that no quota and no fence holds up (Exemptions.set). */
+    public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
+        Fence.exempt(principals, clientIds, internalClientIds);
+    }
+
+    /** Sets the topics that the fence never protects (Exemptions.spare). */
+    public void spare(String[] topics) {
+        Fence.spare(topics);
+    }
+
+    /** Sets whether topics and partitions may be created in a PAUSE (pause.creation). */
+    public void allowCreation(boolean on) {
+        Creation.allow(on);
+    }
+
+    /** Whether there is a fence in this JVM, which turns requests back in a PAUSE. */
+    public boolean fenceInstalled() {
+        return Fence.installed();
     }
 
     /** Writes a log record of Python's to the broker's log. */
