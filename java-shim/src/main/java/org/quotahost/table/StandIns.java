@@ -89,9 +89,10 @@ final class StandIns {
         boolean measured = false;
         for (int type : TYPES) {
             if (!isMissing(scope, rule, type)) continue;
-            int used = scope.inUse(now, rule.windows().backBeats());
+            int back = Math.max(BEATS_PER_SECOND, rule.windows().backBeats());
+            int used = scope.inUse(now, back);
             boolean wasThere = used >= now - beganAt;
-            if (!wasThere && used < rule.windows().backBeats()) continue;
+            if (!wasThere && used < back) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(scope.own, type);
             boolean heldBack = !wasThere && limit != null && rate >= NEAR * limit;

@@ -101,4 +101,16 @@ class InboxTest {
     private List<String> rates() {
         return inbox.take(0).events().stream().map(e -> e.fields().get(5)).toList();
     }
+
+    @Test
+    void whoIsAskedForAgainComesAfterTheNewOnesAndNoMoreAtOnceThanABatch() {
+        for (int i = 0; i < 5_000; i++) inbox.askAgain(new Batch.Lookup("known-" + i, "c", 0));
+        for (int i = 0; i < 5_000; i++) inbox.askAgain(new Batch.Lookup("known-" + i, "c", 0));
+        inbox.postClient("new", "c");
+
+        assertEquals("new", inbox.take(0).clients().get(0).principal());
+        assertEquals(2_000, inbox.take(0).clients().size());
+        assertEquals(1_000 + 2_000 - 1_999, inbox.take(0).clients().size() + 0);
+        assertEquals(0, inbox.take(0).clients().size());
+    }
 }

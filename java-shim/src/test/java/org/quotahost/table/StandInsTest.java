@@ -1,0 +1,134 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import java.util.HashMap;
+import java.util.Map;
+import javax.management.JMException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Inbox;
+
+/** What a factor multiplies for a client without a quota: what it used when the factor fell, or uses when it comes later. */
+class StandInsTest {
+    private static final double UNLIMITED = Double.NaN;
+    /** The newcomers' rate is 100 and the floor 10. */
+    private final QuotaTable table = new QuotaTable(new Inbox(), () -> this.ms);
+    private final KafkaBeans kafka = new KafkaBeans();
+    private long ms;
+
+    @BeforeEach
+    void alice() {
+        table.configureTap(1, 400, 1_000_000); // soon
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL);
+        Tables.publish(table, "alice", "app", Scopes.CLIENT, UNLIMITED);
+    }
+
+    @AfterEach
+    void close() {
+        kafka.close();
+    }
+
+    private void uses(double rate) throws JMException {
+        kafka.close();
+        kafka.show("Produce", ",user=alice,client-id=app", rate, 0);
+    }
+
+    /** Kafka asks for limits only now and then; the client sends all the time. */
+    private Double goOn(double seconds) {
+        for (int i = 0; i < seconds * 5; i++) {
+            table.beat(ms += QuotaTable.BEAT_MS);
+            Tables.limit(table, Tables.PRODUCE, "alice", "app");
+        }
+        return Tables.limit(table, Tables.PRODUCE, "alice", "app");
+    }
+
+    private void stay(double seconds) {
+        for (int i = 0; i < seconds * 5; i++) table.beat(ms += QuotaTable.BEAT_MS);
+    }
+
+    @Test
+    void whoWasThereBeforeTheFallIsSlowedByWhatItUsedThen() throws JMException {
+        uses(4_000);
+        goOn(1);
+        table.factor(0.5, "");
+
+        assertEquals(2_000.0, goOn(2));
+        uses(2_000); // it is slowed now, which must not slow it again
+        assertEquals(2_000.0, goOn(20));
+    }
+
+    @Test
+    void untilItIsMeasuredTheNewcomersRateStandsIn() {
+        table.factor(0.5, "");
+        assertEquals(50.0, goOn(20));
+    }
+
+    @Test
+    void whoComesWhileTheFactorIsLowIsMeasuredWhenKafkasWindowsAreFullOfIt() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        table.factor(0.5, "");
+        stay(60); // such as after a restart, or who was silent when the factor fell
+        uses(30);
+        assertEquals(50.0, goOn(11));
+
+        assertEquals(15.0, goOn(3));
+    }
+
+    @Test
+    void whoIsHeldBackIsNotMeasuredSinceNobodyKnowsWhatItWouldUse() throws JMException {
+        table.factor(0.5, "");
+        stay(60);
+        uses(49);
+
+        assertEquals(50.0, goOn(30));
+    }
+
+    @Test
+    void whoUsesLessThanTheFloorIsMeasuredOnceItUsesMore() throws JMException {
+        goOn(20);
+        uses(0);
+        table.factor(0.5, "");
+        assertEquals(50.0, goOn(20));
+        uses(40);
+        assertEquals(20.0, goOn(2));
+    }
+
+    @Test
+    void whenTheFactorIsOneAgainAllIsForgotten() throws JMException {
+        uses(4_000);
+        goOn(1);
+        table.factor(0.5, "");
+        goOn(1);
+        table.factor(1, "");
+        assertNull(goOn(1));
+        uses(6_000);
+        goOn(20);
+        table.factor(0.5, "");
+
+        assertEquals(3_000.0, goOn(2));
+    }
+
+    @Test
+    void theSlowedTagsCountWithTheOwnOnes() throws JMException {
+        Scope scope = table.scopes().find("alice", "app").scope;
+        scope.slowed();
+        kafka.show("Produce", ",user=alice,client-id=app", 100, 0);
+        kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 0);
+
+        assertEquals(130.0, scope.rate(Tables.PRODUCE));
+    }
+
+    @Test
+    void kafkasCopyOfTheTagsHasTheSameLimit() throws JMException {
+        uses(4_000);
+        goOn(1);
+        table.factor(0.5, "");
+        Map<String, String> copy = new HashMap<>(Tables.tags(table, "alice", "app"));
+        goOn(2);
+
+        assertEquals(2_000.0, table.limit(Tables.PRODUCE, copy));
+    }
+}
