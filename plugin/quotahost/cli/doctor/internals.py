@@ -1,6 +1,6 @@
-"""Checks that quotahost knows the interfaces by which this Kafka uses it: what the broker's log says at its start.
+"""Checks that this Kafka has what quotahost uses of it: what the broker's log would say at its start.
 
-``org.quotahost.shapes.ShapesTool`` compares them, in a JVM with Kafka's jars and quotahost's.
+``org.quotahost.internals.InternalsTool`` looks, in a JVM with Kafka's jars and quotahost's.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _TIMEOUT: Final = 60.0  # seconds
 _MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
 
 
-def check_shapes(kafka_home: Path | None) -> Iterator[Finding]:
-    """A finding for each unknown interface of the Kafka in this folder; none if the folder isn't given."""
+def check_internals(kafka_home: Path | None) -> Iterator[Finding]:
+    """A finding for each thing that the Kafka in this folder has not; none if the folder isn't given."""
     if kafka_home is None:
         return
     libs = kafka_home / "libs"
     try:
-        lines = _compared(libs)
+        lines = _answers(libs)
     except (NoJar, OSError, Unanswered, ValueError, subprocess.TimeoutExpired) as error:
-        yield note(f"Kafka's interfaces are not compared: {str(error).splitlines()[0]}")
+        yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
         return
     for line in lines:
         level, _, sentence = line.partition("\t")
         text = sentence.partition("; look for")[0]  # the remedy says it
         yield wrong(text, _MADE_FOR_IT) if level == "wrong" else weak(text, _MADE_FOR_IT)
     if not lines:
-        yield good("its interfaces are among those that quotahost knows")
+        yield good("it has all that quotahost uses of it")
 
 
-def _compared(libs: Path) -> list[str]:
+def _answers(libs: Path) -> list[str]:
     """The tool's lines, without the last.
 
     Raises:
@@ -53,7 +53,7 @@ def _compared(libs: Path) -> list[str]:
 
 def _run(class_path: list[str]) -> list[str]:
     command = [java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(class_path)]
-    command += ["org.quotahost.shapes.ShapesTool", "compare"]
+    command += ["org.quotahost.internals.InternalsTool"]
     done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL)
     *lines, end = done.stdout.decode(errors="replace").splitlines() or [""]
     if end != "end":
