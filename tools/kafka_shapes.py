@@ -1,11 +1,13 @@
-"""Writes kafka-shapes.tsv: what the interfaces of Kafka that the jar implements are in each version, 4.0 to 4.4.
+"""Writes kafka-shapes.tsv: what the interfaces of Kafka that the jar implements are in each tested version.
 
-``python -m tools.kafka_shapes`` asks the class ``ShapesTool`` in ``dist/quotahost.jar`` about each version's jars,
-which Maven gets. A new Kafka is a new entry of ``VERSIONS``, and ``tests/broker/host/test_shapes.py`` reads it, too.
+``python -m tools.kafka_shapes`` asks javap about each version's jars, which Maven gets. A new Kafka is a new entry of
+``VERSIONS``; then ``tests/broker/host/test_shapes.py`` says which methods it has more, and a new line of the resource
+is the answer of somebody who has looked at it: a default method of Authorizer, say, must be passed on to the inner one.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -13,34 +15,49 @@ from typing import Final
 
 from harness.java.jars import broker_jars
 from harness.java.jdk import class_path, program
-from harness.plugin import JAR
 
 #: By release line, the version that stands for it.
 VERSIONS: Final = {"4.0": "4.0.1", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1", "4.4": "4.4.0"}
-RESOURCE: Final = (
-    Path(__file__).resolve().parents[1] / "java-shim/src/main/resources/META-INF/quotahost/kafka-shapes.tsv"
+RESOURCE: Final = Path(__file__).with_name("kafka-shapes.tsv")
+TYPES: Final = (
+    "org.apache.kafka.server.quota.ClientQuotaType",
+    "org.apache.kafka.server.quota.ClientQuotaCallback",
+    "org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer",
+    "org.apache.kafka.server.authorizer.Authorizer",
+    "org.apache.kafka.common.Configurable",
+    "org.apache.kafka.common.Reconfigurable",
+    "org.apache.kafka.common.metrics.Monitorable",
 )
 _HEADER: Final = (
     "# Kafka's interfaces by version, as tools/kafka_shapes.py writes them: TYPE, KIND, MEMBER, VERSION...\n"
 )
+_METHOD: Final = re.compile(r"  public (abstract|default) (.+?\))(?: throws .+)?;")
+_CONSTANT: Final = re.compile(r"  public static final .+ (\w+);")
+_PACKAGE: Final = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z])")
 
 
-def run_tool(question: str, libs: Path) -> list[str]:
-    """The lines of ``ShapesTool`` about the Kafka whose jars are in this folder, without the last one."""
-    command = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path([libs, JAR])]
-    done = subprocess.run([*command, "org.quotahost.shapes.ShapesTool", question], capture_output=True, check=True)
-    *lines, end = done.stdout.decode().splitlines()
-    assert end == "end", done.stderr.decode()
-    return lines
+def shapes(libs: Path) -> list[str]:
+    """``TYPE, KIND, MEMBER`` with tabs between them, of the Kafka whose jars are in this folder."""
+    command = [program("javap"), "-public", "-cp", class_path([libs]), *TYPES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # Kafka 4.0 has no Monitorable
+    rows, of = [], ""
+    for line in done.stdout.splitlines():
+        if " interface " in line or " class " in line:
+            of = re.split(r" (?:interface|class) ", line)[1].split()[0].rsplit(".", 1)[-1]
+        elif found := _METHOD.match(line):
+            rows.append("\t".join([of, found[1], _PACKAGE.sub("", found[2])]))
+        elif found := _CONSTANT.match(line):
+            rows.append("\t".join([of, "constant", found[1]]))
+    assert len({row.split("\t")[0] for row in rows}) >= len(TYPES) - 1, done.stderr
+    return rows
 
 
 def table() -> str:
     """The resource's text, made anew of all versions."""
     versions: dict[str, list[str]] = defaultdict(list)
     for line, version in VERSIONS.items():
-        for member in run_tool("show", broker_jars(version)):
+        for member in shapes(broker_jars(version)):
             versions[member].append(line)
-    # What all versions of a type have comes first: the Java half reads the versions from a type's first line.
     ordered = sorted(versions.items(), key=lambda item: (item[0].split("\t")[0], -len(item[1]), item[0]))
     return _HEADER + "".join("\t".join([member, *those]) + "\n" for member, those in ordered)
 

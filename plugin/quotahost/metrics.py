@@ -126,7 +126,7 @@ CATALOGUE: Final = (
         ("Threshold", "topic_quotas_threshold_bytes", GAUGE,
          "Bytes/s that this broker is expected to take in; 0 without topic quotas."),
         ("Rate", "topic_quotas_rate_bytes", GAUGE,
-         "Bytes/s that this broker takes in, by Kafka's one-minute rate carried forward; 0 without topic quotas."),
+         "Bytes/s that this broker takes in, by its one-minute rate; 0 without topic quotas."),
         ("Share", "topic_quotas_share_bytes", GAUGE,
          "Bytes/s expected of each topic without a threshold of its own."),
         ("Over", "topic_quotas_over", GAUGE, "Topics that producers are turned back from, or would be."),
@@ -176,6 +176,11 @@ CATALOGUE: Final = (
     )),
     *_bean("Watch", rows=(
         ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),
+    )),
+    *_bean("Internals", label="internal", rows=(
+        ("Missing", "internals_missing", GAUGE,
+         "1 if this Kafka has not, or not as quotahost knows it, what quotahost uses of it though it is no public API; "
+         "the broker's log says what is weaker then."),
     )),
     *_bean("Plugin", label="plugin", rows=(
         ("Errors", "plugin_errors", COUNTER, "Failures of a plugin."),

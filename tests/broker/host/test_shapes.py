@@ -1,7 +1,8 @@
-"""The interfaces by which Kafka uses quotahost, in each version: known, and unknown if a later Kafka has more."""
+"""What quotahost and each version of Kafka have of each other, and what doctor says of a later one."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import zipfile
@@ -11,11 +12,12 @@ from typing import Final
 import pytest
 
 from harness.java.jars import broker_jars
-from harness.java.jdk import program
+from harness.java.jdk import class_path, program
 from harness.plugin import JAR
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.shapes import check_shapes
-from tools.kafka_shapes import RESOURCE, VERSIONS, run_tool
+from quotahost.cli.doctor.internals import check_internals
+from quotahost.cli.doctor.kafka import TRIED
+from tools.kafka_shapes import RESOURCE, VERSIONS, shapes
 
 pytestmark = pytest.mark.broker
 
@@ -35,11 +37,28 @@ public interface ClientQuotaCallback extends org.apache.kafka.common.Configurabl
 
 
 @pytest.mark.parametrize("line", VERSIONS)
-def test_the_resource_has_what_each_kafka_has(line: str) -> None:
-    shown = run_tool("show", broker_jars(VERSIONS[line]))
+def test_somebody_has_looked_at_all_that_each_kafkas_interfaces_have(line: str) -> None:
     known = [row.split("\t") for row in RESOURCE.read_text().splitlines()[1:]]
-    assert sorted(shown) == sorted("\t".join(row[:3]) for row in known if line in row[3:])
-    assert run_tool("compare", broker_jars(VERSIONS[line])) == []
+    assert sorted(shapes(broker_jars(VERSIONS[line]))) == sorted("\t".join(row[:3]) for row in known if line in row[3:])
+
+
+def test_the_fence_passes_every_method_of_the_authorizers_on() -> None:
+    known = [row.split("\t") for row in RESOURCE.read_text().splitlines()[1:]]
+    asked = {
+        row[2].partition("(")[0].split()[-1] for row in known if "Authorizer" in row[0] or row[0] == "Reconfigurable"
+    }
+    name = "org.quotahost.fence.ForwardingAuthorizer"
+    command = [program("javap"), "-cp", class_path([JAR, broker_jars()]), name]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert asked - set(re.findall(r"(\w+)\(", shown)) == set()
+
+
+def test_the_tested_versions_are_those_that_doctor_and_the_broker_know() -> None:
+    lines = [tuple(map(int, line.split("."))) for line in VERSIONS]
+    assert (min(lines), max(lines)) == TRIED
+    with zipfile.ZipFile(JAR) as jar:
+        versions = jar.read("META-INF/quotahost/versions.properties").decode()
+    assert f"kafka={min(VERSIONS)} {max(VERSIONS)}\n" in versions
 
 
 @pytest.mark.parametrize("line", VERSIONS)
@@ -50,30 +69,51 @@ def test_every_class_of_kafka_that_the_jar_uses_is_there(line: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [row.split() for row in done.stdout.splitlines()[1:]]
     missing = {(user.removeprefix("org.quotahost."), name) for user, _, name, *_ in rows if "quotahost" in user}
-    users = {"MonitoredPythonQuotaCallback", "MonitoredQuotaFence", "fence.UnseenMetrics"} if line == "4.0" else set()
+    users = (
+        {"MonitoredPythonQuotaCallback", "MonitoredQuotaFence", "internals.UnseenMetrics"} if line == "4.0" else set()
+    )
     assert {user for user, _ in missing} == users, missing
+
+
+@pytest.mark.parametrize("line", VERSIONS)
+def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
+    (finding,) = check_internals(broker_jars(VERSIONS[line]).parent)
+    assert (finding.level, finding.text) == (Level.GOOD, "it has all that quotahost uses of it")
 
 
 @pytest.mark.parametrize(
     ("more", "level", "words"),
     [
-        ("", Level.GOOD, "among those that quotahost knows"),
-        ("default void more(int[] all) {}", Level.WEAK, "it has also void more(int[]), for which Kafka's own default"),
-        ("void mustBeThere();", Level.WRONG, "it demands void mustBeThere(), which quotahost cannot answer"),
+        ("", Level.GOOD, "it has all that quotahost uses of it"),
+        ("default void more(int[] all) {}", Level.GOOD, "it has all that quotahost uses of it"),
+        (
+            "void mustBeThere();",
+            Level.WRONG,
+            "This Kafka demands void mustBeThere() of org.quotahost.PythonQuotaCallback",
+        ),
     ],
     ids=["as 5.0 will be", "a default method more", "an abstract method more"],
 )
-def test_doctor_says_what_a_later_kafka_has(tmp_path: Path, more: str, level: Level, words: str) -> None:
+def test_doctor_says_what_a_later_kafka_demands(tmp_path: Path, more: str, level: Level, words: str) -> None:
     home = later_kafka(tmp_path, more)
-    (finding,) = check_shapes(home)
+    finding = next(iter(check_internals(home)))
     assert finding.level is level
     assert words in finding.text
 
 
-def test_a_folder_without_kafka_is_not_compared(tmp_path: Path) -> None:
-    (finding,) = check_shapes(tmp_path)
+def test_doctor_names_what_is_missing_and_what_is_weaker_then(tmp_path: Path) -> None:
+    libs = tmp_path / "libs"
+    shutil.copytree(broker_jars(), libs, ignore=lambda _, names: {n for n in names if n.startswith("log4j-core")})
+    (finding,) = check_internals(tmp_path)
+    assert finding.level is Level.WEAK
+    assert finding.text.startswith("BrokerLog is missing")
+    assert "the broker's log contains every request that the fence turns back" in finding.text
+
+
+def test_a_folder_without_kafka_is_not_asked(tmp_path: Path) -> None:
+    (finding,) = check_internals(tmp_path)
     assert finding.level is Level.NOTE
-    assert list(check_shapes(None)) == []
+    assert list(check_internals(None)) == []
 
 
 def later_kafka(folder: Path, more: str) -> Path:
@@ -84,13 +124,10 @@ def later_kafka(folder: Path, more: str) -> Path:
     kafka = next(broker_jars().glob("kafka-clients-*.jar"))
     compiled = [program("javac"), "-nowarn", "-d", str(folder / "classes"), "-cp", str(kafka), str(source)]
     subprocess.run(compiled, check=True)
-    shutil.copytree(broker_jars(), libs, ignore=lambda _, names: {n for n in names if not n.startswith(KEPT)})
+    shutil.copytree(broker_jars(), libs)
     shutil.copy(JAR, libs / "quotahost-0.1.0.jar")
     with zipfile.ZipFile(kafka) as old, zipfile.ZipFile(libs / kafka.name, "w") as new:
         for name in old.namelist():
             inside = folder / "classes" / name
             new.writestr(name, inside.read_bytes() if inside.is_file() else old.read(name))
     return folder / "kafka"
-
-
-KEPT: Final = ("kafka-metadata", "kafka-server-common", "slf4j-api")

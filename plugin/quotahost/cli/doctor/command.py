@@ -19,12 +19,12 @@ from quotahost.cli.broker_file import BrokerFile, read_broker_file
 from quotahost.cli.console import Finding, Section, good, note, show, weak, wrong
 from quotahost.cli.doctor.client_file import read_client_config
 from quotahost.cli.doctor.cluster import check_cluster
+from quotahost.cli.doctor.internals import check_internals
 from quotahost.cli.doctor.jar import check_jar
 from quotahost.cli.doctor.kafka import check_kafka
 from quotahost.cli.doctor.plugins import check_plugins
 from quotahost.cli.doctor.python import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
 from quotahost.cli.doctor.settings import check_settings
-from quotahost.cli.doctor.shapes import check_shapes
 from quotahost.cli.doctor.weaknesses import check_weaknesses
 from quotahost.records.topics import Party
 from quotahost.settings.broker import Settings, read_properties
@@ -91,7 +91,7 @@ def doctor(
     sections = [
         Section("Interpreter", interpreter),
         Section("Jar", list(check_jar(kafka_home, found))),
-        *([Section("Kafka", [*check_kafka(kafka_home), *check_shapes(kafka_home)])] if kafka_home else []),
+        *([Section("Kafka", [*check_kafka(kafka_home), *check_internals(kafka_home)])] if kafka_home else []),
         check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
         *_properties(broker, is_here),
         *_cluster(broker, against, client_config, party),

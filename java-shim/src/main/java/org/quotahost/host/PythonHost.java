@@ -18,6 +18,7 @@ import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
+import org.quotahost.util.HeldBacks;
 import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
 import org.slf4j.Logger;
@@ -41,8 +42,10 @@ public final class PythonHost {
     private final QuotaTable table = new QuotaTable(inbox);
     private final Lease lease = new Lease(System::nanoTime, table::fallback);
     private final Gauges gauges = new Gauges();
-    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges));
-    private final TopicQuotas topicQuotas = new TopicQuotas();
+    /** What topics in shadow would turn back. */
+    private final HeldBacks heldBacks = new HeldBacks();
+    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, heldBacks));
+    private final TopicQuotas topicQuotas = new TopicQuotas(heldBacks);
     private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();

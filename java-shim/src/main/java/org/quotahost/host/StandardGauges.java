@@ -5,13 +5,16 @@ import java.util.Set;
 import java.util.function.DoubleSupplier;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.Mute;
-import org.quotahost.fence.TurnedBackBytes;
+import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.internals.Internals;
+import org.quotahost.internals.Meters;
+import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
-import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
+import org.quotahost.util.HeldBack;
+import org.quotahost.util.HeldBacks;
 import org.quotahost.util.PeriodicThread;
 
 /**
@@ -53,6 +56,7 @@ final class StandardGauges {
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
         gauges.add("Watch", "", "Errors", PeriodicThread::failures);
+        Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
@@ -60,8 +64,8 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "Rejections", TopicQuotas::rejections);
         gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas::shadowed);
         gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas::rejectedBytes);
-        gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
-        gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
+        gauges.add("TopicQuotas", "", "Failed", () -> Meters.count("FailedProduceRequestsPerSec"));
+        gauges.add("TopicQuotas", "", "FailedBytes", () -> Meters.count("BytesRejectedPerSec"));
     }
 
     /** 0 OPEN, 1 THROTTLE, 2 PAUSE. */
@@ -69,13 +73,27 @@ final class StandardGauges {
         return factor >= 1 ? 0 : factor > 0 ? 1 : 2;
     }
 
-    /** What shows the bytes of each topic from which something was turned back since it was called last. */
-    static Runnable news(Gauges gauges) {
+    /**
+     * What shows the bytes of each topic from which something was turned back since it was called last, and what would be of
+     * each topic whose threshold has been put in shadow since then.
+     */
+    static Runnable news(Gauges gauges, HeldBacks heldBacks) {
         Set<String> shown = new HashSet<>();
+        Set<String> rules = new HashSet<>();
         return () -> {
-            for (String topic : TurnedBackBytes.topics()) {
-                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBackBytes.of(topic));
+            for (String topic : TurnedBack.topics()) {
+                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBack.of(topic));
             }
+            heldBacks.all().forEach((rule, counts) -> {
+                if (rules.add(rule)) add(gauges, rule, counts);
+            });
         };
+    }
+
+    private static void add(Gauges gauges, String rule, HeldBack counts) {
+        gauges.add("Shadow", rule, "Over", counts::now);
+        gauges.add("Shadow", rule, "Unmeasured", counts::unmeasured);
+        gauges.add("Shadow", rule, "Seconds", counts::seconds);
+        gauges.add("Shadow", rule, "Bytes", counts::bytes);
     }
 }

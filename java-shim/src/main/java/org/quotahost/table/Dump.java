@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.TurnedBackClients;
+import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.ClientMeters;
 import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
@@ -107,9 +107,7 @@ public final class Dump {
         all.put("exempt", exempt);
         all.put("passes", Fence.passes(principal, clientId));
         all.put("mark", mark(principal, clientId));
-        all.put("turned_back", TurnedBackClients.lately().stream()
-                .filter(each -> each.principal().equals(principal) && each.clientId().equals(clientId)).findAny()
-                .map(each -> each.byTopics() ? "topics" : "fence").orElse(""));
+        all.put("turned_back", TurnedBack.by(principal, clientId));
         all.put("quotas", quotas);
         return all;
     }
@@ -219,7 +217,7 @@ public final class Dump {
     /** The scopes of those whom the fence or topic quotas have turned back lately. */
     private Map<Scope, String> turnedBack() {
         Map<Scope, String> byScope = new IdentityHashMap<>();
-        for (var each : TurnedBackClients.lately()) {
+        for (var each : TurnedBack.lately()) {
             Entry entry = table.principals().entry(each.principal());
             Client client = entry == null ? null : entry.client(each.clientId());
             boolean exempt = Fence.exempt(Publication.byName(each.principal()), each.clientId());

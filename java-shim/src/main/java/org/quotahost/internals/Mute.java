@@ -1,0 +1,80 @@
+package org.quotahost.internals;
+
+import java.lang.reflect.Method;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+
+/**
+ * Has Kafka mute the connection on which a request was turned back, for one of its quota windows (1 s by default).
+ *
+ * <p>Once the authorizer has thrown, KafkaApis looks up the client's request quota, for the answer's throttle time, on
+ * the same thread (RequestHandlerHelper.sendErrorResponseMaybeThrottle). For a marked request the callback answers that
+ * look-up with the tags of a scope of its own, whose limit every request exceeds. Kafka then tells the client the
+ * longest throttle time of a request quota, quota.window.size.seconds, and reads nothing from the connection meanwhile.
+ */
+public final class Mute {
+    /** Names are sanitized and have no '<', so no client gets these tags by its name. */
+    private static final String USER = "<turned back>";
+    private static final Map<String, String> TAGS = tags();
+    /** Percent of a thread's time; Kafka takes no limit of 0. */
+    private static final Double LIMIT = 1e-9;
+
+    /** The principal of the request that this thread has just turned back. */
+    private static final ThreadLocal<KafkaPrincipal> marked = new ThreadLocal<>();
+    private static final LongAdder count = new LongAdder();
+    /** Until something is marked, a look-up costs one volatile read. */
+    private static volatile boolean used;
+
+    private Mute() {}
+
+    private static Map<String, String> tags() {
+        Map<String, String> tags = new LinkedHashMap<>();
+        tags.put("user", USER);
+        tags.put("client-id", "");
+        return Collections.unmodifiableMap(tags);
+    }
+
+    static boolean ofKafka() throws ReflectiveOperationException {
+        Class<?> helper = Class.forName("kafka.server.RequestHandlerHelper", false, Mute.class.getClassLoader());
+        for (Method each : helper.getMethods()) if (each.getName().equals("sendErrorResponseMaybeThrottle")) return true;
+        throw new NoSuchMethodException("RequestHandlerHelper.sendErrorResponseMaybeThrottle");
+    }
+
+    /** The request that this thread handles is turned back, and its connection is to be muted. */
+    public static void mark(KafkaPrincipal principal) {
+        if (Internals.MUTE.get() == null) return;
+        used = true;
+        marked.set(principal);
+        count.increment();
+    }
+
+    /** This thread's next look-up is of another request, whose connection is not to be muted. */
+    public static void unmark() {
+        if (!used || marked.get() == null) return;
+        marked.set(null);
+        Internals.MUTE.failed("it has not asked for the request quota of a request that was turned back");
+    }
+
+    /**
+     * The tags of a request quota's look-up if it is for the marked request, else null. The mark is then gone, so what
+     * Kafka looks up next, for its metric of throttle times, is the client's own.
+     */
+    public static Map<String, String> tagsFor(KafkaPrincipal principal) {
+        if (!used || principal == null || marked.get() != principal) return null; // by identity, as cheap as can be
+        marked.set(null);
+        return TAGS;
+    }
+
+    /** The limit of the scope with these tags, null if it is not the one of marked requests. */
+    public static Double limit(Map<String, String> tags) {
+        return USER.equals(tags.get("user")) ? LIMIT : null;
+    }
+
+    /** How many times a connection was to be muted since the start of this JVM. */
+    public static long count() {
+        return count.sum();
+    }
+}

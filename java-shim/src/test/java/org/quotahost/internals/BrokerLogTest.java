@@ -1,0 +1,234 @@
+package org.quotahost.internals;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.kafka.common.errors.NotEnoughReplicasException;
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.LogManager;
+import org.apache.logging.log4j.Logger;
+import org.apache.logging.log4j.core.LogEvent;
+import org.apache.logging.log4j.core.LoggerContext;
+import org.apache.logging.log4j.core.appender.AbstractAppender;
+import org.apache.logging.log4j.core.config.Configurator;
+import org.apache.logging.log4j.core.config.Property;
+import org.apache.logging.log4j.spi.ExtendedLogger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.LogCapture;
+
+/** Which lines the broker's log4j2 writes once quotahost's filter is in it. */
+class BrokerLogTest {
+    private static final String SCALA = "kafka.server.ClientQuotaManager";
+    private static final String JAVA = "org.apache.kafka.server.quota.ClientQuotaManager";
+    private static final String CHANGED = "Sensor for quota-id {} already exists. Setting quota to {} in MetricConfig";
+    private static int steps = 1_000;
+
+    private final LoggerContext context = (LoggerContext) LogManager.getContext(false);
+    private final Logger kafkaApis = LogManager.getLogger("kafka.server.KafkaApis");
+    private final List<String> written = new ArrayList<>();
+
+    @BeforeEach
+    void listen() {
+        Internals.tryAll();
+        written.clear();
+        var appender = new AbstractAppender("written", null, null, true, Property.EMPTY_ARRAY) {
+            @Override
+            public void append(LogEvent event) {
+                written.add(event.getMessage().getFormattedMessage());
+            }
+        };
+        appender.start();
+        context.getConfiguration().getRootLogger().addAppender(appender, null, null);
+        Configurator.setLevel("org.apache.kafka", Level.INFO);
+        Configurator.setLevel("kafka", Level.INFO);
+        context.updateLoggers();
+    }
+
+    @AfterEach
+    void forget() {
+        context.getConfiguration().getRootLogger().removeAppender("written");
+        context.updateLoggers();
+        BrokerLog.limitsAreRead(0, steps);
+        BrokerLog.limitsAreRead(0, steps); // this thread's next lines follow from no step
+    }
+
+    private void logErrors() {
+        RuntimeException error = FenceFixture.error();
+        kafkaApis.error("Unexpected error handling request", error);
+        kafkaApis.error("Unexpected error handling request {}", "r", error);
+        kafkaApis.error("Unexpected error handling request {} of {}", "r", "c", error);
+        kafkaApis.error("replicas", new NotEnoughReplicasException("really"));
+        kafkaApis.error("no cause");
+    }
+
+    private static void kafkaReadsLimits(String logger, int sensors) {
+        for (int i = 0; i < sensors; i++) LogManager.getLogger(logger).info(CHANGED, "{client-id=" + i + "}", 1000.0 * i);
+    }
+
+    /** As Scala's macro does: a question first, then the finished line. Answers how many lines were put together. */
+    private static int kafkaOfScalaReadsLimits(int sensors) {
+        AtomicInteger made = new AtomicInteger();
+        ExtendedLogger log = LogManager.getContext(false).getLogger(SCALA);
+        for (int i = 0; i < sensors; i++) {
+            if (!log.isEnabled(Level.INFO, null, (String) null)) continue; // Log4jLogger.isInfoEnabled of brokers' SLF4J
+            made.incrementAndGet();
+            log.logIfEnabled("", Level.INFO, null, "[Quota] Sensor for quota-id {client-id=" + i + "} already exists. Setting quota to 1 in MetricConfig");
+        }
+        return made.get();
+    }
+
+    @Test
+    void itDropsTheFencesErrorsAndNothingElse() {
+        logErrors();
+
+        assertEquals(List.of("replicas", "no cause"), written);
+    }
+
+    @Test
+    void noLineComesFromAStepOfTheFactor() {
+        for (int step = 0; step < 20; step++) {
+            BrokerLog.limitsAreRead(0, ++steps);
+            kafkaReadsLimits(JAVA, 2_000);
+            assertEquals(0, kafkaOfScalaReadsLimits(2_000), "the line is not even put together");
+        }
+
+        assertEquals(List.of(), written);
+    }
+
+    @Test
+    void anAdministratorsNewQuotaIsStillThereAndIsBounded() {
+        BrokerLog.limitsAreRead(0, ++steps);
+        BrokerLog.limitsAreRead(0, steps); // the generation grew, and the factor did not move
+        kafkaReadsLimits(JAVA, 1);
+        assertEquals(1, written.size(), "%s".formatted(written));
+        kafkaReadsLimits(JAVA, 2_000);
+
+        assertTrue(written.size() <= BrokerLog.PER_MINUTE, "%d lines".formatted(written.size()));
+    }
+
+    /** As a broker's SLF4J hands more than two parameters on. */
+    private static Object[] fault(Object... parameters) {
+        return parameters;
+    }
+
+    @Test
+    void aFaultOfKafkasThatOnlyQuotaCallbacksMeetIsLoggedOnceAMinute() {
+        context.reconfigure(); // a filter that has seen no such fault yet
+        listen();
+        Logger faults = LogManager.getLogger("org.apache.kafka.server.fault.LoggingFaultHandler");
+        String changes = "Uncaught exception while publishing dynamic topic or cluster changes from MetadataDelta up to ";
+        for (int i = 0; i < 1_000; i++) {
+            faults.error("Encountered {} fault: {}", fault("metadata", changes + i, new NullPointerException()));
+        }
+        faults.error("Encountered {} fault: {}", fault("metadata", changes, new IllegalStateException()));
+        faults.error("Encountered {} fault: {}", fault("metadata", "another", new NullPointerException()));
+
+        assertEquals(3, written.size(), "%s".formatted(written));
+    }
+
+    @Test
+    void otherLinesOfTheManagersStay() {
+        BrokerLog.limitsAreRead(0, ++steps);
+        LogManager.getLogger(JAVA).info("Quota types enabled has been changed to {} with active quota entities: [{}]", 1, "x");
+        LogManager.getLogger(JAVA).warn("Shutdown was interrupted");
+        LogManager.getLogger("kafka.server.KafkaServer").info("a sensor already exists");
+
+        assertEquals(3, written.size(), "%s".formatted(written));
+    }
+
+    @Test
+    void itComesBackAfterAReloadOfTheLogsConfiguration() {
+        for (int i = 0; i < 3; i++) context.reconfigure();
+        listen();
+        logErrors();
+        BrokerLog.limitsAreRead(0, ++steps);
+        kafkaReadsLimits(JAVA, 10);
+
+        assertEquals(List.of("replicas", "no cause"), written);
+    }
+
+    @Test
+    void itIsPutInOnceHoweverOftenItIsAskedFor() {
+        var filter = context.getConfiguration().getFilter();
+        for (int i = 0; i < 3; i++) Internals.tryAll();
+
+        assertEquals(filter, context.getConfiguration().getFilter());
+    }
+
+    @Test
+    void oneLineStandsForThoseThatAreLeftOut() {
+        BrokerLog.limitsAreRead(0, ++steps);
+        kafkaReadsLimits(JAVA, 2_000);
+        String log = LogCapture.during(() -> {
+            for (int i = 0; i < 100; i++) BrokerLog.summarize(() -> 0.35);
+        });
+
+        assertEquals(1, LogCapture.lines(log, "Kafka has taken over changed limits: "), log);
+        assertFalse(log.contains(": 0 in"), log);
+        assertTrue(log.contains("multiplied: 0.350"), log);
+    }
+
+    // ---- which lines about changed limits pass, and the line in place of the others -------------------------
+
+    private long now = 1;
+    private final BrokerLog lines = new BrokerLog(() -> now);
+
+    private long passing(int count) {
+        long passed = 0;
+        for (int i = 0; i < count; i++) if (!lines.leavesOut(false)) passed++;
+        return passed;
+    }
+
+    @Test
+    void aTypeThatIsReadAgainForAnotherReasonIsNotTakenForTheFactors() {
+        lines.scan(0, 1);
+        assertTrue(lines.leavesOut(false));
+        lines.scan(0, 1);
+        assertFalse(lines.leavesOut(false));
+        lines.scan(1, 1);
+        assertTrue(lines.leavesOut(false), "the other type has not seen that step yet");
+    }
+
+    @Test
+    void othersHaveAFewLinesInEachMinute() {
+        assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
+        now += BrokerLog.MINUTE - 1;
+        assertEquals(0, passing(10));
+        now += 1;
+        assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
+    }
+
+    @Test
+    void whetherTheLevelIsOnIsNotCountedAsALine() {
+        for (int i = 0; i < 1_000; i++) assertFalse(lines.leavesOut(true));
+        assertEquals(BrokerLog.PER_MINUTE, passing(1_000));
+        assertTrue(lines.leavesOut(true), "then the line is not even made");
+    }
+
+    @Test
+    void theLineComesOnceAMinuteWithAllThatWasLeftOutSince() {
+        assertNull(lines.summary(() -> 1));
+        passing(BrokerLog.PER_MINUTE + 7);
+        assertTrue(lines.summary(() -> 1).contains("7 more changed limits than are named above"));
+        now += BrokerLog.MINUTE;
+        lines.scan(0, 1);
+        passing(2_000);
+        assertTrue(lines.summary(() -> 0.5).contains("2,000 in 1 readings"));
+        for (int step = 2; step < 40; step++) {
+            lines.scan(0, step);
+            passing(2_000);
+            assertNull(lines.summary(() -> 0.5));
+        }
+        now += BrokerLog.MINUTE;
+        assertTrue(lines.summary(() -> 0.1).contains("76,000 in 38 readings"));
+        assertNull(lines.summary(() -> 0.1), "nothing was left out since");
+    }
+}

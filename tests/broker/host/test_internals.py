@@ -1,0 +1,65 @@
+"""Brokers from which one thing that is no public API was taken away: each starts, throttles, fences, and says so once.
+
+``-Dquotahost.internals.without=NAME`` takes it away, as a later Kafka might.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX, ROOT
+from harness.system.waiting import eventually
+from tests.broker.support.node import callback_node, gauge, wait_for_rate
+from tests.broker.support.numbers import attempt
+
+pytestmark = pytest.mark.broker
+
+SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internals.java"
+NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
+RATE: Final = 500_000  # bytes/s
+SETTINGS: Final = {
+    "factor.source": "fixed",
+    "plugin.fixed.factor": "1",
+    "factor.interval": "100ms",
+    "fence.authorizer": "none",
+    "static.produce": str(RATE),
+    "topics.total.bytes.in.per.sec.threshold": "1G",
+}
+
+
+def missing(node: KafkaNode) -> set[str]:
+    """The names whose gauge is 1; the gauges have all names."""
+    beans = Jmx(node).query("quotahost:type=Internals,name=*")
+    values = {bean.partition("name=")[2]: float(values["Missing"]) for bean, values in beans.items()}
+    assert set(values) == set(NAMES)
+    return {name for name, value in values.items() if value}
+
+
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_without_it_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path, name: str) -> None:
+    options = [f"-Dquotahost.internals.without={name}"] if name else []
+    properties = FENCE | dict(QUICK_QUOTAS)
+    with callback_node(tmp_path, SETTINGS, properties=properties, jvm_options=options) as node:
+        create_topic(node, "t")
+        client = node.client_config(client_id="app")
+        with ProducerLoad(client, "t") as load:
+            wait_for_rate(pytest.approx(RATE, rel=0.1), load)
+        assert load.max_throttle() > 0
+        assert load.errors == []
+        alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
+        eventually(lambda: attempt(client, "t") == "NOT_ENOUGH_REPLICAS")
+        assert gauge(node, "Fence", "Rejections") > 0
+        assert missing(node) == ({name} if name else set())
+        lines = [line for line in node.log_text().splitlines() if "is missing, or not as quotahost knows it" in line]
+        assert [line.partition(" is missing")[0].split()[-1] for line in lines] == ([name] if name else [])
+        assert all("WARN" in line for line in lines)
+    assert "NoClassDefFoundError" not in node.log_text()
