@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -14,7 +15,6 @@ import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
-import org.quotahost.metrics.PluginGauges;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
@@ -22,6 +22,7 @@ import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.Escape;
 import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
+import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -37,6 +38,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
+    /** How long Python, and what else goes on, may take to end: a broker that stops waits no longer. */
+    private static final long CLOSE_MS = 4_000;
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
@@ -46,10 +49,10 @@ public final class PythonHost {
     private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, table.shadows().heldBacks()));
     private final TopicQuotas topicQuotas = new TopicQuotas(table.shadows().heldBacks());
     private final ShadowWatch shadowWatch = new ShadowWatch(table.shadows());
-    private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
+    private final Schedule topicSchedule = new Schedule("quotahost-topics");
+    private final HostQuestions questions = new HostQuestions(inbox);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
-    private final PluginGauges pluginGauges = new PluginGauges(gauges);
     private ClusterAdmin admin;
     private final ClusterLook clusterLook;
     private final HostThread thread = new HostThread(inbox);
@@ -61,7 +64,7 @@ public final class PythonHost {
 
     private PythonHost(HostConfig config) {
         this.config = config;
-        reconfiguration = new Reconfiguration(inbox, config.properties());
+        reconfiguration = new Reconfiguration(questions, config.properties());
         StoredLook storedLook = new StoredLook(inbox, config.isBroker(), this::stored);
         clusterLook = new ClusterLook(inbox, () -> admin().alive(), storedLook);
     }
@@ -100,7 +103,7 @@ public final class PythonHost {
         host.close();
     }
 
-    /** All numbers that the shim shows. */
+    /** All numbers that the shim shows; Python and its plugins set theirs there. */
     public Gauges gauges() {
         return gauges;
     }
@@ -117,7 +120,7 @@ public final class PythonHost {
         try {
             take(HostConfig.of(configs));
         } catch (Throwable e) {
-            pluginGauges.set("Host", "", "ConfigRefused", 1);
+            gauges.set("Host", "", "ConfigRefused", 1);
             LOG.error("The new properties cannot be read, and the old ones stay", e);
         }
     }
@@ -216,9 +219,22 @@ public final class PythonHost {
         reconfiguration.verdict(ticket, problem);
     }
 
-    /** Writes a log record of Python's to the broker's log. */
+    /** Python's answer to the question with this ticket. */
+    public void answer(String ticket, String text) {
+        questions.answer(ticket, text);
+    }
+
+    /**
+     * Writes a log record of Python's to the broker's log, under the same logger's name.
+     *
+     * @param level Python's: 10 debug, 20 info, 30 warning, 40 and above error
+     */
     public void log(String logger, int level, String message) {
-        HostLog.log(logger, level, message);
+        Logger log = LoggerFactory.getLogger(logger);
+        if (level >= 40) log.error("{}", message);
+        else if (level >= 30) log.warn("{}", message);
+        else if (level >= 20) log.info("{}", message);
+        else log.debug("{}", message);
     }
 
     /** Makes the gauge that counts a plugin's errors, at 0. */
@@ -234,11 +250,6 @@ public final class PythonHost {
     public void pluginFailed(String name) {
         plugin(name);
         pluginErrors.get(name).increment();
-    }
-
-    /** The gauges that Python and its plugins set. */
-    public PluginGauges pluginGauges() {
-        return pluginGauges;
     }
 
     /** The Admin client, one for all plugins; the first call makes it. */
@@ -300,13 +311,12 @@ public final class PythonHost {
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
-        pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts, config.mutationSeconds());
-        VolumeState.add(gauges, table, config.broker(), this::admin);
+        gauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         Fence.onInstall(table.factorInForce()::move);
         thread.start(environment);
         watch.start();
-        topicWatch.start();
+        topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
         shadowWatch.start();
         clusterLook.start();
         NodeProperty.set(nodeId());
@@ -318,15 +328,23 @@ public final class PythonHost {
 
     private void close() {
         NodeProperty.clear();
+        // All are told to end before one is waited for, so that a broker that stops waits no longer than for the slowest.
         thread.end();
-        watch.close();
-        topicWatch.close();
-        shadowWatch.close();
-        clusterLook.close();
-        thread.awaitEnd();
+        watch.end();
+        topicSchedule.end();
+        shadowWatch.end();
+        clusterLook.end();
+        long until = System.nanoTime() + CLOSE_MS * 1_000_000;
+        thread.awaitEnd(CLOSE_MS);
+        watch.awaitEnd(leftMs(until));
+        if (topicSchedule.close(leftMs(until))) topicQuotas.close();
         synchronized (this) {
             if (admin != null) admin.close();
         }
         gauges.close();
+    }
+
+    private static long leftMs(long until) {
+        return Math.max(0, TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()));
     }
 }

@@ -2,7 +2,7 @@ package org.quotahost.host;
 
 import java.util.concurrent.TimeUnit;
 import org.quotahost.table.Shadows;
-import org.quotahost.util.PeriodicThread;
+import org.quotahost.util.Schedule;
 
 /** The thread that measures who would be held back by rules in shadow, without Python and not on a request thread. */
 final class ShadowWatch {
@@ -10,18 +10,19 @@ final class ShadowWatch {
     /** With so many clients that a look takes long, the pause is this many times as long: a tenth of a core at most. */
     private static final long PAUSE_PER_LOOK = 9;
 
-    private final PeriodicThread thread;
+    private final Shadows shadows;
+    private final Schedule schedule = new Schedule("quotahost-shadow");
 
     ShadowWatch(Shadows shadows) {
-        thread = new PeriodicThread("quotahost-shadow", EVERY_MS, () -> look(shadows), () -> {});
+        this.shadows = shadows;
     }
 
     void start() {
-        thread.start();
+        schedule.add("the comparison of rules in shadow", EVERY_MS, () -> look(shadows));
     }
 
-    void close() {
-        thread.close();
+    void end() {
+        schedule.end();
     }
 
     /** Answers how long to wait until the next look, in ms. */

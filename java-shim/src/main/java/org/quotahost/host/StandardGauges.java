@@ -17,18 +17,18 @@ import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Escape;
 import org.quotahost.util.HeldBack;
 import org.quotahost.util.HeldBacks;
-import org.quotahost.util.PeriodicThread;
+import org.quotahost.util.Schedule;
 
 /**
- * The numbers that every broker with the callback shows, and the operations of its MBeans.
+ * The numbers that every broker with the callback shows.
  *
- * <p>README's table of metrics lists them, and a test compares the two. Numbers of plugins come in by PluginGauges.
+ * <p>README's table of metrics lists them, and a test compares the two. Python and its plugins set others (Gauges.set).
  */
 final class StandardGauges {
     private StandardGauges() {}
 
     static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics,
-            DoubleSupplier restarts, long mutationSeconds) {
+            DoubleSupplier restarts) {
         QuotaTable.Counters counters = table.counters();
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
@@ -44,9 +44,7 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
-        gauges.operation("QuotaTable", "describe", args -> table.describe(args[0], args[1]));
         gauges.table("Clients", "Uses", table::usesTable);
-        gauges.operation("QuotaTable", "uses", args -> table.uses(Integer.parseInt(args[0])));
         gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
         gauges.add("Fence", "", "Rejections", Fence::rejections);
@@ -61,9 +59,10 @@ final class StandardGauges {
         gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
-        gauges.add("Watch", "", "Errors", PeriodicThread::failures);
-        gauges.operation("QuotaTable", "explain",
-                args -> explain(gauges, table, lease, topics, mutationSeconds, args[0], args[1]));
+        gauges.add("Watch", "", "Errors", Schedule::failures);
+        // Python sets it, and cannot while it is silent.
+        gauges.overrule("Factor", "", "LackOfData", () -> lease.expired()
+                && table.factorInForce().value() < table.factorInForce().hostFactor().value() ? 1 : Double.NaN);
         add(gauges, topics);
     }
 

@@ -6,13 +6,14 @@ import org.quotahost.fence.Creation;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
-import org.quotahost.util.PeriodicThread;
+import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The thread for all that must go on while Python hangs: the lease, the table's clock, the limits on their way to the
- * factor in force, forgetting silent clients, and the log's lines about changed limits and refused creations.
+ * All that must go on while Python hangs: the lease, the table's clock, the limits on their way to the factor in force,
+ * forgetting silent clients, and the log's lines about changed limits and refused creations. Each of them is a turn of its
+ * own, so that a defect in one leaves the others as they are.
  */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -20,13 +21,13 @@ final class Watch {
     private final Lease lease;
     private final QuotaTable table;
     private final Runnable showNews;
-    private volatile PeriodicThread thread;
+    private final Schedule schedule = new Schedule("quotahost-watch");
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
     private final LineLimit fullLines = new LineLimit(1);
     private boolean wasFull;
 
-    /** Each time the thread looks, it also runs {@code showNews}. */
+    /** As often as the table's clock moves, the thread also runs {@code showNews}. */
     Watch(Lease lease, QuotaTable table, Runnable showNews) {
         this.lease = lease;
         this.table = table;
@@ -37,33 +38,36 @@ final class Watch {
     void start() {
         BrokerLog.install();
         lease.renew(); // the start may have taken longer than validity
-        thread = new PeriodicThread("quotahost-watch", everyMs(), this::check, () -> {});
-        thread.start();
+        schedule.add("the check of the lease", lease.checkEveryMs(), () -> {
+            lease.check();
+            return lease.checkEveryMs();
+        });
+        schedule.every(QuotaTable.BEAT_MS, "the table's clock",
+                () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
+        schedule.every(QuotaTable.BEAT_MS, "the move of the limits", table.factorInForce()::move);
+        schedule.every(QuotaTable.BEAT_MS, "the eviction of silent clients", this::evict);
+        schedule.every(QuotaTable.BEAT_MS, "the summary of changed limits",
+                () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
+        schedule.every(QuotaTable.BEAT_MS, "the log of refused creations", Creation::log);
+        schedule.every(QuotaTable.BEAT_MS, "the look for new gauges", showNews);
     }
 
-    void close() {
-        if (thread != null) thread.close();
+    /** No further turn begins. */
+    void end() {
+        schedule.end();
     }
 
-    /** Answers how long to wait until the next time, in ms. */
-    private long check() {
-        table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
-        lease.check();
-        table.factorInForce().move();
+    void awaitEnd(long atMostMs) {
+        schedule.close(atMostMs);
+    }
+
+    private void evict() {
         long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
         if (System.nanoTime() - tickedAt >= eighth) {
             tickedAt = System.nanoTime();
             table.tick();
         }
         warnWhenFull();
-        BrokerLog.summarize(table.factorInForce()::limitFactor);
-        Creation.log();
-        showNews.run();
-        return everyMs();
-    }
-
-    private long everyMs() {
-        return Math.min(QuotaTable.BEAT_MS, lease.checkEveryMs());
     }
 
     private void warnWhenFull() {

@@ -31,9 +31,6 @@ class StandardGaugesTest {
     @Test
     void theStateNamesTheActiveControllerAndTheSecondsThatItsBucketsSaveUp() throws Exception {
         ObjectName raft = new ObjectName("kafka.server:type=raft-metrics");
-        QuotaTable table = Tables.table();
-        StandardGauges.add(gauges, table, new Inbox(), new Lease(() -> 0, table.factorInForce()::fallback), new TopicQuotas(),
-                () -> 0, 100);
         assertEquals(List.of("controller\t", "mutation-seconds\t100"), lastTwoFacts(), "without Kafka nobody knows");
 
         double[] leader = {-1};
@@ -47,11 +44,32 @@ class StandardGaugesTest {
         }
     }
 
-    private List<String> lastTwoFacts() throws Exception {
-        String[] types = {"java.lang.String", "java.lang.String"};
-        String[] lines = (String[]) server.invoke(new ObjectName("quotahost:type=QuotaTable"), "explain",
-                new Object[] {"alice", "app"}, types);
+    private List<String> lastTwoFacts() {
+        QuotaTable table = Tables.table();
+        String[] lines = StandardGauges.explain(gauges, table, new Lease(() -> 0, table.factorInForce()::fallback),
+                new TopicQuotas(), 100, "alice", "app");
         return List.of(lines).subList(lines.length - 2, lines.length);
+    }
+
+    /** Python sets LackOfData, and cannot while it is silent. */
+    @Test
+    void aPauseForASilentHostIsShownAsLackOfData() throws Exception {
+        long[] now = {0};
+        QuotaTable table = Tables.table();
+        Lease lease = new Lease(() -> now[0], table.factorInForce()::fallback);
+        StandardGauges.add(gauges, table, new Inbox(), lease, new TopicQuotas(), () -> 0);
+        ObjectName factor = new ObjectName("quotahost:type=Factor");
+        for (String action : List.of("PAUSE", "OPEN")) {
+            lease.configure(60_000, action);
+            gauges.set("Factor", "", "LackOfData", 0);
+            now[0] += 120_000_000_000L;
+            lease.check();
+            assertEquals(action.equals("PAUSE") ? 1.0 : 0.0, server.getAttribute(factor, "LackOfData"), action);
+
+            lease.renew();
+            lease.check();
+            assertEquals(0.0, server.getAttribute(factor, "LackOfData"), "the host answers again");
+        }
     }
 
     @Test
@@ -59,7 +77,7 @@ class StandardGaugesTest {
         Inbox inbox = new Inbox();
         QuotaTable table = Tables.table(inbox, 3, 3_600);
         StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table.factorInForce()::fallback), new TopicQuotas(),
-                () -> 0, 11);
+                () -> 0);
         Tables.tags(table, Tables.PRODUCE, "alice", "a");
         Tables.publish(table, "alice", "a", Tables.CLIENT, 1_000);
         table.factor(0.5, "");
@@ -72,6 +90,6 @@ class StandardGaugesTest {
         assertEquals(1.0, server.getAttribute(name, "Resolved"));
         assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
         Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
-        assertEquals(Set.of("QuotaTable", "Fence", "TopicQuotas", "Inbox", "Lease", "Host", "Watch"), types);
+        assertEquals(Set.of("QuotaTable", "Fence", "TopicQuotas", "Inbox", "Lease", "Host", "Watch", "Factor"), types);
     }
 }
