@@ -85,7 +85,7 @@ def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, mon
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")
     (tmp_path / "factor").write_text("1")
-    # An empty part is the working directory, as in PYTHONPATH=$PYTHONPATH:/opt/plugins. The handler of the other one would
+    # An empty part is the working directory, as in PYTHONPATH=$PYTHONPATH:/opt/plugins. The other one's handler would
     # take HotSpot's signals.
     env = {"PYTHONPATH": f"{os.pathsep}{PLUGINS}", "PYTHONFAULTHANDLER": "1", "FAULT": "/dev/null"}
 
