@@ -171,6 +171,8 @@ CATALOGUE: Final = (
         ("Restarts", "host_restarts", COUNTER, "How often the host ended by itself and was started again."),
         ("ConfigRefused", "config_refused", GAUGE,
          "1 while properties that Kafka has stored are not in force here: the host refused or ignored them."),
+        ("EventErrors", "event_errors", COUNTER,
+         "Events of the broker that the host could not handle, and went on without."),
     )),
     *_bean("Watch", rows=(
         ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),

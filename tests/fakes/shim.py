@@ -61,6 +61,7 @@ class FakeShim:
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
     client_uses: list[ClientUse] = field(default_factory=list)
+    again: list[Client] = field(default_factory=list)
     numbers: list[Gauge] = field(default_factory=list)
 
     def ask(self, *clients: tuple[str, str]) -> None:
@@ -101,25 +102,27 @@ class FakeShim:
         return self.second_life
 
     def closing(self) -> bool:
-        return not self.script
+        return not self.script and not self.again
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         self.configured, self.measured = settings, measured
 
     def take(self, timeout: float) -> Batch:
         self.on_take()
+        if self.again:
+            again, self.again = list(dict.fromkeys(self.again)), []
+            return Batch(again)
         step = self.script.popleft()
         if isinstance(step, Batch):
             return step
         step()
         return Batch([])
 
-    def known(self, principal: str | None, client_id: str | None) -> Batch:
-        match = [c for c in self.table if principal in (None, c.principal) and client_id in (None, c.client_id)]
-        return Batch(match)
+    def ask_again(self, principal: str | None, client_id: str | None) -> None:
+        self.again += [c for c in self.table if principal in (None, c.principal) and client_id in (None, c.client_id)]
 
-    def unresolved(self) -> Batch:
-        return Batch([c for c, answers in self.table.items() if any(code == 4 for code, _, _ in answers)])
+    def ask_again_the_failed(self) -> None:
+        self.again += [c for c, answers in self.table.items() if any(code == 4 for code, _, _ in answers)]
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         width = len(QUOTA_TYPES)

@@ -39,8 +39,8 @@ class JavaShim:
         self._ints: Any = jpype.JArray(jpype.JInt)
         self._doubles: Any = jpype.JArray(jpype.JDouble)
         self._booleans: Any = jpype.JArray(jpype.JBoolean)
-        self._ids: Any = jpype.JClass("org.quotahost.table.ClientIds")
-        self._id_sets: Any = jpype.JArray(self._ids)
+        self._ids: Any = jpype.JClass("org.quotahost.table.QuotaTable").clientIds
+        self._id_sets: Any = jpype.JArray(jpype.JClass("java.util.Set"))
         self._known_ids: dict[frozenset[str], Any] = {}
         # JPype makes a Python class of each Java class on its first use. All uses begin here, on the host thread: two
         # threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
@@ -96,8 +96,7 @@ class JavaShim:
         self._table.shadow(self._strings(shadow.names()))
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
-        self._table.showUses(settings.metrics_clients)
-        self._table.allowCreation(settings.pause_creation == "allow")
+        self._host.allowCreation(settings.pause_creation == "allow")
         self._host.configureInbox(settings.inbox_max)
         self._host.configureLease(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
         self._configure_topics(settings)
@@ -117,16 +116,16 @@ class JavaShim:
     def take(self, timeout: float) -> Batch:
         return _batch(self._host.take(int(timeout * _MILLIS)))
 
-    def known(self, principal: str | None, client_id: str | None) -> Batch:
-        return _batch(self._table.clients(principal and _unicode(principal), client_id and _unicode(client_id)))
+    def ask_again(self, principal: str | None, client_id: str | None) -> None:
+        self._table.askAgain(principal and _unicode(principal), client_id and _unicode(client_id))
 
-    def unresolved(self) -> Batch:
-        return _batch(self._table.unresolved())
+    def ask_again_the_failed(self) -> None:
+        self._table.askAgainTheFailed()
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         # One call with flat arrays for the whole batch: measured, that takes about 1 us for each client.
         # Java finds the clients by position in its own batch, so no name has to survive the way into Python and back.
-        shared = (
+        changed = self._table.publish(
             batch.handle,
             self._ints(answers.rows),
             self._ints(answers.codes),
@@ -136,15 +135,7 @@ class JavaShim:
             self._strings(_all_unicode(answers.suppliers)),
             self._ints(answers.distinct),
             self._id_sets([self._java_ids(ids) for ids in answers.distinct_ids]),
-        )
-        if not answers.would_at:
-            return int(self._table.publish(*shared))
-        changed = self._table.publish(
-            *shared,
-            self._ints(answers.would_at),
-            self._ints(answers.would_codes),
-            self._doubles(answers.would_rates),
-            self._ints(answers.would_sources),
+            self._strings(_all_unicode(answers.shadows)),
         )
         return int(changed)
 
@@ -157,13 +148,13 @@ class JavaShim:
         return known
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self._table.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
+        self._host.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
 
     def spare(self, topics: Sequence[str]) -> None:
-        self._table.spare(self._strings(list(topics)))
+        self._host.spare(self._strings(list(topics)))
 
     def fence(self) -> bool:
-        return bool(self._table.fenceInstalled())
+        return bool(self._host.fenceInstalled())
 
     def client_config(self) -> dict[str, str]:
         return _pairs(_lines(self._host.clientConfig()))

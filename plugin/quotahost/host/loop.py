@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from quotahost.api import Disks
+from quotahost.background import LoggedOnce
 from quotahost.discovery.entry_points import PluginError
 from quotahost.disks.monitor import DiskMonitor
 from quotahost.disks.no_disks import NoDisks
@@ -59,6 +60,8 @@ class Host:
         self._missing_fence = MissingFenceWarning(shim, clock)
         self._plugins = PluginSet(())
         self._retry_at: float | None = None
+        self._failed = False  # whether a supplier has failed for somebody since the last retry
+        self._broken_events = LoggedOnce(log)
         self._tick_at = clock()
         self._logged: set[Note | Problem] = set()
         self._workshop: Workshop | None = None
@@ -114,7 +117,7 @@ class Host:
             batch = self._shim.take(TAKE)
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
-                self._handle(event)
+                self._handle_guarded(event)
             # Changes that tick() announces are asked for again in the same round.
             self._tick()
             self._ask_again()
@@ -128,9 +131,11 @@ class Host:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
-        # Clients that fail later don't put off a retry that is due already.
-        if answers.incomplete and self._retry_at is None:
-            self._retry_at = self._clock() + RETRY
+        if answers.incomplete:
+            self._failed = True
+            # Clients that fail later don't put off a retry that is due already.
+            if self._retry_at is None:
+                self._retry_at = self._clock() + RETRY
 
     def _tick(self) -> None:
         now = self._clock()
@@ -142,18 +147,41 @@ class Host:
                 self._guard.call(name, "tick()", "its answers stay as they were", tick)
 
     def _ask_again(self) -> None:
-        """Resolve known clients once more: those whose answers changed, and those whose supplier failed."""
+        """Have known clients resolved once more: those whose answers changed, and those whose supplier failed.
+
+        They come by the inbox as new ones do, a batch at a time: asking for 50,000 at once would outlast the lease.
+        """
         for principal, client_id in self._changed.take():
-            self._resolve(self._shim.known(principal, client_id))
-        if self._retry_at is not None and self._clock() >= self._retry_at:
-            self._retry_at = None
-            self._resolve(self._shim.unresolved())
-            # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
-            if self._retry_at is None:  # nobody failed this time
-                for name, _ in self._plugins.suppliers():
-                    self._guard.heal(name, "quota()")
+            self._shim.ask_again(principal, client_id)
+        if self._retry_at is None or self._clock() < self._retry_at:
+            return
+        self._retry_at = None
+        # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
+        if not self._failed:  # nobody has since the last retry
+            for name, _ in self._plugins.suppliers():
+                self._guard.heal(name, "quota()")
+            return
+        self._failed = False
+        self._retry_at = self._clock() + RETRY
+        self._shim.ask_again_the_failed()
 
     # ---- events ----
+
+    def _handle_guarded(self, event: Event) -> None:
+        """Handle one event; whatever goes wrong with it, the events behind it are handled, too."""
+        try:
+            self._handle(event)
+        except Exception as error:
+            self._shim.count("Host", "", "EventErrors")
+            self._broken_events.report(
+                "The event %s can't be handled, and the host goes on without it", event.kind, exc_info=True
+            )
+            if event.kind in ("validate", "reconfigure"):
+                self._shim.verdict(event.fields[0], f"the host failed at the change: {error!r}")
+            if event.kind == "reconfigure":
+                self._show_refused(refused=True)
+        else:
+            self._broken_events.healed()
 
     def _handle(self, event: Event) -> None:
         handlers: dict[str, Callable[[tuple[str, ...]], None]] = {

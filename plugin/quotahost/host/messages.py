@@ -22,7 +22,7 @@ from quotahost.model import DEFAULT, Client, ClientQuotaChange, Cluster, Default
 NEWCOMER: Final = 4
 EXEMPT: Final = 5
 GROUP: Final = 16
-# In place of an index of distinct client-ids (org.quotahost.table.Answers).
+# In place of an index of distinct client-ids (org.quotahost.table.Answer).
 EACH: Final = -1  # each client-id of the principal may have another quota
 ALONE: Final = -2  # the answer is for this client alone
 assert max(kind.value for kind in ScopeKind) < GROUP
@@ -62,8 +62,7 @@ class Answers:
         distinct_ids: sets of client-ids.
         groups: names of the groups that scope codes refer to.
         suppliers: names of suppliers, and reasons of exemptions.
-        would_at, would_codes, would_rates, would_sources: what suppliers in shadow would give: for which index of
-            ``codes``, and scope code, rate and source as there. Empty if no supplier is in shadow.
+        shadows: for each row, what suppliers in shadow would give, in words that Java hands back; "" for nothing.
     """
 
     rows: list[int] = field(default_factory=list)
@@ -74,10 +73,7 @@ class Answers:
     distinct_ids: Sequence[frozenset[str]] = ()
     groups: Sequence[str] = ()
     suppliers: Sequence[str] = ()
-    would_at: list[int] = field(default_factory=list)
-    would_codes: list[int] = field(default_factory=list)
-    would_rates: list[float] = field(default_factory=list)
-    would_sources: list[int] = field(default_factory=list)
+    shadows: list[str] = field(default_factory=list)
 
     @property
     def incomplete(self) -> bool:

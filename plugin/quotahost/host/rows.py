@@ -5,12 +5,13 @@ Of 20,000 clients that are new at once most have equal answers. So a row's numbe
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Sequence
 from typing import Final, TypeAlias
 
 from quotahost.host.messages import ALONE, EACH, GROUP, Answers
-from quotahost.model import Quota, Scope, ScopeKind
+from quotahost.model import QUOTA_TYPES, Quota, Scope, ScopeKind
 
 Answer: TypeAlias = tuple[int, float, int]  # scope code, rate, source
 Would: TypeAlias = tuple[Answer | None, ...]  # by quota type, what suppliers in shadow would give; () for nothing
@@ -60,16 +61,19 @@ class Rows:
             self.answers.rates.append(rate)
             self.answers.sources.append(source)
         self.answers.distinct.append(distinct)
-        for at, each in enumerate(would, row * len(answers)):
-            if each is not None:
-                self._would(at, *each)
+        self.answers.shadows.append(self._shadow(would) if would else "")
         return row
 
-    def _would(self, at: int, code: int, rate: float, source: int) -> None:
-        self.answers.would_at.append(at)
-        self.answers.would_codes.append(code)
-        self.answers.would_rates.append(rate)
-        self.answers.would_sources.append(source)
+    def _shadow(self, would: Would) -> str:
+        """What suppliers in shadow would give, as ``quotahost.host.shadow`` reads it."""
+        suppliers, groups = (*self._names, *self._combined), (*self._groups,)
+        facts: dict[str, tuple[int, float | None, str, str]] = {}
+        for quota_type, each in zip(QUOTA_TYPES, would, strict=True):
+            if each is not None:
+                code, rate, source = each
+                group = groups[code - GROUP] if code >= GROUP else ""
+                facts[quota_type] = code, None if math.isnan(rate) else rate, group, suppliers[source]
+        return json.dumps(facts)
 
     def finished(self) -> Answers:
         """The answers, once all rows are there."""

@@ -50,11 +50,11 @@ class Shim(Protocol):
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
 
-    def known(self, principal: str | None, client_id: str | None) -> Batch:
-        """The clients in the table that match; None matches all."""
+    def ask_again(self, principal: str | None, client_id: str | None) -> None:
+        """Have ``take`` bring those once more who are in the table with these names; None matches all."""
 
-    def unresolved(self) -> Batch:
-        """The clients in the table whose supplier failed."""
+    def ask_again_the_failed(self) -> None:
+        """The same for those for whom a supplier failed."""
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         """Put answers into the table, and return for how many clients they differ from before."""

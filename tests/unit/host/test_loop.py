@@ -11,7 +11,8 @@ import pytest
 
 from quotahost.host.exemptions import INTERNAL_CLIENT_IDS
 from quotahost.host.loop import RETRY, Host
-from quotahost.host.messages import EXEMPT, NEWCOMER, Batch
+from quotahost.host.messages import EXEMPT, NEWCOMER, Batch, Event
+from quotahost.model import Client
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
@@ -445,3 +446,18 @@ def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(state: 
     assert [volume.broker for volume in state["volumes"]] == ["1"]
     assert state["looking"] == 1
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest.LogCaptureFixture) -> None:
+    shim = FakeShim({"static.produce": "5M"})
+    good = "cluster", ("id-1", "1", "2")
+    shim.script.append(Batch([Client("alice", "app")], [Event("client-quota", ("NO_TYPE",)), Event(*good)]))
+    shim.script.append(Batch([], [Event("reconfigure", ("7", "odd"))]))
+
+    Host(shim).run()
+
+    assert shim.table[Client("alice", "app")][0][1] == 5_000_000
+    assert shim.shown["Host", "", "EventErrors"] == 2
+    assert shim.shown["Host", "", "ConfigRefused"] == 1
+    assert "the host failed at the change" in str(shim.verdicts["7"])
+    assert sum("can't be handled" in each.getMessage() for each in caplog.records) == 1  # logged once, not in a flood

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,11 +50,11 @@ def resolved(
     for row in answers.rows:
         at = row * len(QUOTA_TYPES)
         name = answers.suppliers[answers.sources[at]].partition("\t")[0] if answers.sources[at] >= 0 else ""
+        text = answers.shadows[row]
         would = None
-        if at in answers.would_at:
-            n = answers.would_at.index(at)
-            source = answers.suppliers[answers.would_sources[n]]
-            would = answers.would_codes[n], str(answers.would_rates[n]), source
+        if text and (given := json.loads(text).get(QUOTA_TYPES[0])):
+            code, rate, _group, source = given
+            would = code, "nan" if rate is None else str(rate), source
         ids = answers.distinct[row]
         distinct = ids if ids < 0 else answers.distinct_ids[ids]
         found.append(Found(answers.codes[at], str(answers.rates[at]), name, would, distinct))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from quotahost.host.loop import Host
-from quotahost.host.messages import Batch
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
@@ -39,11 +38,10 @@ def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(
     clock, shim = Clock(0.0), FakeShim({"supplier": "ticker"})
     resolved_again: list[tuple[float, str | None]] = []
 
-    def known(principal: str | None, client_id: str | None) -> Batch:
+    def ask_again(principal: str | None, client_id: str | None) -> None:
         resolved_again.append((clock.now, principal))
-        return Batch(())
 
-    monkeypatch.setattr(shim, "known", known)
+    monkeypatch.setattr(shim, "ask_again", ask_again)
     shim.on_take = lambda: setattr(clock, "now", clock.now + 0.25)
     shim.idle(16)
     Host(shim, clock).run()

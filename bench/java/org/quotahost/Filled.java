@@ -4,11 +4,11 @@ import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.table.ClientIds;
 import org.quotahost.table.QuotaTable;
 
 /** A quota table with clients, and quotahost's callback on it, without a host. */
@@ -34,9 +34,10 @@ final class Filled {
         table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates, new String[] {"PRODUCE"});
         List<Batch.Lookup> lookups = new ArrayList<>();
         for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), CLIENT_ID, 1));
-        ClientIds[] none = {new ClientIds(new String[0])};
+        @SuppressWarnings("unchecked")
+        Set<String>[] none = new Set[] {Set.of()};
         table.publish(new Batch(lookups, List.of()), new int[principals.length], scopes, rates, new String[0], new int[TYPES],
-                new String[] {"static"}, new int[1], none);
+                new String[] {"static"}, new int[1], none, new String[] {""});
         return table;
     }
 

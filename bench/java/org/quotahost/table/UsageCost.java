@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.metrics.JmxReporter;
 import org.apache.kafka.common.metrics.KafkaMetricsContext;
@@ -12,8 +13,11 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.metrics.stats.Avg;
 import org.apache.kafka.common.metrics.stats.Rate;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.util.Json;
 
 /**
  * Measures what the task publish-usage costs in Java at each look: so many clients of one broker, all of them active,
@@ -38,7 +42,10 @@ public final class UsageCost {
         reporter.configure(Map.of());
         try (Metrics metrics = new Metrics(config, new ArrayList<>(List.of(reporter)), Time.SYSTEM,
                 new KafkaMetricsContext("kafka.server"))) {
-            List<Usage> used = new ArrayList<>();
+            QuotaTable table = new QuotaTable(new Inbox());
+            double[] unlimited = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
+            String[] all = {"PRODUCE", "FETCH"};
+            table.configure(2 * clients + 100, 3_600, 35_000, all, false, unlimited, all);
             for (int n = 0; n < clients; n++) {
                 Map<String, String> tags = Map.of("user", "ANONYMOUS", "client-id", "client-" + n);
                 Sensor sensor = metrics.sensor("Produce-" + n);
@@ -47,28 +54,36 @@ public final class UsageCost {
                 Sensor delay = metrics.sensor("ProduceThrottleTime-" + n);
                 delay.add(metrics.metricName("throttle-time", "Produce", "", tags), new Avg());
                 delay.record(n % 10);
-                used.add(usage("ANONYMOUS", "client-" + n));
+                publish(table, "client-" + n);
             }
-            look(used, print);
+            look(table, clients, print);
         }
     }
 
-    private static Usage usage(String principal, String clientId) {
-        return new Usage(ClientQuotaType.PRODUCE, principal, clientId, new Tags(principal, clientId), 1e6, 0);
+    @SuppressWarnings("unchecked")
+    private static void publish(QuotaTable table, String clientId) {
+        var batch = new Batch(List.of(new Batch.Lookup("ANONYMOUS", clientId, 0)), List.of());
+        double[] rates = {1e6, 1e6, 1e6, 1e6};
+        table.publish(batch, new int[1], new int[4], rates, new String[0], new int[4], new String[] {"static"}, new int[] {-1},
+                new Set[0], new String[] {""});
+        table.tags(0, KafkaPrincipal.ANONYMOUS, clientId);
     }
 
-    private static void look(List<Usage> used, boolean print) {
+    private static void look(QuotaTable table, int clients, boolean print) {
+        Dump dump = new Dump(table);
         var thread = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
         long[] nanos = new long[LOOKS];
         long[] bytes = new long[LOOKS];
         for (int i = 0; i < LOOKS; i++) {
             long before = thread.getCurrentThreadAllocatedBytes();
             long began = thread.getCurrentThreadCpuTime();
-            if (Usage.lines(used, MOST).length != Math.min(MOST, used.size())) throw new AssertionError("lines are missing");
+            var rows = dump.usage(MOST);
+            if (rows.size() != Math.min(MOST, clients)) throw new AssertionError("rows are missing: " + rows.size());
+            Json.text(rows);
             nanos[i] = thread.getCurrentThreadCpuTime() - began;
             bytes[i] = thread.getCurrentThreadAllocatedBytes() - before;
         }
-        if (print) System.out.printf("%d %.2f %.1f%n", used.size(), median(nanos) / 1e6, median(bytes) / 1e3);
+        if (print) System.out.printf("%d %.2f %.1f%n", clients, median(nanos) / 1e6, median(bytes) / 1e3);
     }
 
     /** Of the second half, since the JVM compiles during the first. */

@@ -91,7 +91,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         int last = reset.get(at);
         int now = table.generation(at);
         if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
-        BrokerLog.limitsAreRead(at, table.factorInForce().steps());
+        BrokerLog.limitsAreRead(at, table.steps());
         return true;
     }
 

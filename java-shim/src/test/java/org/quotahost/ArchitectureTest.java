@@ -43,7 +43,7 @@ class ArchitectureTest {
                     "util")
             .whereLayer("host").mayOnlyAccessLayers("table", "topics", "python", "cluster", "metrics", "inbox", "fence", "brokerlog",
                     "util")
-            .whereLayer("table").mayOnlyAccessLayers("inbox", "fence", "util")
+            .whereLayer("table").mayOnlyAccessLayers("inbox", "fence", "internals", "util")
             .whereLayer("topics").mayOnlyAccessLayers("fence", "util")
             .whereLayer("python").mayOnlyAccessLayers("internals", "util")
             .whereLayer("cluster").mayOnlyAccessLayers("util")

@@ -18,7 +18,6 @@ import javax.tools.ToolProvider;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.quotahost.table.ClientIds;
 import org.slf4j.Logger;
 
 /** A Kafka with one more quota type, made by a ClientQuotaType of our own before Kafka's on the class path. */
@@ -59,9 +58,8 @@ class LaterKafkaTest {
         call(table, "configure", 100, 3_600L, 10.0, new String[] {"PRODUCE"}, false, rates, new String[0]);
         Object lookup = loader.loadClass("org.quotahost.inbox.Batch$Lookup").getConstructors()[0].newInstance("alice", "app", 1L);
         Object batch = loader.loadClass("org.quotahost.inbox.Batch").getConstructors()[0].newInstance(List.of(lookup), List.of());
-        Object ids = java.lang.reflect.Array.newInstance(loader.loadClass(ClientIds.class.getName()), 0);
         call(table, "publish", batch, new int[1], new int[4], rates, new String[0], new int[4], new String[] {"static"},
-                new int[] {-1}, ids);
+                new int[] {-1}, new java.util.Set[0], new String[] {""});
     }
 
     private static Object call(Object target, String name, Object... arguments) throws Exception {

@@ -6,11 +6,10 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.Function;
-import java.util.stream.Stream;
 import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.cluster.LibrdkafkaConfig;
 import org.quotahost.cluster.OfflineLogDirs;
+import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
@@ -19,7 +18,6 @@ import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
-import org.quotahost.util.Escape;
 import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
 import org.quotahost.util.Schedule;
@@ -40,22 +38,24 @@ public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** How long Python, and what else goes on, may take to end: a broker that stops waits no longer. */
     private static final long CLOSE_MS = 4_000;
+    /** How long an operator's question to Python may take, which may ask the cluster. */
+    private static final long ANSWER_MS = 8_000;
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
     private final QuotaTable table = new QuotaTable(inbox);
-    private final Lease lease = new Lease(System::nanoTime, table.factorInForce()::fallback);
+    private final Lease lease = new Lease(System::nanoTime, table::fallback);
     private final Gauges gauges = new Gauges();
-    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, table.shadows().heldBacks()));
-    private final TopicQuotas topicQuotas = new TopicQuotas(table.shadows().heldBacks());
-    private final ShadowWatch shadowWatch = new ShadowWatch(table.shadows());
+    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges));
+    private final TopicQuotas topicQuotas = new TopicQuotas();
     private final Schedule topicSchedule = new Schedule("quotahost-topics");
-    private final HostQuestions questions = new HostQuestions(inbox);
+    private final HostQuestions hostQuestions = new HostQuestions(inbox);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
     private ClusterAdmin admin;
     private final ClusterLook clusterLook;
     private final HostThread thread = new HostThread(inbox);
+    private final Questions questions;
     /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
     private volatile HostConfig config;
     private volatile boolean reconfigured;
@@ -64,7 +64,8 @@ public final class PythonHost {
 
     private PythonHost(HostConfig config) {
         this.config = config;
-        reconfiguration = new Reconfiguration(questions, config.properties());
+        reconfiguration = new Reconfiguration(hostQuestions, config.properties());
+        questions = new Questions(table, lease, topicQuotas, gauges, config.broker(), this::askPython);
         StoredLook storedLook = new StoredLook(inbox, config.isBroker(), this::stored);
         clusterLook = new ClusterLook(inbox, () -> admin().alive(), storedLook);
     }
@@ -219,9 +220,29 @@ public final class PythonHost {
         reconfiguration.verdict(ticket, problem);
     }
 
+    /** Sets the clients that no quota and no fence holds up (Exemptions.set). */
+    public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
+        Fence.exempt(principals, clientIds, internalClientIds);
+    }
+
+    /** Sets the topics that the fence never protects (Exemptions.spare). */
+    public void spare(String[] topics) {
+        Fence.spare(topics);
+    }
+
+    /** Sets whether topics and partitions may be created in a PAUSE (pause.creation). */
+    public void allowCreation(boolean on) {
+        Creation.allow(on);
+    }
+
+    /** Whether there is a fence in this JVM, which turns requests back in a PAUSE. */
+    public boolean fenceInstalled() {
+        return Fence.installed();
+    }
+
     /** Python's answer to the question with this ticket. */
     public void answer(String ticket, String text) {
-        questions.answer(ticket, text);
+        hostQuestions.answer(ticket, text);
     }
 
     /**
@@ -285,26 +306,15 @@ public final class PythonHost {
         return OfflineLogDirs.now();
     }
 
-    /**
-     * Type, name, attribute and value of each gauge, one after the other. All stand in one array, since the gauges may
-     * change between two calls, and a value would stand beside another gauge's name.
-     */
-    public String[] gaugeReadings() {
-        return gauges.all().stream()
-                .flatMap(g -> Stream.of(g.type(), g.name(), g.attribute(), Double.toString(g.value().getAsDouble())))
-                .toArray(String[]::new);
+    /** The answer to a question about this broker (Questions), in JSON. */
+    public String ask(String[] words) {
+        return questions.answer(words);
     }
 
-    /**
-     * A Reply with what this broker says of a client: the lines that Explain prints for its question {@code client}.
-     */
-    public String[] explain(String user, String clientId) {
-        return Reply.lines(() -> Stream.of(
-                Stream.of("broker\t" + Escape.fields(ProcessHandle.current().pid(), nodeId())),
-                Stream.of(StandardGauges.explain(gauges, table, lease, topicQuotas, config.mutationSeconds(), user,
-                        clientId)).map(line -> "state\t" + line),
-                Stream.of(table.describe(user, clientId)).map(line -> "quota\t" + line)
-        ).flatMap(Function.identity()).toArray(String[]::new));
+    /** What Java does not know; a failure is {"error": why}. */
+    private String askPython(String[] words) {
+        String text = hostQuestions.ask("question", List.of(words), ANSWER_MS);
+        return text != null ? text : "{\"error\": \"the Python host did not answer within " + ANSWER_MS / 1_000 + " s\"}";
     }
 
     // ---- start and end ---------------------------------------------------------------------------------------
@@ -313,11 +323,9 @@ public final class PythonHost {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         gauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
-        Fence.onInstall(table.factorInForce()::move);
         thread.start(environment);
         watch.start();
         topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
-        shadowWatch.start();
         clusterLook.start();
         NodeProperty.set(nodeId());
     }
@@ -332,7 +340,6 @@ public final class PythonHost {
         thread.end();
         watch.end();
         topicSchedule.end();
-        shadowWatch.end();
         clusterLook.end();
         long until = System.nanoTime() + CLOSE_MS * 1_000_000;
         thread.awaitEnd(CLOSE_MS);

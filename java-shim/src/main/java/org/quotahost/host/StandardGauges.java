@@ -3,8 +3,6 @@ package org.quotahost.host;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.function.DoubleSupplier;
-import java.util.stream.Stream;
-import org.quotahost.cluster.ActiveController;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.Mute;
@@ -14,21 +12,17 @@ import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.util.Escape;
-import org.quotahost.util.HeldBack;
-import org.quotahost.util.HeldBacks;
 import org.quotahost.util.Schedule;
 
 /**
  * The numbers that every broker with the callback shows.
  *
- * <p>README's table of metrics lists them, and a test compares the two. Python and its plugins set others (Gauges.set).
+ * <p>docs/reference/metrics.md lists them, and a test compares the two. Python and its plugins set others (Gauges.set).
  */
 final class StandardGauges {
     private StandardGauges() {}
 
-    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics,
-            DoubleSupplier restarts) {
+    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
         QuotaTable.Counters counters = table.counters();
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
@@ -38,13 +32,12 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
         gauges.add("QuotaTable", "", "Factor", table.factorInForce()::value);
         gauges.add("QuotaTable", "", "LimitFactor", table.factorInForce()::limitFactor);
-        gauges.add("QuotaTable", "", "State", () -> TableState.state(table.factorInForce().value()).ordinal());
+        gauges.add("QuotaTable", "", "State", () -> state(table.factorInForce().value()));
         gauges.add("QuotaTable", "", "AffectedTopics", () -> Math.max(0, table.affectedTopics()));
         gauges.add("QuotaTable", "", "Marked", table::marked);
         gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
         gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
-        gauges.table("Clients", "Uses", table::usesTable);
         gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
         gauges.add("Fence", "", "Rejections", Fence::rejections);
@@ -63,48 +56,6 @@ final class StandardGauges {
         // Python sets it, and cannot while it is silent.
         gauges.overrule("Factor", "", "LackOfData", () -> lease.expired()
                 && table.factorInForce().value() < table.factorInForce().hostFactor().value() ? 1 : Double.NaN);
-        add(gauges, topics);
-    }
-
-    /** The lines of TableState, the factor source that answers, and what partition mutations depend on. */
-    static String[] explain(Gauges gauges, QuotaTable table, Lease lease, TopicQuotas topics, long mutationSeconds,
-            String user, String clientId) {
-        return Stream.concat(
-                Stream.of(TableState.lines(table, lease, topics, user, clientId)),
-                Stream.of(source(gauges), Escape.fields("controller", ActiveController.nodeId()),
-                        Escape.fields("mutation-seconds", mutationSeconds))).toArray(String[]::new);
-    }
-
-    /**
-     * What shows the bytes of each topic from which something was turned back since it was called last, and who would be
-     * held back by each rule that has been put in shadow since then.
-     */
-    static Runnable news(Gauges gauges, HeldBacks heldBacks) {
-        Set<String> shown = new HashSet<>();
-        Set<String> rules = new HashSet<>();
-        return () -> {
-            for (String topic : TurnedBackBytes.topics()) {
-                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBackBytes.of(topic));
-            }
-            heldBacks.all().forEach((rule, counts) -> {
-                if (rules.add(rule)) add(gauges, rule, counts);
-            });
-        };
-    }
-
-    private static void add(Gauges gauges, String rule, HeldBack counts) {
-        gauges.add("Shadow", rule, "Over", counts::now);
-        gauges.add("Shadow", rule, "Unmeasured", counts::unmeasured);
-        gauges.add("Shadow", rule, "Seconds", counts::seconds);
-        gauges.add("Shadow", rule, "Bytes", counts::bytes);
-    }
-
-    /** The factor source that answers, if a standby may stand in for it; a line like those of TableState. */
-    private static String source(Gauges gauges) {
-        return Escape.fields("source", String.join(",", gauges.names("FactorSource", "Answers", 1)));
-    }
-
-    private static void add(Gauges gauges, TopicQuotas topics) {
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
@@ -114,5 +65,20 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas::rejectedBytes);
         gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
         gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
+    }
+
+    /** 0 OPEN, 1 THROTTLE, 2 PAUSE. */
+    private static int state(double factor) {
+        return factor >= 1 ? 0 : factor > 0 ? 1 : 2;
+    }
+
+    /** What shows the bytes of each topic from which something was turned back since it was called last. */
+    static Runnable news(Gauges gauges) {
+        Set<String> shown = new HashSet<>();
+        return () -> {
+            for (String topic : TurnedBackBytes.topics()) {
+                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBackBytes.of(topic));
+            }
+        };
     }
 }

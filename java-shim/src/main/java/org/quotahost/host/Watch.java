@@ -42,9 +42,8 @@ final class Watch {
             lease.check();
             return lease.checkEveryMs();
         });
-        schedule.every(QuotaTable.BEAT_MS, "the table's clock",
+        schedule.every(QuotaTable.BEAT_MS, "the table's clock and the move of the limits",
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
-        schedule.every(QuotaTable.BEAT_MS, "the move of the limits", table.factorInForce()::move);
         schedule.every(QuotaTable.BEAT_MS, "the eviction of silent clients", this::evict);
         schedule.every(QuotaTable.BEAT_MS, "the summary of changed limits",
                 () -> BrokerLog.summarize(table.factorInForce()::limitFactor));

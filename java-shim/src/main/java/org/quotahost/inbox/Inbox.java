@@ -1,8 +1,10 @@
 package org.quotahost.inbox;
 
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -34,10 +36,13 @@ public final class Inbox {
     /** Clients posted lately, by hash, so that a burst of requests of one new client is one post. */
     private final AtomicReferenceArray<Post> recent = new AtomicReferenceArray<>(RECENT);
     private final LongAdder overflow = new LongAdder();
+    /** Whom the host asked for again by itself; there are only as many as the table has places. Under the lock. */
+    private final Set<Batch.Lookup> again = new LinkedHashSet<>();
     private final List<Batch.Event> events = new ArrayList<>();
     private final ClientQuotas clientQuotas = new ClientQuotas();
     private Batch.Event cluster;
     private volatile int max = 65_536;
+    /** Whether there are events, or somebody to ask for again. */
     private volatile boolean eventsWait;
     /** The host's thread while it waits in take(), else null. */
     private volatile Thread waiting;
@@ -122,6 +127,12 @@ public final class Inbox {
 
     // ---- the host --------------------------------------------------------------------------------------------
 
+    /** Has the host resolve somebody once more who is in the table; after those whom requests wait for. */
+    public synchronized void askAgain(Batch.Lookup lookup) {
+        again.add(lookup);
+        eventArrived();
+    }
+
     /** Waits for something to do, at most timeoutMs, and takes it; the batch is empty if nothing came. */
     public Batch take(long timeoutMs) {
         long deadline = System.nanoTime() + timeoutMs * 1_000_000;
@@ -132,7 +143,8 @@ public final class Inbox {
             LockSupport.parkNanos(this, left);
         }
         waiting = null;
-        return new Batch(takeClients(), takeEvents());
+        List<Batch.Lookup> clients = takeClients();
+        return new Batch(clients, takeEvents(clients));
     }
 
     /** Posts once more all that a host keeps in its memory: the Python host that starts now knows nothing of it. */
@@ -168,9 +180,11 @@ public final class Inbox {
         return clients;
     }
 
-    private synchronized List<Batch.Event> takeEvents() {
+    /** Takes the events, and as many to ask for again as the batch has room for. */
+    private synchronized List<Batch.Event> takeEvents(List<Batch.Lookup> clients) {
         if (!eventsWait) return List.of();
-        eventsWait = false;
+        for (var first = again.iterator(); clients.size() < BATCH && first.hasNext(); first.remove()) clients.add(first.next());
+        eventsWait = !again.isEmpty();
         List<Batch.Event> taken = new ArrayList<>(clientQuotas.takeChanges());
         taken.addAll(events);
         events.clear();

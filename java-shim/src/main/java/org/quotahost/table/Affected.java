@@ -17,24 +17,18 @@ final class Affected implements AffectedTopics {
     private final Set<String> held;
     private final Marks marks;
 
-    private Affected(Map<String, String> places, Set<String> held, Marks marks) {
-        this.places = places;
-        this.held = held;
-        this.marks = marks;
-    }
-
     /** From the arrays in which the host hands them over (QuotaTable.factor). */
-    static Affected of(String[] topics, String[] places, boolean[] held, Marks marks) {
+    Affected(String[] topics, String[] places, boolean[] held, Marks marks) {
         if (topics.length != places.length || topics.length != held.length) {
             throw new IllegalArgumentException("a place and a flag for each topic");
         }
-        Map<String, String> where = new HashMap<>(topics.length * 2);
-        Set<String> turnedBack = new HashSet<>();
+        this.places = new HashMap<>(topics.length * 2);
+        this.held = new HashSet<>();
+        this.marks = marks;
         for (int i = 0; i < topics.length; i++) {
-            where.put(topics[i], places[i]);
-            if (held[i]) turnedBack.add(topics[i]);
+            this.places.put(topics[i], places[i]);
+            if (held[i]) this.held.add(topics[i]);
         }
-        return new Affected(where, turnedBack, marks);
     }
 
     @Override

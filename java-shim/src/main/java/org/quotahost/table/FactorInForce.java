@@ -1,67 +1,63 @@
 package org.quotahost.table;
 
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.EnumSet;
 import java.util.Set;
-import java.util.function.LongSupplier;
+import java.util.function.BooleanSupplier;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.fence.Creation;
-import org.quotahost.fence.Fence;
-import org.quotahost.table.LimitRule.Opens;
+import org.quotahost.table.Rule.Course;
+import org.quotahost.table.Rule.Windows;
 
 /**
- * The factor in force, which is the host's or the fallback's, and how all limits follow it.
+ * The factor in force, which is the host's or the fallback's, and the rule that it makes at each moment.
  *
- * <p>Limits go down and up by a Tap. If there is a fence, a PAUSE is the fence's: it turns produce requests back, and
- * the produce limits go no lower than where they begin after the release. Limits change under the table's lock only.
+ * <p>Limits go down and up by a Tap. If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the
+ * produce limits go no lower than where they begin after the release. All of it is under the table's lock, but for what
+ * others read.
  */
 public final class FactorInForce {
-    private static final Opens OPEN = new Opens(true, true);
+    private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
+    /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
+    static final double FLOOR_REQUEST = 1.0;
+    static final double FLOOR_MUTATION = 0.1;
 
-    private static final boolean[] EVERY_TYPE = {true, true, true, true};
-
-    private final Scopes scopes;
-    private final Slowing slowing;
-    private final Object lock;
-    private final LongSupplier clock;
+    private final BooleanSupplier fenceInstalled;
+    /** Of all clients: for PRODUCE, which a fence may hold, and for the other types. */
     private final Tap produceTap = new Tap();
     private final Tap tap = new Tap();
-    /** Of those who write to affected topics; it is followed while there are none, too, so that a turn to them finds it. */
+    /** Of those who write to affected topics; they are followed while there are none, too, so that a turn finds them. */
     private final Tap slowedProduceTap = new Tap();
     private final Tap slowedTap = new Tap();
     private volatile Factor hostFactor = new Factor(1, "");
     /** Whom the host's factor is for: who writes to these topics, or null for all clients. */
-    private volatile Affected hostAffected;
+    private Affected hostAffected;
     /** Null while the host's factor is in force. */
-    private volatile Double fallbackFactor;
-    /** Whether the factor is below 1; then the rates of clients without a quota were read when it fell. */
-    private boolean reduced;
-    /** For which types clients without a quota are unlimited now. */
-    private Opens opens = OPEN;
+    private volatile Double fallback;
+    /** The factor is computed and shown, and limits stay as with a factor of 1. */
+    private volatile boolean inShadow;
+    private volatile boolean everythingInShadow;
+    private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
+    private volatile double floorBytes = 35_000;
+    private Windows windows = new Windows(11, 1_000, 0.286);
+    private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
+    /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
     private boolean openBeforePause = true;
-    /** Limits stay as with a factor of 1, and what the factor would do is shown only. */
-    private volatile boolean shadow;
-    /** How often the factor has changed limits so far. */
-    private volatile int steps;
+    private volatile Affected affected;
+    private volatile boolean paused;
+    private volatile double limitFactor = 1;
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
     public record Factor(double value, String cause) {}
 
-    /**
-     * @param lock the table's
-     * @param clock monotonic, in ms
-     */
-    FactorInForce(Scopes scopes, Slowing slowing, Object lock, LongSupplier clock) {
-        this.scopes = scopes;
-        this.slowing = slowing;
-        this.lock = lock;
-        this.clock = clock;
+    FactorInForce(BooleanSupplier fenceInstalled) {
+        this.fenceInstalled = fenceInstalled;
     }
 
+    // ---- readers, any thread ---------------------------------------------------------------------------------
+
+    /** The factor in force, 0..1. */
     public double value() {
-        Double fallback = fallbackFactor;
-        return fallback != null ? fallback : hostFactor.value;
+        Double other = fallback;
+        return other != null ? other : hostFactor.value;
     }
 
     /** The factor that the host has set last, whether or not the fallback is in force. */
@@ -70,149 +66,119 @@ public final class FactorInForce {
     }
 
     /**
-     * The number that produce limits are multiplied by now, of those whom the factor is for: the tap takes it to the factor in force, or, while the
-     * fence holds a PAUSE, to where it begins after the release.
+     * The number that produce limits are multiplied by now, of those whom the factor is for: the tap takes it to the factor
+     * in force, or, while the fence holds a PAUSE, to where it begins after the release.
      */
     public double limitFactor() {
-        synchronized (lock) {
-            return (slowing.slows() ? slowedProduceTap : produceTap).value();
-        }
+        return limitFactor;
     }
 
-    /** How often the factor has changed limits so far. No lock. */
-    public int steps() {
-        return steps;
+    /** Whether the factor is computed and shown only. */
+    public boolean inShadow() {
+        return inShadow || everythingInShadow;
     }
+
+    /** Whether limits are enforced at all (mode). */
+    public boolean isEnforced() {
+        return !everythingInShadow;
+    }
+
+    /** The topics whose writers the factor is for; null while it is for all clients. */
+    Affected affected() {
+        return affected;
+    }
+
+    /** Whether the factor is for some clients only, and in force. */
+    boolean slows() {
+        return affected != null && !inShadow;
+    }
+
+    /** Whether it is a PAUSE: produce requests stop, and so do new topics and partitions. */
+    boolean paused() {
+        return paused;
+    }
+
+    /** The quota types that it multiplies. */
+    public Set<ClientQuotaType> factored() {
+        return factored;
+    }
+
+    /** The lowest limit that it makes: bytes/s, percent of a thread, or mutations/s. */
+    public double floor(ClientQuotaType type) {
+        return switch (type) {
+            case PRODUCE, FETCH -> floorBytes;
+            case REQUEST -> FLOOR_REQUEST;
+            default -> FLOOR_MUTATION;
+        };
+    }
+
+    // ---- under the table's lock; the next rule() follows from it ----------------------------------------------
 
     /** Sets how quickly limits may move: by Kafka's windows and the longest mute that a step may cause (Tap). */
-    void configure(int windows, long windowMs, long maxMuteMs) {
-        synchronized (lock) {
-            for (Tap each : List.of(produceTap, tap, slowedProduceTap, slowedTap)) {
-                each.configure(windows, windowMs, maxMuteMs);
-            }
-            slowing.configure(windows, windowMs, maxMuteMs);
-        }
+    void windows(int number, long windowMs, long maxMuteMs) {
+        for (Tap each : new Tap[] {produceTap, tap, slowedProduceTap, slowedTap}) each.configure(number, windowMs, maxMuteMs);
+        windows = new Windows(number, windowMs, Tap.stepShare(number, windowMs, maxMuteMs));
     }
 
-    /** The rule with the factors as they are now; under the lock. */
-    LimitRule rule(double floorBytes, Set<ClientQuotaType> factored, boolean shadow) {
-        double factor = value();
-        if (!slowing.slows()) {
-            double aim = shadow ? 1 : factor;
-            return new LimitRule(tap.value(), produceTap.value(), aim, opens, floorBytes, factored, shadow, null);
-        }
-        double aim = Fence.closed() ? 1 : factor; // while the fence holds a PAUSE the factor of 0 is not the limits'
-        var slowed =
-                new LimitRule(slowedTap.value(), slowedProduceTap.value(), aim, opens, floorBytes, factored, shadow, null);
-        return new LimitRule(tap.value(), produceTap.value(), 1, OPEN, floorBytes, factored, shadow, slowed);
-    }
-
-    /**
-     * The rule for those whom the factor is for, as it would be if no rule were in shadow; under the lock. It knows
-     * nothing of taps: the limits would have arrived.
-     */
-    LimitRule ruleWithoutShadow() {
-        LimitRule now = scopes.rule();
-        double factor = value();
-        return new LimitRule(factor, factor, now.floorBytes(), now.factored(), false);
+    void configure(double floor, Set<ClientQuotaType> types, boolean shadowOfAll, double[] newcomerRates) {
+        floorBytes = floor;
+        factored = types;
+        everythingInShadow = shadowOfAll;
+        newcomers = newcomerRates.clone();
     }
 
     /** Puts the factor in shadow, or in force: then limits come down to it by the tap, as from 1. */
     void shadow(boolean on) {
-        synchronized (lock) {
-            if (on == shadow) return;
-            shadow = on;
-            reduced = false; // the rates of clients without a quota are not those of the time when the factor fell
-        }
-        move();
+        inShadow = on;
     }
 
-    boolean inShadow() {
-        return shadow;
-    }
-
-    /** Sets the host's factor (0..1), its cause, and whom it is for: who writes to these topics, or null for all clients. */
-    void hostFactor(double value, String why, Affected affected) {
-        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        synchronized (lock) { // move() must not see the one without the other
-            hostFactor = new Factor(value, why);
-            hostAffected = affected;
-        }
-        move();
+    void host(Factor factor, Affected topics) {
+        hostFactor = factor;
+        hostAffected = topics;
     }
 
     /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
-    public void fallback(Double factor) {
-        fallbackFactor = factor;
-        move();
-    }
-
-    /** Takes the limits as far towards the factor in force as is allowed now; Watch calls it until they are there. */
-    public void move() {
-        Map<Integer, Map<List<String>, Double>> rates = null;
-        while (!moved(rates)) rates = rates();
-    }
-
-    /** Answers false if it needs the rates of clients without a quota first, and then changes nothing. */
-    private boolean moved(Map<Integer, Map<List<String>, Double>> rates) {
-        synchronized (lock) {
-            double factor = value();
-            // Only when the factor falls below 1: later on the rates are those of throttled clients. Kafka's MBeans are
-            // read without the lock, but whether they are needed is decided under it: another thread may set another
-            // factor meanwhile, and without rates these clients would stay unlimited until the factor is 1 again.
-            if (factor < 1 && !reduced && rates == null) return false;
-            if (factor < 1 && !reduced) {
-                rates.forEach((type, measured) -> scopes.standIns(type, measured, scopes.rule().floor(type)));
-            }
-            reduced = factor < 1;
-            follow(factor, clock.getAsLong());
-            return true;
-        }
-    }
-
-    private void follow(double factor, long now) {
-        Affected some = factor < 1 && fallbackFactor == null && Fence.installed() ? hostAffected : null;
-        boolean turned = slowing.affect(some, shadow);
-        boolean slows = slowing.slows();
-        boolean held = heldByFence(factor, some) && !shadow;
-        double enforced = shadow ? 1 : factor;
-        boolean slowedMoved = slowedProduceTap.step(enforced, held, now) | slowedTap.step(enforced, false, now);
-        double ofAll = slows ? 1 : enforced;
-        boolean moved = produceTap.step(ofAll, !slows && held, now) | tap.step(ofAll, false, now); // not ||: both move
-        // While the fence holds a PAUSE, whether the unlimited are slowed stays as it was before the PAUSE, which may have
-        // begun before there was a fence.
-        if (enforced > 0) openBeforePause = enforced >= 1;
-        Opens before = opens;
-        opens = new Opens(held ? openBeforePause : enforced >= 1, enforced >= 1);
-        if (moved || turned || slows && slowedMoved || !opens.equals(before)) {
-            steps = steps + 1; // first, since request threads may see the new limits at once
-            LimitRule rule = scopes.rule();
-            scopes.apply(rule(rule.floorBytes(), rule.factored(), rule.shadow()));
-            if (turned) scopes.bump(EVERY_TYPE); // a twin's limits may differ from what Kafka has of an earlier one
-        }
-        boolean[] reset = new boolean[Tags.TYPES];
-        if (slowing.step(now, reset)) steps = steps + 1;
-        scopes.bump(reset);
+    void fallback(Double factor) {
+        fallback = factor;
     }
 
     /**
-     * Closes the fence for a PAUSE of PRODUCE, and opens it otherwise. Answers whether it turns back all that the limits
-     * would slow.
+     * Takes the limits as far towards the factor in force as is allowed now, and answers the rule that makes them.
+     *
+     * @param nowMs monotonic
      */
-    private boolean heldByFence(double factor, Affected some) {
-        boolean zero = factor <= 0 && scopes.rule().factors(ClientQuotaType.PRODUCE.ordinal());
-        Creation.pause(zero); // also on a controller that is no broker, where nobody produces and no fence is installed
-        boolean pause = zero && Fence.installed();
-        Fence.state(pause, some);
-        return pause && (some == null || some.holdsAll());
+    Rule rule(long nowMs, int beat) {
+        double factor = value();
+        boolean fence = fenceInstalled.getAsBoolean();
+        affected = factor < 1 && fallback == null && fence ? hostAffected : null;
+        paused = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE);
+        double enforced = inShadow ? 1 : factor;
+        // Whether the fence turns back all that the limits would slow.
+        boolean held = paused && fence && !inShadow && (affected == null || affected.holdsAll());
+        boolean some = slows();
+        slowedProduceTap.step(enforced, held, nowMs);
+        slowedTap.step(enforced, false, nowMs);
+        produceTap.step(some ? 1 : enforced, held && !some, nowMs);
+        tap.step(some ? 1 : enforced, false, nowMs);
+        if (enforced > 0) openBeforePause = enforced >= 1;
+        limitFactor = (some ? slowedProduceTap : produceTap).value();
+        boolean openProduce = held ? openBeforePause : enforced >= 1;
+        double aim = some && paused ? 1 : enforced; // a factor of 0 is the fence's and not the limits'
+        Course[] slowed = some ? courses(slowedProduceTap, slowedTap, aim, held, openProduce, enforced >= 1) : null;
+        Course[] all = some ? courses(produceTap, tap, 1, false, true, true)
+                : courses(produceTap, tap, enforced, held, openProduce, enforced >= 1);
+        return new Rule(all, slowed, everythingInShadow, newcomers, windows, beat);
     }
 
-    /** The rates that Kafka measures now, by factored type: the factor multiplies them for clients without a quota. */
-    private Map<Integer, Map<List<String>, Double>> rates() {
-        Map<Integer, Map<List<String>, Double>> rates = new HashMap<>();
+    private Course[] courses(Tap produce, Tap others, double aim, boolean held, boolean openProduce, boolean open) {
+        Course[] courses = new Course[QuotaTable.TYPES];
         for (ClientQuotaType type : ClientQuotaType.values()) {
-            if (scopes.rule().factors(type.ordinal())) rates.put(type.ordinal(), KafkaRates.of(type));
+            int at = type.ordinal();
+            if (at >= QuotaTable.TYPES) continue;
+            courses[at] = !factored.contains(type) ? Course.NONE
+                    : at == PRODUCE ? new Course(produce.value(), held ? produce.value() : aim, openProduce, floor(type))
+                    : new Course(others.value(), aim, open, floor(type));
         }
-        return rates;
+        return courses;
     }
 }

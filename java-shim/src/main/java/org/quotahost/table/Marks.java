@@ -5,11 +5,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.function.IntSupplier;
 import java.util.function.Predicate;
-import org.quotahost.util.Escape;
 
 /**
  * Who asked to write to an affected topic lately, and to which one last.
@@ -17,9 +15,11 @@ import org.quotahost.util.Escape;
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
  * topic. A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which
  * there is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too
- * long to be kept (Names) share one mark. A mark for more than it is meant for ends like any other.
+ * long to be kept (Names) share one mark.
  *
  * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
+ * A client is asked about on the thread that has just marked it; if the sweep takes the mark away between the two, this one
+ * request has the client's own tags, and the next one marks it again.
  */
 final class Marks {
     /** 15 s. */
@@ -32,51 +32,29 @@ final class Marks {
     /** How many principals and client-ids there are. */
     private final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most;
-    private final AtomicReference<Mark> everybody = new AtomicReference<>();
+    private volatile Mark everybody;
     private volatile int now;
+    /** The beat at which a mark began or ended last. */
+    private volatile int changedAt = Integer.MIN_VALUE / 2;
 
-    /**
-     * The topic that was asked for last, and the beat of that; or OVER in its place.
-     *
-     * <p>A request may renew a mark while the sweep ends it. One writes the topic and then reads the beat, the other writes
-     * the beat and then reads the topic; so at least one of them sees the other, and no mark is lost that was renewed.
-     */
+    /** The topic that was asked for last, and the beat of that. */
     private static final class Mark {
-        private static final int OVER = Integer.MIN_VALUE;
-
         private volatile String topic;
-        private final AtomicInteger at;
+        private volatile int at;
 
         Mark(String topic, int at) {
             this.topic = topic;
-            this.at = new AtomicInteger(at);
+            this.at = at;
         }
 
-        /**
-         * Answers false if the mark is over: then there must be another one.
-         *
-         * <p>It doesn't write on each request: that moves the cache line away from the other request threads.
-         */
-        boolean renew(String asked, int beat) {
+        /** It doesn't write on each request: that moves the cache line away from the other request threads. */
+        void renew(String asked, int beat) {
             if (!topic.equals(asked)) topic = asked;
-            int last = at.get();
-            if (last == beat) return true;
-            return last != OVER && (at.compareAndSet(last, beat) || at.get() != OVER);
+            if (at != beat) at = beat;
         }
 
-        /** Ends the mark if it is too old or its topic is no longer affected. Answers whether it is over. */
-        boolean end(int beat, Predicate<String> affected) {
-            while (true) {
-                int last = at.get();
-                if (isAffected(last, beat, affected)) return false;
-                if (!at.compareAndSet(last, OVER)) continue; // a request renewed it
-                if (!isAffected(last, beat, affected)) return true;
-                at.set(last); // a request renewed it by another topic
-            }
-        }
-
-        private boolean isAffected(int last, int beat, Predicate<String> affected) {
-            return affected.test(topic) && beat - last <= LIFE_BEATS;
+        boolean isOver(int beat, Predicate<String> affected) {
+            return !affected.test(topic) || beat - at > LIFE_BEATS;
         }
     }
 
@@ -98,31 +76,29 @@ final class Marks {
         OfPrincipal one = principals.get(name);
         Mark mark = one == null ? null : one.clients.get(id);
         if (mark == null && one != null && one.clients.size() >= MOST_CLIENT_IDS) mark = one.whole;
-        if (mark == null && size.get() >= most.getAsInt()) mark = one == null ? everybody.get() : one.whole;
-        if (mark == null || !mark.renew(topic, now)) add(name, id, topic, now);
+        if (mark == null && size.get() >= most.getAsInt()) mark = one == null ? everybody : one.whole;
+        if (mark == null) add(name, id, topic);
+        else mark.renew(topic, now);
     }
 
-    /** Adds a mark; compute() since sweep() must not take the principal away meanwhile. */
-    private void add(String name, String id, String topic, int beat) {
+    /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
+    private void add(String name, String id, String topic) {
+        changedAt = now;
         OfPrincipal added = principals.compute(name, (key, before) -> {
             if (before == null && !takePlace()) return null;
             OfPrincipal one = before == null ? new OfPrincipal() : before;
             boolean place = one.clients.containsKey(id) || one.clients.size() < MOST_CLIENT_IDS && takePlace();
-            if (place) one.clients.put(id, new Mark(topic, beat));
-            else one.whole = renewed(one.whole, topic, beat);
+            if (place) one.clients.put(id, new Mark(topic, now));
+            else one.whole = new Mark(topic, now);
             return one;
         });
-        if (added == null) everybody.set(renewed(everybody.get(), topic, beat));
+        if (added == null) everybody = new Mark(topic, now);
     }
 
     private boolean takePlace() {
         if (size.incrementAndGet() <= most.getAsInt()) return true;
         size.decrementAndGet();
         return false;
-    }
-
-    private static Mark renewed(Mark mark, String topic, int beat) {
-        return mark != null && mark.renew(topic, beat) ? mark : new Mark(topic, beat);
     }
 
     boolean has(String principal, String clientId) {
@@ -137,31 +113,38 @@ final class Marks {
 
     private Mark find(String principal, String clientId) {
         OfPrincipal one = principals.get(Names.keepsPrincipal(principal) ? principal : LONG);
-        if (one != null) {
-            Mark mark = one.clients.get(Names.keeps(clientId) ? clientId : LONG);
-            if (mark != null) return mark;
-            if (one.whole != null) return one.whole;
-        }
-        return everybody.get();
+        if (one == null) return everybody;
+        Mark mark = one.clients.get(Names.keeps(clientId) ? clientId : LONG);
+        if (mark != null) return mark;
+        Mark whole = one.whole;
+        return whole != null ? whole : everybody;
     }
 
-    // ---- the watch -------------------------------------------------------------------------------------------
+    // ---- the watch and readers -------------------------------------------------------------------------------
 
     /** How many principals and client-ids are marked by name. */
     int size() {
         return size.get();
     }
 
-    /** Principal, client-id and topic of at most so many clients that are marked by name, as lines (Escape). */
-    List<String> lines(int most) {
-        List<String> lines = new ArrayList<>();
+    boolean isEmpty() {
+        return size.get() == 0 && everybody == null;
+    }
+
+    int changedAt() {
+        return changedAt;
+    }
+
+    /** Principal, client-id and topic of at most so many clients that are marked by name. */
+    List<String[]> list(int atMost) {
+        List<String[]> marked = new ArrayList<>();
         for (Map.Entry<String, OfPrincipal> entry : principals.entrySet()) {
             for (Map.Entry<String, Mark> client : entry.getValue().clients.entrySet()) {
-                if (lines.size() == most) return lines;
-                lines.add(Escape.fields(entry.getKey(), client.getKey(), client.getValue().topic));
+                if (marked.size() == atMost) return marked;
+                marked.add(new String[] {entry.getKey(), client.getKey(), client.getValue().topic});
             }
         }
-        return lines;
+        return marked;
     }
 
     void now(int beat) {
@@ -171,44 +154,33 @@ final class Marks {
     /**
      * Ends the marks that are too old and those whose topic is no longer affected.
      *
-     * @param ended gets principal and client-id of each; null in place of a client-id for a whole principal, in place of
-     *     both for everybody
+     * @param ended gets principal and client-id of each; null in place of a client-id for a whole principal
      */
     void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
-        for (Map.Entry<String, OfPrincipal> entry : principals.entrySet()) {
-            sweep(entry.getKey(), entry.getValue(), affected, ended);
+        for (String name : principals.keySet()) sweep(name, affected, ended);
+        Mark all = everybody;
+        if (all != null && all.isOver(now, affected)) {
+            everybody = null;
+            changedAt = now;
         }
-        Mark all = everybody.get();
-        if (all != null && all.end(now, affected) && everybody.compareAndSet(all, null)) ended.accept(null, null);
     }
 
-    private void sweep(String name, OfPrincipal one, Predicate<String> affected, BiConsumer<String, String> ended) {
-        for (Map.Entry<String, Mark> client : one.clients.entrySet()) {
-            Mark mark = client.getValue();
-            if (mark.end(now, affected) && remove(name, client.getKey(), mark)) ended.accept(name, client.getKey());
-        }
-        Mark whole = one.whole;
-        if (whole != null && whole.end(now, affected) && remove(name, null, whole)) ended.accept(name, null);
-    }
-
-    /**
-     * Takes a mark away that is over, and with its last one the principal; client-id null for that of the whole principal.
-     * Answers false if another one has its place.
-     */
-    private boolean remove(String name, String id, Mark mark) {
-        boolean[] removed = new boolean[1];
+    private void sweep(String name, Predicate<String> affected, BiConsumer<String, String> ended) {
+        List<String> over = new ArrayList<>(0);
         principals.computeIfPresent(name, (key, one) -> {
-            if (id != null && one.clients.remove(id, mark)) {
-                removed[0] = true;
-                size.decrementAndGet();
-            } else if (one.whole == mark) {
-                removed[0] = true;
+            one.clients.forEach((id, mark) -> {
+                if (mark.isOver(now, affected)) over.add(id);
+            });
+            for (String id : over) if (one.clients.remove(id) != null) size.decrementAndGet();
+            if (one.whole != null && one.whole.isOver(now, affected)) {
                 one.whole = null;
+                over.add(null);
             }
             if (!one.clients.isEmpty() || one.whole != null) return one;
             size.decrementAndGet();
             return null;
         });
-        return removed[0];
+        if (!over.isEmpty()) changedAt = now;
+        for (String id : over) ended.accept(name, id);
     }
 }

@@ -1,241 +1,173 @@
 package org.quotahost.table;
 
-import java.util.Objects;
+import java.util.Arrays;
+import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Batch;
+import org.quotahost.table.Principals.Client;
+import org.quotahost.table.Principals.Entry;
 
 /**
- * Takes the host's answers over into what the table remembers; all of it under the table's lock.
+ * Takes the host's answers over into what the table knows; all of it under the table's lock.
  *
  * <p>The principal comes first. What an answer says of all its client-ids is kept with the principal, once. A client
- * is kept by its client-id only where that matters: where some type's tags depend on it, or where it is one of the
+ * is kept by its client-id only where that matters: where some type's scope depends on it, or where it is one of the
  * distinct ones. Nothing is made for a principal or client for which there is no place.
  */
 final class Publication {
-    /** For so many beats unknown client-ids keep the tags that their whole principal had, 5 s. */
-    private static final int FORMER_BEATS = 25;
+    /** For so many beats unknown client-ids keep the scope that their whole principal had, 5 s. */
+    private static final int FORMER_BEATS = (int) (5_000 / QuotaTable.BEAT_MS);
 
     private final Scopes scopes;
-    private final Remembered remembered;
+    private final Principals principals;
     private final int now;
-    /** Whether the table forgets sooner than Kafka, which then may have sensors for tags that look unused. */
-    private final boolean forgetsSooner;
-    /** By quota type, whether Kafka has to read its limits again. */
-    private final boolean[] reset = new boolean[Tags.TYPES];
+    /** Whether the table may have forgotten scopes that Kafka still has sensors for. */
+    private final boolean kafkaKeepsLonger;
+    /** By quota type, whether a base rate has changed that Kafka may have made a limit of. */
+    private final boolean[] changed = new boolean[QuotaTable.TYPES];
 
-    Publication(Scopes scopes, Remembered remembered, int now, boolean forgetsSooner) {
+    Publication(Scopes scopes, Principals principals, int now, boolean kafkaKeepsLonger) {
         this.scopes = scopes;
-        this.remembered = remembered;
+        this.principals = principals;
         this.now = now;
-        this.forgetsSooner = forgetsSooner;
+        this.kafkaKeepsLonger = kafkaKeepsLonger;
     }
 
-    boolean[] reset() {
-        return reset;
-    }
-
-    /** Stores one answer. Answers whether tags or a limit have changed by it, for the principal or the client. */
-    boolean store(Batch.Lookup lookup, Answers.Answer answer) {
-        Principal known = remembered.principal(lookup.principal());
-        if (tooLong(lookup) || known == null && (remembered.isFull() || lookup.ofPrincipal())) return false;
-        Principal principal = known != null ? known : stranger(lookup);
-        boolean changed = known == null;
-        if (answer.isOfPrincipal(lookup.clientId())) {
-            changed |= storeWhole(principal, lookup, answer);
-        } else {
-            if (known == null) replace(principal, unknown(principal));
-            if (answer.failed()) principal.unresolved = true;
-            else noteDistinct(principal, lookup, answer);
-        }
-        changed |= storeClient(principal, lookup, answer);
-        if (known == null) remembered.add(principal);
+    boolean[] changed() {
         return changed;
     }
 
-    private static boolean tooLong(Batch.Lookup lookup) {
-        return !Names.keepsPrincipal(lookup.principal()) || !Names.keeps(lookup.clientId());
-    }
-
-    private Principal stranger(Batch.Lookup lookup) {
-        Principal principal = new Principal(lookup.principal(), lookup.clientId(), now);
-        replace(principal, scopes.nothing);
-        return principal;
-    }
-
-    /** Of a principal of which nothing is known but its name: all its client-ids share newcomers' tags of its own. */
-    private Whole unknown(Principal principal) {
-        Tags[] unknown = new Tags[Tags.TYPES];
-        for (int type = 0; type < Tags.TYPES; type++) unknown[type] = newcomers(principal, type, null);
-        return new Whole(new Tags[Tags.TYPES], unknown, false, false, ClientIds.NONE, new String[Tags.TYPES]);
-    }
-
-    /**
-     * The tags of a principal's unknown client-ids. They have the newcomers' rate, or the rate that each of them will
-     * have if that is known and larger: many that are new at once must not be muted for a rate that is meant for one.
-     */
-    private Tags newcomers(Principal principal, int type, Answers.Answer answer) {
-        double own = answer == null || answer.distinctIds() == null ? 0 : answer.rate(type); // NaN is unlimited
-        return rated(scopes.newcomersOf(principal.user), type, Math.max(own, scopes.newcomers.base(type)));
+    /** Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client. */
+    boolean store(Batch.Lookup lookup, Answer answer) {
+        if (!Names.keepsPrincipal(lookup.principal()) || !Names.keeps(lookup.clientId())) return false;
+        Entry old = principals.entry(lookup.principal());
+        if (old == null && (principals.isFull() || lookup.ofPrincipal())) return false;
+        Entry before = old != null ? old : Principals.stranger(lookup.principal(), lookup.clientId(),
+                Scopes.everyType(scopes.newcomers), now);
+        Entry next = answer.isOfPrincipal(lookup.clientId()) ? whole(before, lookup, answer) : alone(before, lookup, answer);
+        boolean differs = next.answer == answer && rate(next, answer) | !Arrays.equals(before.all, next.all);
+        if (next.answer == answer && (differs || !next.distinct.equals(before.distinct))) forgetNeedless(next);
+        // The client first: a principal takes its place together with its first client.
+        differs |= storeClient(next, lookup, answer);
+        principals.put(next);
+        return differs || old == null;
     }
 
     // ---- what holds for a principal ----------------------------------------------------------------------------
 
-    private boolean storeWhole(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
-        Whole old = principal.whole();
-        Tags[] tags = new Tags[Tags.TYPES];
-        Tags[] unknown = new Tags[Tags.TYPES];
-        String[] suppliers = new String[Tags.TYPES];
-        ClientIds distinct = answer.distinctIds();
-        boolean changed = false;
-        for (int type = 0; type < Tags.TYPES; type++) {
-            Tags shared = distinct == null ? null : scopes.shared(answer.code(type), answer.rate(type), type,
-                    principal.user, answer.groups());
-            changed |= shared != old.tags()[type];
-            if (shared != null) {
-                changed |= rate(shared, type, answer);
-                suppliers[type] = answer.supplier(type);
-                tags[type] = unknown[type] = shared;
-            } else {
-                unknown[type] = former(principal, old, type, answer);
-            }
+    /** The answer tells of all client-ids of the principal but the distinct ones. */
+    private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
+        boolean alike = answer.reach() == Answer.Reach.ALIKE;
+        Scope[] all = new Scope[QuotaTable.TYPES];
+        Scope[] unknown = new Scope[QuotaTable.TYPES];
+        Scope[] former = new Scope[QuotaTable.TYPES];
+        int formerUntil = before.formerUntil;
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            all[type] = alike ? scopes.shared(answer, type, before.user) : null;
+            unknown[type] = all[type] != null ? all[type] : newcomers(before.user, type, alike ? answer.rates()[type] : 0);
+            // Until each is known, client-ids keep what all had before the answer depended on them.
+            boolean beginsToDepend = before.all[type] != null && all[type] == null;
+            former[type] = beginsToDepend ? before.all[type] : all[type] == null ? before.former[type] : null;
+            if (beginsToDepend) formerUntil = now + FORMER_BEATS;
         }
-        ClientIds ids = distinct == null ? ClientIds.NONE : distinct;
-        boolean other = changed || !ids.isSame(old.distinct());
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
-        if (!old.answered() || ids.contains(principal.sample)) principal.sample = lookup.clientId();
-        principal.unresolved = false;
-        principal.would = answer.would();
-        replace(principal, new Whole(tags, unknown, true, distinct != null, ids, suppliers));
-        if (other) forgetNeedless(principal);
-        return changed;
-    }
-
-    /** What unknown client-ids have from now on, though the answer depends on the client-id: for a while, what all had. */
-    private Tags former(Principal principal, Whole old, int type, Answers.Answer answer) {
-        if (old.tags()[type] != null) remembered.keepFormer(principal, now + FORMER_BEATS);
-        Tags before = old.unknown()[type];
-        boolean stays = !Scopes.isOfNewcomers(before) && now - principal.formerUntil < 0;
-        return stays ? before : newcomers(principal, type, answer);
+        boolean asksByThis = !before.answered || answer.distinct().contains(before.sample);
+        return new Entry(before.name, before.user, before.clients, all, unknown, former, formerUntil, answer.distinct(),
+                asksByThis ? lookup.clientId() : before.sample, answer, true, false, before.seen());
     }
 
     /**
-     * A client-id may be distinct that was not before: then nothing is known of the others until one of them is
-     * answered, and they keep what they had.
+     * The answer tells of one client, but maybe that its client-id is distinct, which it was not before. If the host has
+     * been asked for the others by this very client-id, nothing is known of them until one is answered.
      */
-    private void noteDistinct(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
-        Whole old = principal.whole();
-        boolean blank = principal.sample.equals(lookup.clientId()) && old.answered();
-        ClientIds distinct = answer.distinctIds() != null ? answer.distinctIds() : old.distinct();
-        if (blank) principal.would = null;
-        if (!blank && distinct.isSame(old.distinct())) return;
-        Tags[] tags = blank ? new Tags[Tags.TYPES] : old.tags();
-        String[] suppliers = blank ? new String[Tags.TYPES] : old.suppliers();
-        replace(principal, new Whole(tags, old.unknown(), !blank && old.answered(), old.alike(), distinct, suppliers));
-    }
-
-    /** Puts another answer in the place of a principal's, and gives up the tags that only the old one had. */
-    private void replace(Principal principal, Whole next) {
-        Whole old = principal.whole();
-        for (int type = 0; type < Tags.TYPES; type++) {
-            join(next.unknown()[type], next, old, type);
-            if (next.tags()[type] != next.unknown()[type]) join(next.tags()[type], next, old, type);
+    private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
+        boolean stranger = before.answer == Answer.NONE && !before.answered;
+        Scope[] unknown = before.unknown.clone();
+        if (stranger) for (int type = 0; type < QuotaTable.TYPES; type++) unknown[type] = newcomers(before.user, type, 0);
+        if (answer.failed()) {
+            return new Entry(before.name, before.user, before.clients, before.all, unknown, before.former, before.formerUntil,
+                    before.distinct, before.sample, before.answer, before.answered, true, before.seen());
         }
-        principal.whole(next);
-        for (int type = 0; old != null && type < Tags.TYPES; type++) {
-            leave(old.unknown()[type], next, type);
-            if (old.tags()[type] != old.unknown()[type]) leave(old.tags()[type], next, type);
+        boolean blank = before.answered && before.sample.equals(lookup.clientId());
+        Set<String> distinct = answer.reach() == Answer.Reach.ALIKE ? answer.distinct() : before.distinct;
+        return new Entry(before.name, before.user, before.clients, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown,
+                before.former, before.formerUntil, distinct, before.sample, blank ? Answer.NONE : before.answer,
+                before.answered && !blank, before.failed, before.seen());
+    }
+
+    /**
+     * The scope of a principal's unknown client-ids. It has the newcomers' rate, or the rate that each of them will have if
+     * that is known and larger: many that are new at once must not be muted for a rate that is meant for one.
+     */
+    private Scope newcomers(String user, int type, double own) {
+        Scope scope = scopes.newcomersOf(user);
+        rate(scope, type, Math.max(own, scopes.newcomers.base(type))); // NaN, which is unlimited, is the larger one
+        return scope;
+    }
+
+    private boolean rate(Entry next, Answer answer) {
+        boolean differs = false;
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
         }
-    }
-
-    private static void join(Tags tags, Whole next, Whole old, int type) {
-        if (tags != null && (old == null || !old.has(type, tags))) tags.join(type);
-    }
-
-    private void leave(Tags tags, Whole next, int type) {
-        if (tags != null && !next.has(type, tags)) reset[type] |= tags.leave(type, now);
+        return differs;
     }
 
     // ---- one client --------------------------------------------------------------------------------------------
 
-    private boolean storeClient(Principal principal, Batch.Lookup lookup, Answers.Answer answer) {
+    private boolean storeClient(Entry entry, Batch.Lookup lookup, Answer answer) {
         String clientId = lookup.clientId();
-        Client old = principal.clients.get(clientId);
-        if (!needs(principal, clientId)) {
-            if (old != null) forget(principal, old);
+        Client old = entry.clients.get(clientId);
+        if (!entry.needs(byName(entry.name), clientId)) {
+            if (old != null) principals.remove(entry, old);
             return old != null;
         }
-        if (old == null && (lookup.ofPrincipal() || !remembered.hasPlaceFor(principal))) return false;
-        Client client = old != null ? old : new Client(principal, clientId, now);
-        boolean changed = assign(principal, client, answer);
-        if (old == null) remembered.add(principal, client);
-        return changed || old == null;
-    }
-
-    private boolean assign(Principal principal, Client client, Answers.Answer answer) {
-        Tags[] next = new Tags[Tags.TYPES];
-        String[] suppliers = new String[Tags.TYPES];
-        boolean changed = false;
-        client.unresolved = answer.failed();
-        client.would = answer.would();
-        for (int type = 0; type < Tags.TYPES; type++) {
-            Tags from = client.tags(type);
-            boolean keeps = answer.code(type) == Scopes.NEWCOMER && from != null;
-            // After a failure a client keeps the quota that it has; a client that has none is a newcomer.
-            next[type] = keeps ? from : scopes.of(answer.code(type), answer.rate(type), type, client, answer.groups(),
-                    principal.whole().unknown()[type]);
-            suppliers[type] = keeps && !Scopes.isOfNewcomers(from) ? client.suppliers[type] : answer.supplier(type);
-            changed |= move(from, next[type], type, answer);
+        if (old == null && (lookup.ofPrincipal() || !principals.hasPlaceFor(entry))) return false;
+        Scope[] next = new Scope[QuotaTable.TYPES];
+        boolean differs = old == null;
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            boolean failed = answer.codes()[type] == Scopes.NEWCOMER;
+            // After a failure a client keeps the scope that it has; a client that has none is a newcomer.
+            next[type] = !failed ? scopes.of(answer, type, entry.user, clientId)
+                    : old != null ? old.tags(type).scope : entry.unknown(type, now);
+            if (!failed) differs |= rate(next[type], type, answer.rates()[type]);
+            differs |= old == null || old.tags(type).scope != next[type];
         }
-        client.tags(next);
-        client.suppliers = suppliers;
-        return changed;
+        boolean keeps = answer.failed() && old != null;
+        principals.put(entry, new Client(clientId, next, keeps ? kept(old, next, answer) : answer, answer.failed(),
+                old == null ? now : old.seen()));
+        return differs;
     }
 
-    /** Gives a client its tags for one type, and the tags their rate. Answers whether tags or limit have changed. */
-    private boolean move(Tags from, Tags to, int type, Answers.Answer answer) {
-        boolean differs = answer.code(type) != Scopes.NEWCOMER && rate(to, type, answer);
-        if (from == to) return differs;
-        to.join(type);
-        if (from != null) reset[type] |= from.leave(type, now);
-        return true;
-    }
-
-    /** Whether a client-id of a principal needs anything of its own. */
-    private static boolean needs(Principal principal, String clientId) {
-        Whole whole = principal.whole();
-        return !whole.complete() || principal.distinguishes(whole, byName(principal.name), clientId);
+    /** After a failure the suppliers of the scopes that stay are told as before. */
+    private static Answer kept(Client old, Scope[] next, Answer answer) {
+        String[] suppliers = answer.suppliers().clone();
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            boolean stays = answer.codes()[type] == Scopes.NEWCOMER && !Scopes.isOfNewcomers(next[type]);
+            if (stays) suppliers[type] = old.answer.suppliers()[type];
+        }
+        return new Answer(answer.codes(), answer.rates(), answer.groups(), suppliers, answer.reach(), answer.distinct(), "");
     }
 
     static KafkaPrincipal byName(String name) {
         return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, name);
     }
 
-    private void forgetNeedless(Principal principal) {
-        if (!principal.whole().complete()) return;
-        for (Client client : principal.clients.values()) {
-            if (!needs(principal, client.clientId)) forget(principal, client);
+    /** Clients that had something of their own, and have what all have from now on. */
+    private void forgetNeedless(Entry entry) {
+        if (!entry.complete) return;
+        KafkaPrincipal principal = byName(entry.name);
+        for (Client client : entry.clients.values()) {
+            if (!entry.needs(principal, client.clientId)) principals.remove(entry, client);
         }
     }
 
-    private void forget(Principal principal, Client client) {
-        remembered.remove(principal, client);
-        for (int type = 0; type < Tags.TYPES; type++) reset[type] |= client.tags(type).leave(type, now);
-    }
-
-    // ---- rates -------------------------------------------------------------------------------------------------
-
-    private boolean rate(Tags tags, int type, Answers.Answer answer) {
-        if (scopes.isPermanent(tags)) return false;
-        Double before = tags.limit(type);
-        rated(tags, type, answer.rate(type));
-        return !Objects.equals(before, tags.limit(type));
-    }
-
-    private Tags rated(Tags tags, int type, double rate) {
-        boolean unused = !tags.used(type);
-        boolean differs = tags.set(type, rate, false, scopes.rule());
-        // Kafka has no sensor for tags that no client has had, unless the table forgets sooner than Kafka does.
-        reset[type] |= unused ? forgetsSooner : differs;
-        return tags;
+    /** Gives a scope its base rate. Answers whether it is another one. */
+    private boolean rate(Scope scope, int type, double rate) {
+        if (scopes.isPermanent(scope)) return false;
+        boolean differs = scope.base(type, rate);
+        // Kafka has no sensor for tags that nobody has had, unless it has kept one that the table forgot.
+        changed[type] |= scope.wasHad() ? differs : kafkaKeepsLonger;
+        return differs;
     }
 }

@@ -1,60 +1,86 @@
 package org.quotahost.table;
 
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
-import javax.management.openmbean.TabularData;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.table.Principals.Client;
+import org.quotahost.table.Principals.Entry;
+import org.quotahost.table.Principals.Known;
 import org.quotahost.util.Histogram;
-import org.quotahost.util.Reply;
 
 /**
- * The quota table: the host's answers, for the request threads, which only read: no lock, no allocation on a hit.
+ * The quota table: what the host has answered, for the request threads, which only read.
  *
- * <p>A look-up begins with the principal, since a client-id is only a claim. What holds for all client-ids of a
- * principal is kept with it, so such a principal is known after its first request, whatever client-id comes next.
- * Clients are kept by client-id only where their quota depends on it. A principal that is not in the table gets the
- * newcomers' tags, an unknown client-id of a known principal gets tags that it shares with this principal's others;
- * both are posted to the inbox. The host takes them from there and publishes an answer (Publication).
+ * <pre>
+ * host     publish()  an Entry of a principal and its Client, each replaced as a whole; base rates of a Scope
+ *          factor()   the factor, and whom it is for
+ * watch    beat()     rule = the next Rule; ends marks; measures stand-ins; generation[type]++ if limits have changed
+ * fence    marks      who asks to write to affected topics
+ * request  tags()     principal -> Entry -> Scope -> its own Tags, or its slowed ones; an unknown name goes to the inbox
+ *          limit()    Tags x Rule -> the limit, made when Kafka asks for it
+ * </pre>
  *
- * <p>The table has room for clients.max principals and clients (Remembered). It forgets one only when it has been
- * silent for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by
- * being forgotten, and a flood of new names fills the table once and then shares its principal's newcomers' limit.
+ * <p>Nothing keeps limits up to date: a change replaces the rule and moves a generation on, so that Kafka reads all limits
+ * of a type again (quotaResetRequired). Writing is under the table's lock; request threads take none.
+ *
+ * <p>The table has room for clients.max principals and clients (Principals). It forgets one only when it has been silent
+ * for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being
+ * forgotten, and a flood of new names fills the table once and then shares its principal's newcomers' limit.
  */
 public final class QuotaTable {
-    /** Kafka drops a sensor that was not used for an hour (ClientQuotaManager). */
-    static final long SENSOR_LIFE_SECONDS = 3_600;
     /** Silent clients are looked for this many times in clients.idle. */
     public static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
+    /**
+     * How many quota types the table knows; arrays "by quota type" go by ClientQuotaType.ordinal(). A later Kafka may add
+     * types behind these, which the callback leaves unlimited.
+     */
+    public static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
     /** The factor's name in the property shadow. */
-    static final String FACTOR = "factor";
-
-    /** The quota types that the table knows are those whose ClientQuotaType.ordinal() is below this. */
-    public static final int TYPES = Tags.TYPES;
+    private static final String FACTOR = "factor";
+    /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
+    private static final long SENSOR_LIFE_SECONDS = 3_600;
+    private static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
     private final Counters counters = new Counters();
+    private final Inbox inbox;
+    private final LongSupplier clock;
     private final Scopes scopes = new Scopes();
-    private final Remembered remembered = new Remembered();
-    private final LookUp lookUp;
-    private final Slowing slowing;
-    private final FactorInForce factorInForce;
-    private final Shadows shadows;
-    private final ClientUses clientUses;
-    private final ClientTable clientTable;
-    private int tickedAt;
+    private final Principals principals = new Principals();
+    private final Marks marks = new Marks(principals::max);
+    private final StandIns standIns = new StandIns();
+    private final FactorInForce factorInForce = new FactorInForce(Fence::installed);
+    private final AtomicIntegerArray generations = new AtomicIntegerArray(TYPES);
+    /** By quota type, the beat at which its generation moved on last. */
+    private final int[] bumpedAt = new int[TYPES];
+    /** By quota type, whether Kafka has to read its limits once more (settle). */
+    private final boolean[] unsettled = new boolean[TYPES];
+    private volatile Rule rule = factorInForce.rule(0, 0);
+    /** In beats since the start. */
+    private volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
+    /** How often the factor, or a client's way from slowed to own tags, has changed limits. */
+    private volatile int steps;
+    private volatile List<String> shadow = List.of();
+    private int tickedAt;
+    private int sweptAt;
+    /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
+    private boolean clockWentBack;
 
     /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
     public static final class Counters {
@@ -71,28 +97,51 @@ public final class QuotaTable {
 
     /** @param clock monotonic, in ms; limits move by it */
     QuotaTable(Inbox inbox, LongSupplier clock) {
-        lookUp = new LookUp(scopes, remembered, inbox, counters);
-        slowing = new Slowing(scopes, remembered, lookUp);
-        factorInForce = new FactorInForce(scopes, slowing, this, clock);
-        shadows = new Shadows(scopes, remembered, lookUp, slowing, factorInForce, this);
-        clientUses = new ClientUses(this, scopes, remembered, lookUp, slowing, shadows);
-        clientTable = new ClientTable(clientUses::list);
+        this.inbox = inbox;
+        this.clock = clock;
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
-        return lookUp.tags(type, principal, clientId);
+        int beat = now;
+        Rule current = rule;
+        Entry entry = principals.entry(principal.getName());
+        Tags own = entry == null ? null : Principals.find(entry, type, principal, clientId, beat);
+        if (own == null) own = unknown(type, entry, principal, clientId, beat).own;
+        // The host knows names alone, but only a name of this type exempts (Exemptions).
+        else if (own.scope.exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
+        boolean slows = current.slowed() != null && current.factors(type) && !own.scope.exempt;
+        Tags tags = slows && marks.has(principal.getName(), clientId) ? own.scope.slowed() : own;
+        tags.use.note(beat, current);
+        return tags;
+    }
+
+    /** The scope of a client that the table doesn't know; it goes to the inbox, if there is a place for it. */
+    private Scope unknown(int type, Entry entry, KafkaPrincipal principal, String clientId, int beat) {
+        counters.misses.increment();
+        // Without a place for the client, the answer for its principal is still to be had.
+        boolean asks = entry == null ? !principals.isFull() : !entry.answered || principals.hasPlaceFor(entry);
+        if (!asks) counters.unadmitted.increment();
+        // The first client-id of a principal, shortened if need be, tells what the principal has.
+        else if (entry != null && Names.keeps(clientId)) inbox.postClient(entry.name, clientId);
+        else if (entry == null && Names.keepsPrincipal(principal.getName())) {
+            inbox.postClient(principal.getName(), Names.shortened(clientId));
+        }
+        if (Fence.exempt(principal, clientId)) return scopes.exempt;
+        // Never a scope that other principals share with a known one.
+        return entry == null ? scopes.newcomers : entry.unknown(type, beat);
     }
 
     /**
      * The limit of a scope, null for unlimited (ClientQuotaCallback.quotaLimit). Kafka may hand the tags back as a
-     * copy.
+     * copy; unknown ones have the newcomers' limit.
      */
     public Double limit(int type, Map<String, String> tags) {
-        if (tags instanceof TagPair known) return known.limit(type);
-        return scopes.limit(type, tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
+        Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
+        if (known == null) known = scopes.newcomers.own;
+        return known.limit(type, rule, standIns);
     }
 
     /**
@@ -100,17 +149,17 @@ public final class QuotaTable {
      * (ClientQuotaCallback.quotaResetRequired).
      */
     public int generation(int type) {
-        return scopes.generation(type);
+        return generations.get(type);
     }
 
     /** The tags of principals that the table does not know. */
     public Map<String, String> newcomers() {
-        return scopes.newcomers;
+        return scopes.newcomers.own;
     }
 
     /** The tags of all who have no quota of a type that nobody measures; without a limit. */
     public Map<String, String> unlimited() {
-        return scopes.unlimited;
+        return scopes.unlimited.own;
     }
 
     // ---- the host --------------------------------------------------------------------------------------------
@@ -122,28 +171,27 @@ public final class QuotaTable {
      * @param idle after how many seconds of silence a client is forgotten (clients.idle)
      * @param floorBytes bytes/s below which no factor takes a limit (floor.bytes)
      * @param factored names of the quota types that the factor multiplies
-     * @param shadow no limit is enforced, and the fence turns no request back (mode=shadow)
+     * @param shadowOfAll no limit is enforced, and the fence turns no request back (mode=shadow)
      * @param newcomerRates the newcomers' rates by quota type, NaN for unlimited
      * @param measured names of the quota types for which clients without a quota are measured, too: a factor may act on
      *     what they use, or a plugin reads it. They have no sensors of their own in all other types
      */
-    public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadow,
+    public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadowOfAll,
             double[] newcomerRates, String[] measured) {
-        remembered.max(max);
+        principals.max(max);
         idleSeconds = idle;
         var types = EnumSet.noneOf(ClientQuotaType.class);
         for (String name : factored) types.add(ClientQuotaType.valueOf(name));
-        boolean[] measuredTypes = new boolean[Tags.TYPES];
+        boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured(measuredTypes);
-        boolean[] reset = new boolean[Tags.TYPES];
-        for (int type = 0; type < Tags.TYPES; type++) {
-            reset[type] = scopes.newcomers.set(type, newcomerRates[type], false, scopes.rule());
-        }
-        scopes.bump(reset);
-        Fence.shadow(shadow || factorInForce.inShadow());
+        factorInForce.configure(floorBytes, types, shadowOfAll, newcomerRates);
+        boolean[] changed = new boolean[TYPES];
+        for (int type = 0; type < TYPES; type++) changed[type] = scopes.newcomers.base(type, newcomerRates[type]);
+        Fence.shadow(factorInForce.inShadow());
         Fence.allowance(floorBytes);
-        scopes.apply(factorInForce.rule(floorBytes, types, shadow));
+        follow();
+        renew(changed);
     }
 
     /**
@@ -153,107 +201,247 @@ public final class QuotaTable {
      * @param windowMs quota.window.size.seconds in ms
      * @param maxMuteMs the longest mute in ms that a step may cause (max.mute)
      */
-    public void configureTap(int windows, long windowMs, long maxMuteMs) {
-        factorInForce.configure(windows, windowMs, maxMuteMs);
+    public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
+        factorInForce.windows(windows, windowMs, maxMuteMs);
+        follow();
     }
 
     /**
      * Sets the rules that are not enforced by their names in the property shadow. The factor among them leaves limits and
      * requests alone; suppliers and topics are the business of the host and of TopicQuotas.
      */
-    public void shadow(String[] rules) {
-        shadows.rules(List.of(rules));
-        boolean factor = shadows.rules().contains(FACTOR);
-        factorInForce.shadow(factor);
-        Fence.shadow(factor || rule().shadow());
+    public synchronized void shadow(String[] rules) {
+        shadow = List.of(rules);
+        factorInForce.shadow(shadow.contains(FACTOR));
+        Fence.shadow(factorInForce.inShadow());
+        follow();
     }
 
-    /** Sets the clients that the fence never turns back (Fence.exempt). */
-    public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
-        Fence.exempt(principals, clientIds, internalClientIds);
-    }
-
-    /** Sets whether topics and partitions may be created in a PAUSE (pause.creation). */
-    public void allowCreation(boolean on) {
-        Creation.allow(on);
-    }
-
-    /** Sets the topics that the fence never protects (Fence.spare). */
-    public void spare(String[] topics) {
-        Fence.spare(topics);
+    /** A set of client-ids that the host hands over once and refers to in many answers. */
+    public static Set<String> clientIds(String[] ids) {
+        Set<String> kept = new HashSet<>();
+        for (String each : ids) if (Names.keeps(each)) kept.add(each);
+        return kept;
     }
 
     /**
-     * Takes over the host's answers for a batch, in the layout of Answers.
+     * Takes over the host's answers for a batch, as flat arrays. Many clients have the same answer, so each answer is there
+     * once, as a row: client i of the batch has row rows[i], and quota type t of row r stands at index r x TYPES + t.
      *
-     * @return how many clients have other tags or limits than before; another supplier alone is no difference
+     * @param codes the scope of each quota (Scopes)
+     * @param rates base rates, NaN for unlimited
+     * @param groups the names of groups that codes refer to
+     * @param supplierIndexes who gave each quota, as an index into suppliers; -1 for nobody
+     * @param suppliers names of suppliers, and reasons for which a client is exempt
+     * @param distinct for each row, the client-ids of its principal whose quota differs, as an index into distinctIds;
+     *     Answer.EACH or Answer.ALONE
+     * @param shadows for each row, what suppliers in shadow would give, in the host's own words
+     * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
-    public int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
-            int[] supplierIndexes, String[] suppliers, int[] distinct, ClientIds[] distinctIds) {
-        return publish(batch,
-                new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, null));
-    }
-
-    /** The same while suppliers are in shadow: with what they would give, in the layout of Answers.would. */
-    public int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups, int[] supplierIndexes,
-            String[] suppliers, int[] distinct, ClientIds[] distinctIds, int[] wouldAt, int[] wouldCodes,
-            double[] wouldRates, int[] wouldSuppliers) {
-        WouldBe[] would =
-                Answers.would(codes.length, wouldAt, wouldCodes, wouldRates, wouldSuppliers, groups, suppliers);
-        return publish(batch,
-                new Answers(rows, codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, would));
-    }
-
-    private synchronized int publish(Batch batch, Answers answers) {
-        var publication = new Publication(scopes, remembered, lookUp.now(), idleSeconds < SENSOR_LIFE_SECONDS);
+    public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
+            int[] supplierIndexes, String[] suppliers, int[] distinct, Set<String>[] distinctIds, String[] shadows) {
+        List<Answer> answers =
+                Answer.rows(codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, shadows);
+        var publication = new Publication(scopes, principals, now, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
-            if (publication.store(lookup, answers.of(i))) changed++;
+            if (publication.store(lookup, answers.get(rows[i]))) changed++;
             if (lookup.posted()) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         counters.changes.add(changed);
-        scopes.bump(publication.reset());
+        renew(publication.changed());
         return changed;
     }
 
-    /** Whether there is a fence in this JVM, which turns requests back in a PAUSE. */
-    public boolean fenceInstalled() {
-        return Fence.installed();
-    }
-
-    /** Sets the host's factor (0..1) and its cause; it is in force until the lease runs out. */
+    /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factorInForce.hostFactor(value, cause, null);
+        factor(value, cause, null);
     }
 
     /**
      * Sets the host's factor (0..1), its cause, and whom it is for: clients that write to these topics.
      *
-     * @param topics the affected topics; null for all clients
+     * @param topics the affected topics
      * @param places where each topic has its replica on a volume above its soft limit, in words for an operator
      * @param held whether requests to the topic are turned back
      */
     public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
-        factorInForce.hostFactor(value, cause, topics == null ? null : Affected.of(topics, places, held, slowing.marks()));
+        factor(value, cause, new Affected(topics, places, held, marks));
+    }
+
+    private synchronized void factor(double value, String cause, Affected topics) {
+        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
+        factorInForce.host(new FactorInForce.Factor(value, cause), topics);
+        follow();
+    }
+
+    /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
+    public synchronized void fallback(Double factor) {
+        factorInForce.fallback(factor);
+        follow();
     }
 
     /**
-     * The principals and clients in the table with these names, for the host to resolve again; null matches all. A
-     * change for a client-id may make it distinct, so each principal is among them.
+     * Has the host resolve again who is in the table with these names; null matches all. A change for a client-id may make
+     * it distinct, so each principal is among them.
      */
-    public synchronized Batch clients(String principal, String clientId) {
-        return remembered.select(p -> principal == null || p.name.equals(principal),
-                c -> (principal == null || c.principal.equals(principal))
-                        && (clientId == null || c.clientId.equals(clientId)));
+    public void askAgain(String principal, String clientId) {
+        if (principal != null) {
+            Entry one = principals.entry(principal);
+            if (one != null) askAgain(one, false, clientId);
+        } else {
+            principals.forEach(entry -> askAgain(entry, false, clientId));
+        }
     }
 
-    /** The principals and clients for which a supplier failed, for the host to resolve again. */
-    public synchronized Batch unresolved() {
-        return remembered.select(p -> p.unresolved, c -> c.unresolved);
+    /** The same for those for whom a supplier failed. */
+    public void askAgainTheFailed() {
+        principals.forEach(entry -> askAgain(entry, true, null));
     }
 
-    // ---- clock and readers -------------------------------------------------------------------------------------
+    /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
+    private void askAgain(Entry entry, boolean failed, String clientId) {
+        boolean asked = (!failed || entry.failed) && entry.answer.reach() == Answer.Reach.ALIKE;
+        if (asked && !entry.clients.containsKey(entry.sample)) {
+            inbox.askAgain(new Batch.Lookup(entry.name, entry.sample, Batch.Lookup.OF_PRINCIPAL));
+        }
+        for (Client client : entry.clients.values()) {
+            boolean sample = asked && client.clientId.equals(entry.sample);
+            boolean matches = clientId == null || client.clientId.equals(clientId);
+            if (sample || (failed ? client.failed : matches)) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
+        }
+    }
+
+    // ---- the watch -------------------------------------------------------------------------------------------
+
+    /** Moves the table's clock to so many ms after the start, and limits with it. The watch calls it every BEAT_MS. */
+    public void beat(long ms) {
+        Rule current;
+        synchronized (this) {
+            int next = (int) (ms / BEAT_MS);
+            if (next - now > 0) now = next;
+            marks.now(now);
+            if (factorInForce.affected() != null && now - sweptAt >= BEATS_PER_SECOND) endMarks();
+            follow();
+            current = rule;
+        }
+        boolean measured = standIns.measure(current, now); // it reads MBeans, and so not under the lock
+        synchronized (this) {
+            boolean[] changed = new boolean[TYPES];
+            Arrays.fill(changed, measured);
+            renew(changed);
+            settle();
+        }
+    }
+
+    /** Forgets the clients that have been silent for clients.idle. The watch calls it after each eighth of that time. */
+    public synchronized void tick() {
+        int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
+        if (now - tickedAt < eighth) now = tickedAt + eighth; // the clock must not fall behind the ticks
+        int at = tickedAt = now;
+        int before = principals.size();
+        int longest = TICKS_PER_IDLE * eighth;
+        principals.forEach(entry -> {
+            for (Client client : entry.clients.values()) if (at - client.seen() > longest) principals.remove(entry, client);
+            if (entry.clients.isEmpty() && at - entry.seen() > longest) principals.remove(entry);
+        });
+        counters.evicted.add(before - principals.size());
+        // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
+        scopes.sweep(at - 2 * longest, had -> principals.forEach(entry -> {
+            for (Scope[] some : new Scope[][] {entry.all, entry.unknown, entry.former}) {
+                for (Scope each : some) if (each != null) had.accept(each);
+            }
+            for (Known client : entry.clients.values()) {
+                for (int type = 0; type < TYPES; type++) had.accept(client.tags(type).scope);
+            }
+        }));
+    }
+
+    /** The wall clock was set back by more than the table's own clock can know. */
+    public synchronized void clockWentBack() {
+        clockWentBack = true;
+    }
+
+    // ---- limits, under the lock --------------------------------------------------------------------------------
+
+    /** Makes the next rule, and has the fence follow it. */
+    private void follow() {
+        boolean slowed = factorInForce.slows();
+        Affected before = factorInForce.affected();
+        Rule next = factorInForce.rule(clock.getAsLong(), now);
+        boolean closes = factorInForce.paused() && Fence.installed();
+        Creation.pause(factorInForce.paused()); // also on a controller that is no broker, where no fence is installed
+        Fence.state(closes, factorInForce.affected());
+        if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
+        else if (before != factorInForce.affected()) endMarks();
+        // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
+        boolean restless = now - marks.changedAt() <= next.windows().backBeats() + 1;
+        boolean[] changed = new boolean[TYPES];
+        boolean any = false;
+        for (int type = 0; type < TYPES; type++) {
+            boolean moves = restless && (rule.factors(type) || next.factors(type)) && rule.now() != now;
+            changed[type] = moves || !next.isSame(rule, type);
+            any |= changed[type];
+        }
+        if (!any) return;
+        steps = steps + 1; // first, since request threads may see the new limits at once
+        rule = next;
+        bump(changed);
+    }
+
+    /** Has limits made anew, since what they are made of has changed. */
+    private void renew(boolean[] changed) {
+        for (boolean each : changed) {
+            if (!each) continue;
+            rule = rule.at(now);
+            bump(changed);
+            return;
+        }
+    }
+
+    private void bump(boolean[] changed) {
+        for (int type = 0; type < TYPES; type++) {
+            if (!changed[type]) continue;
+            bumpedAt[type] = now;
+            unsettled[type] = true;
+            generations.incrementAndGet(type);
+        }
+    }
+
+    /**
+     * Has Kafka read limits once more a second after they have changed last: two request threads may have read them at the
+     * same time, and the older reading may have been written last.
+     */
+    private void settle() {
+        for (int type = 0; type < TYPES; type++) {
+            if (!unsettled[type] || now - bumpedAt[type] < BEATS_PER_SECOND) continue;
+            unsettled[type] = false;
+            generations.incrementAndGet(type);
+        }
+    }
+
+    private void endMarks() {
+        sweptAt = now;
+        Affected topics = factorInForce.affected();
+        marks.sweep(topic -> topics != null && topics.affects(topic), this::markEnded);
+    }
+
+    /** A mark has ended: of a client or, with null for the client-id, of a principal. */
+    private void markEnded(String name, String clientId) {
+        Entry entry = principals.entry(name);
+        if (entry == null) return; // who isn't known shares the newcomers' tags
+        for (int type = 0; type < TYPES; type++) {
+            Client client = clientId == null ? null : entry.client(clientId);
+            Scope scope = client != null ? client.tags(type).scope
+                    : entry.all[type] != null ? entry.all[type] : entry.unknown(type, now);
+            scope.markEnded(now, rule);
+            if (clientId != null) continue;
+            for (Client each : entry.clients.values()) each.tags(type).scope.markEnded(now, rule);
+        }
+    }
+
+    // ---- readers -----------------------------------------------------------------------------------------------
 
     public Counters counters() {
         return counters;
@@ -263,156 +451,62 @@ public final class QuotaTable {
         return factorInForce;
     }
 
-    /** Who would be held back by rules in shadow. */
-    public Shadows shadows() {
-        return shadows;
-    }
-
-    public LimitRule rule() {
-        return scopes.rule();
-    }
-
-    /** Moves the table's clock to so many ms after the start. Watch calls it every BEAT_MS. */
-    public synchronized void beat(long ms) {
-        int next = (int) (ms / BEAT_MS);
-        if (next - lookUp.now() > 0) lookUp.now(next);
-        // The next answer ends it; with a full table no request would ask for one.
-        for (Principal due; (due = remembered.pollFormer(lookUp.now())) != null;) lookUp.ask(due);
-    }
-
-    /** Forgets the clients that have been silent for clients.idle. Watch calls it after each eighth of that time. */
-    public synchronized void tick() {
-        int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
-        if (lookUp.now() - tickedAt < eighth) lookUp.now(tickedAt + eighth); // the clock must not fall behind the ticks
-        int at = tickedAt = lookUp.now();
-        int before = size();
-        int longest = TICKS_PER_IDLE * eighth;
-        remembered.forEach(principal -> {
-            for (Client client : principal.clients.values()) if (client.idle(at) > longest) forget(principal, client);
-            if (principal.clients.isEmpty() && principal.idle(at) > longest) forget(principal);
-        });
-        counters.evicted.add(before - size());
-        scopes.sweep(at - longest);
+    /** How often the factor has changed limits so far. No lock. */
+    public int steps() {
+        return steps;
     }
 
     public long idleSeconds() {
         return idleSeconds;
     }
 
-    /** How many pairs of tags there are. */
-    int scopes() {
-        return scopes.size();
-    }
-
     /** How many principals and clients are marked, since they write to affected topics. */
     public int marked() {
-        return slowing.marks().size();
-    }
-
-    /** At most so many of them, as lines of principal, client-id and topic. */
-    public List<String> marks(int most) {
-        return slowing.marks().lines(most);
-    }
-
-    /** The same as a Reply. */
-    public String[] replyMarks(int most) {
-        return Reply.lines(() -> marks(most).toArray(String[]::new));
+        return marks.size();
     }
 
     /** How many topics are affected; -1 while the factor is for all clients. */
     public int affectedTopics() {
-        Affected now = slowing.affected();
-        return now == null ? -1 : now.size();
+        Affected topics = factorInForce.affected();
+        return topics == null ? -1 : topics.size();
     }
 
     /** How many places are taken: a principal takes one, and so does each of its clients beyond the first. */
     public int size() {
-        return remembered.size();
+        return principals.size();
     }
 
     public int clientsMax() {
-        return remembered.max();
+        return principals.max();
     }
 
     /** Whether new clients find no place, or only the first of a principal does. */
     public boolean isFull() {
-        return remembered.isFullForClients();
+        return principals.isFullForClients();
     }
 
-    /** The state of one client, as a line for each quota type (Description). */
-    public String[] describe(String principal, String clientId) {
-        return describeTypes(principal, clientId).stream().map(Description::line).toArray(String[]::new);
+    /** The rules in shadow, as the property shadow names them. */
+    public List<String> shadow() {
+        return shadow;
     }
 
-    private synchronized List<Description> describeTypes(String name, String clientId) {
-        Principal principal = remembered.principal(name);
-        Client client = principal == null ? null : principal.client(clientId);
-        boolean exempt = Fence.exempt(Publication.byName(name), clientId);
-        String topic = slowing.topic(name, clientId);
-        Description.Mark slowed = Description.Mark.of(topic, slowing.affected());
-        Bound turnedBack = Bound.turnsBack(name, clientId, topic, slowing.affected());
-        List<Description> all = new ArrayList<>();
-        for (int type = 0; type < Tags.TYPES; type++) {
-            all.add(Description.of(type, principal, client, clientId, exempt, scopes, slowed, shadows, turnedBack));
-        }
-        return all;
+    Rule rule() {
+        return rule;
     }
 
-    /** The usage of clients that Kafka measures one by one, the busiest first, as lines (Usage) of a Reply. */
-    public String[] usage(int most) {
-        return Reply.lines(() -> Usage.lines(recentUsage(), most));
+    int now() {
+        return now;
     }
 
-    /** The clients that were seen lately. Kafka's measurements of them are read afterwards, without the lock. */
-    private synchronized List<Usage> recentUsage() {
-        List<Usage> used = new ArrayList<>();
-        int at = lookUp.now();
-        remembered.forEachClient(client -> {
-            for (ClientQuotaType type : Usage.TYPES) {
-                long idleMs = (at - client.seen(type.ordinal())) * BEAT_MS;
-                if (idleMs <= Usage.RECENT_MS) used.add(Usage.of(client, type, idleMs, isSlowed(client, type)));
-            }
-        });
-        return used;
+    Scopes scopes() {
+        return scopes;
     }
 
-    /** Who uses what (ClientUses), at most so many scopes, as lines (ClientUse). */
-    public String[] uses(int most) {
-        return clientUses.list(most).stream().map(ClientUse::line).toArray(String[]::new);
+    Principals principals() {
+        return principals;
     }
 
-    /** Who uses what as JMX shows it (ClientTable). */
-    public TabularData usesTable() {
-        return clientTable.read();
-    }
-
-    /** Sets how many rows that has at most (metrics.clients). */
-    public void showUses(int most) {
-        clientTable.most(most);
-    }
-
-    /** The same as the lines of uses(), as a Reply. */
-    public String[] replyUses(int most) {
-        return Reply.lines(() -> uses(most));
-    }
-
-    private boolean isSlowed(Client client, ClientQuotaType type) {
-        return scopes.rule().factors(type.ordinal()) && slowing.topic(client.principal, client.clientId) != null;
-    }
-
-    private void forget(Principal principal, Client client) {
-        remembered.remove(principal, client);
-        for (int type = 0; type < Tags.TYPES; type++) client.tags(type).drop(type, lookUp.now());
-    }
-
-    private void forget(Principal principal) {
-        remembered.remove(principal);
-        Whole whole = principal.whole();
-        for (int type = 0; type < Tags.TYPES; type++) {
-            whole.unknown()[type].drop(type, lookUp.now());
-            if (whole.tags()[type] != null && whole.tags()[type] != whole.unknown()[type]) {
-                whole.tags()[type].drop(type, lookUp.now());
-            }
-        }
+    Marks marks() {
+        return marks;
     }
 }

@@ -18,12 +18,19 @@ public final class Sanitized {
 
     /** As a metric tag: percent-encoded UTF-8. */
     public static String tag(String name) {
+        if (isPlain(name)) return name;
         StringBuilder text = new StringBuilder(name.length() + 16);
         for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
             if (isUnreserved(each)) text.append((char) each);
             else text.append('%').append(HEX.charAt(each >> 4 & 15)).append(HEX.charAt(each & 15));
         }
         return text.toString();
+    }
+
+    /** Most names are; sanitizing takes longer than all else that is made for a new principal. */
+    private static boolean isPlain(String name) {
+        for (int i = 0; i < name.length(); i++) if (name.charAt(i) > 127 || !isUnreserved((byte) name.charAt(i))) return false;
+        return true;
     }
 
     private static boolean isUnreserved(byte each) {

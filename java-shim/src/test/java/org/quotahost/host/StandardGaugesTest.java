@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.lang.management.ManagementFactory;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import javax.management.MBeanServer;
@@ -13,7 +12,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
-import org.quotahost.metrics.NumberBean;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.table.Tables;
 import org.quotahost.topics.TopicQuotas;
@@ -28,35 +26,12 @@ class StandardGaugesTest {
         gauges.close();
     }
 
-    @Test
-    void theStateNamesTheActiveControllerAndTheSecondsThatItsBucketsSaveUp() throws Exception {
-        ObjectName raft = new ObjectName("kafka.server:type=raft-metrics");
-        assertEquals(List.of("controller\t", "mutation-seconds\t100"), lastTwoFacts(), "without Kafka nobody knows");
-
-        double[] leader = {-1};
-        server.registerMBean(NumberBean.of(Map.of("current-leader", () -> leader[0])), raft);
-        try {
-            assertEquals("controller\t", lastTwoFacts().get(0), "-1 is Kafka's word for none");
-            leader[0] = 1001;
-            assertEquals("controller\t1001", lastTwoFacts().get(0));
-        } finally {
-            server.unregisterMBean(raft);
-        }
-    }
-
-    private List<String> lastTwoFacts() {
-        QuotaTable table = Tables.table();
-        String[] lines = StandardGauges.explain(gauges, table, new Lease(() -> 0, table.factorInForce()::fallback),
-                new TopicQuotas(), 100, "alice", "app");
-        return List.of(lines).subList(lines.length - 2, lines.length);
-    }
-
     /** Python sets LackOfData, and cannot while it is silent. */
     @Test
     void aPauseForASilentHostIsShownAsLackOfData() throws Exception {
         long[] now = {0};
         QuotaTable table = Tables.table();
-        Lease lease = new Lease(() -> now[0], table.factorInForce()::fallback);
+        Lease lease = new Lease(() -> now[0], table::fallback);
         StandardGauges.add(gauges, table, new Inbox(), lease, new TopicQuotas(), () -> 0);
         ObjectName factor = new ObjectName("quotahost:type=Factor");
         for (String action : List.of("PAUSE", "OPEN")) {
@@ -76,7 +51,7 @@ class StandardGaugesTest {
     void theyShowTheTableTheInboxAndTheLease() throws Exception {
         Inbox inbox = new Inbox();
         QuotaTable table = Tables.table(inbox, 3, 3_600);
-        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table.factorInForce()::fallback), new TopicQuotas(),
+        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table::fallback), new TopicQuotas(),
                 () -> 0);
         Tables.tags(table, Tables.PRODUCE, "alice", "a");
         Tables.publish(table, "alice", "a", Tables.CLIENT, 1_000);

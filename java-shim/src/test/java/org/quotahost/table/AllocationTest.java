@@ -31,7 +31,7 @@ class AllocationTest {
     void aHitOfAnyTypeAndScope() {
         for (int code : new int[] {Scopes.CLIENT, Scopes.USER, Scopes.ALL, Scopes.EXEMPT}) {
             Tables.publish(table, "alice", "app", code, 1_000);
-            for (int type = 0; type < Tags.TYPES; type++) {
+            for (int type = 0; type < QuotaTable.TYPES; type++) {
                 int of = type;
                 assertEquals(0, bytesPerCall(() -> {
                     Map<String, String> tags = table.tags(of, ALICE, "app");

@@ -51,8 +51,6 @@ class FactorInShadowTest {
             assertNull(limit("bob"));
             assertEquals(factor, table.factorInForce().value());
             assertEquals(1.0, table.factorInForce().limitFactor());
-            assertEquals(Math.max(10, 1_000 * factor),
-                    table.factorInForce().ruleWithoutShadow().limit(PRODUCE, 1_000, Double.NaN, false));
         }
     }
 

@@ -83,7 +83,7 @@ class KafkaSensorsTest {
         Arbitrary<Step> published = Combinators.combine(user, code, rate).as(KafkaSensorsTest::published);
         Arbitrary<Step> factor = Arbitraries.of(0.0, 0.5, 1.0).map(f -> new Step("factor " + f, b -> b.table.factor(f, "")));
         Arbitrary<Step> fallback = Arbitraries.of(0.0, 1.0).injectNull(0.5)
-                .map(f -> new Step("fallback " + f, b -> b.table.factorInForce().fallback(f)));
+                .map(f -> new Step("fallback " + f, b -> b.table.fallback(f)));
         Arbitrary<Step> silence = Combinators.combine(user, Arbitraries.integers().between(1, 20)).as(KafkaSensorsTest::silence);
         Arbitrary<Step> newcomers = Arbitraries.of(100.0, 200.0, Double.NaN).map(KafkaSensorsTest::newcomers);
         return Arbitraries.oneOf(published, published, factor, fallback, silence, newcomers).list().ofMaxSize(40);

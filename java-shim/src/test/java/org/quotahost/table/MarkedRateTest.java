@@ -57,7 +57,7 @@ class MarkedRateTest {
             for (long end = now + phase.ms; now < end; now += STEP_MS) {
                 if (now % QuotaTable.BEAT_MS == 0) {
                     table.beat(now);
-                    table.factorInForce().move();
+                    table.beat(0);
                 }
                 while (phase.topic != null && now >= mutedUntil) send(phase.topic);
                 ahead = Math.max(0, ahead - QUOTA * STEP_MS / 1_000);

@@ -14,12 +14,15 @@ import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inboxes;
 
 /** Scopes, rates and failures in the host's answers. */
 class QuotaTableAnswersTest {
     private static final double UNLIMITED = Double.NaN;
 
-    private final QuotaTable table = Tables.table();
+    private final Inbox inbox = new Inbox();
+    private final QuotaTable table = Tables.table(inbox, 100, 3_600);
 
     private void answer(String principal, String clientId, int[] codes, double[] rates) {
         publish(table, new Batch(List.of(new Batch.Lookup(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
@@ -34,7 +37,7 @@ class QuotaTableAnswersTest {
         assertEquals(Map.of("user", "", "client-id", "app"), Tables.tags(table, 2, "alice", "app"));
         assertEquals(Map.of("user", "<broker>", "client-id", ""), Tables.tags(table, 3, "alice", "app"));
         assertEquals(List.of(100.0, 200.0, 50.0, 7.0),
-                IntStream.range(0, Tags.TYPES).mapToObj(type -> limit(table, type, "alice", "app")).toList());
+                IntStream.range(0, QuotaTable.TYPES).mapToObj(type -> limit(table, type, "alice", "app")).toList());
     }
 
     @Test
@@ -44,17 +47,17 @@ class QuotaTableAnswersTest {
 
         assertEquals("<newcomers alice>", Tables.tags(table, PRODUCE, "alice", "app").get("user"));
         assertEquals(200.0, limit(table, FETCH, "alice", "app"));
-        assertEquals(1, table.unresolved().clients().size());
+        assertEquals(List.of("alice/app"), failed());
 
         answer("alice", "app", new int[] {Scopes.CLIENT, Scopes.NEWCOMER, Scopes.CLIENT, Scopes.CLIENT},
                 new double[] {100, UNLIMITED, 50, 7});
 
         assertEquals(100.0, limit(table, PRODUCE, "alice", "app"));
         assertEquals(200.0, limit(table, FETCH, "alice", "app"), "the last one is kept");
-        assertEquals(1, table.unresolved().clients().size());
+        assertEquals(List.of("alice/app"), failed());
 
         publish(table, "alice", "app", Scopes.CLIENT, 300);
-        assertEquals(0, table.unresolved().clients().size());
+        assertEquals(List.of(), failed());
     }
 
     @Test
@@ -74,7 +77,7 @@ class QuotaTableAnswersTest {
     void anExemptionEndsWithTheNextAnswer() {
         publish(table, "kafka", "1", Scopes.EXEMPT, UNLIMITED);
         table.factor(0, "");
-        for (int type = 0; type < Tags.TYPES; type++) assertNull(limit(table, type, "kafka", "1"));
+        for (int type = 0; type < QuotaTable.TYPES; type++) assertNull(limit(table, type, "kafka", "1"));
 
         publish(table, "kafka", "1", Scopes.CLIENT, 1_000);
 
@@ -111,13 +114,19 @@ class QuotaTableAnswersTest {
             for (String id : List.of("x", "y")) publish(table, principal, id, Scopes.CLIENT, 1_000);
         }
 
-        assertEquals(List.of("alice/x", "alice/y"), names(table.clients("alice", null)));
-        assertEquals(List.of("alice/y", "bob/y"), names(table.clients(null, "y")));
-        assertEquals(List.of("bob/x"), names(table.clients("bob", "x")));
-        assertEquals(4, table.clients(null, null).clients().size());
+        assertEquals(List.of("alice/x", "alice/y"), again("alice", null));
+        assertEquals(List.of("alice/y", "bob/y"), again(null, "y"));
+        assertEquals(List.of("bob/x"), again("bob", "x"));
+        assertEquals(4, again(null, null).size());
     }
 
-    private static List<String> names(Batch batch) {
-        return batch.clients().stream().map(c -> c.principal() + "/" + c.clientId()).sorted().toList();
+    private List<String> again(String principal, String clientId) {
+        table.askAgain(principal, clientId);
+        return Inboxes.drain(inbox).stream().sorted().toList();
+    }
+
+    private List<String> failed() {
+        table.askAgainTheFailed();
+        return Inboxes.drain(inbox);
     }
 }

@@ -77,10 +77,10 @@ class QuotaTableFenceTest {
     @Test
     void theUnlimitedAreOpenAgainOnceAFenceTakesThePauseOver() {
         table.configureTap(2, 1_000, 30_000);
-        Fence.onInstall(table.factorInForce()::move);
+        Fence.onInstall(() -> table.beat(0));
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
         table.factor(0, "");
-        while (table.factorInForce().limitFactor() == 1) table.factorInForce().move();
+        while (table.factorInForce().limitFactor() == 1) table.beat(0);
 
         FenceFixture.fence("none", Map.of());
 
@@ -93,7 +93,7 @@ class QuotaTableFenceTest {
         FenceFixture.fence("none", Map.of());
         Tables.publish(table, "bob", "app", Scopes.CLIENT, Double.NaN);
         table.factor(0, "");
-        while (table.factorInForce().limitFactor() == 1) table.factorInForce().move();
+        while (table.factorInForce().limitFactor() == 1) table.beat(0);
 
         assertTrue(limit(Tables.PRODUCE) < 1_000);
         assertNull(Tables.limit(table, Tables.PRODUCE, "bob", "app"));
@@ -124,7 +124,7 @@ class QuotaTableFenceTest {
 
     @Test
     void aFenceThatComesLaterTakesThePauseOver() {
-        Fence.onInstall(table.factorInForce()::move);
+        Fence.onInstall(() -> table.beat(0));
         table.factor(0.5, "");
         table.factor(0, "");
         assertEquals(FLOOR, limit(Tables.PRODUCE));
@@ -150,9 +150,9 @@ class QuotaTableFenceTest {
     @Test
     void theFallbackClosesItWhileTheHostIsSilent() {
         FenceFixture.fence("none", Map.of());
-        table.factorInForce().fallback(0.0);
+        table.fallback(0.0);
         assertTrue(Fence.closed());
-        table.factorInForce().fallback(null);
+        table.fallback(null);
         assertFalse(Fence.closed());
     }
 
@@ -173,7 +173,7 @@ class QuotaTableFenceTest {
     void theHostsExemptionsReachIt() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         table.factor(0, "");
-        table.exempt(new String[] {"root"}, new String[] {"1"}, "#");
+        Fence.exempt(new String[] {"root"}, new String[] {"1"}, "#");
 
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("t"));
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "ANONYMOUS", "1"), FenceFixture.write("t"));

@@ -7,16 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
-import net.jqwik.api.constraints.DoubleRange;
 import net.jqwik.api.constraints.IntRange;
-import net.jqwik.api.constraints.Positive;
 import net.jqwik.api.constraints.Size;
-import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.inbox.Inbox;
 
 /** Properties of tags and limits that are true for any names and any rates. */
@@ -35,20 +31,6 @@ class QuotaTablePropertiesTest {
                 if (other != null) assertEquals(other, tags);
             }
         }
-    }
-
-    @Property
-    void aLimitIsNullOrWithinItsBounds(
-            @ForAll @DoubleRange(min = 0, max = 1) double factor, @ForAll @DoubleRange(min = 0, max = 1) double lower,
-            @ForAll @Positive double base, @ForAll @DoubleRange(min = 1, max = 1e6) double floor,
-            @ForAll @IntRange(min = 0, max = 3) int type) {
-        LimitRule rule = new LimitRule(factor, factor, floor, Set.of(ClientQuotaType.values()), false);
-        Double limit = rule.limit(type, base, Double.NaN, false);
-        assertTrue(limit > 0 && Double.isFinite(limit) && limit <= base, () -> "limit " + limit);
-        Double less = new LimitRule(Math.min(factor, lower), Math.min(factor, lower), floor, rule.factored(), false)
-                .limit(type, base, Double.NaN, false);
-        assertTrue(less <= limit, "a smaller factor never gives more");
-        if (type <= 1) assertTrue(limit >= Math.min(base, floor));
     }
 
     /** Whatever the writer does, readers get a client's own tags and a limit that was published for it. */

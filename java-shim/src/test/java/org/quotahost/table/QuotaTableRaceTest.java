@@ -93,14 +93,14 @@ class QuotaTableRaceTest {
 
     private void publish(int version, int code, String clientId) {
         List<Batch.Lookup> clients = new ArrayList<>();
-        int[] codes = new int[CLIENTS * Tags.TYPES];
-        double[] rates = new double[CLIENTS * Tags.TYPES];
+        int[] codes = new int[CLIENTS * QuotaTable.TYPES];
+        double[] rates = new double[CLIENTS * QuotaTable.TYPES];
         String[] groups = new String[CLIENTS];
         for (int client = 0; client < CLIENTS; client++) {
             clients.add(new Batch.Lookup("u" + client, clientId != null ? clientId : "c" + client, 0));
-            int at = client * Tags.TYPES;
-            Arrays.fill(codes, at, at + Tags.TYPES, code == Scopes.GROUP ? code + client : code);
-            Arrays.fill(rates, at, at + Tags.TYPES, code >= Scopes.NEWCOMER && code < Scopes.GROUP ? Double.NaN : rate(client, version));
+            int at = client * QuotaTable.TYPES;
+            Arrays.fill(codes, at, at + QuotaTable.TYPES, code == Scopes.GROUP ? code + client : code);
+            Arrays.fill(rates, at, at + QuotaTable.TYPES, code >= Scopes.NEWCOMER && code < Scopes.GROUP ? Double.NaN : rate(client, version));
             groups[client] = "g" + client;
         }
         Tables.publish(table, new Batch(clients, List.of()), codes, rates, groups);

@@ -57,7 +57,7 @@ class SlowingTest {
     private void pass(long seconds) {
         for (int i = 0; i < seconds * 5; i++) {
             table.beat(ms += QuotaTable.BEAT_MS);
-            table.factorInForce().move();
+            table.beat(0);
         }
     }
 
@@ -174,10 +174,10 @@ class SlowingTest {
     void theFallbackIsForAllAndTheHostsTopicsAreBackAfterIt() {
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         affect(0.5, "orders");
-        table.factorInForce().fallback(0.0);
+        table.fallback(0.0);
         assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "other"));
 
-        table.factorInForce().fallback(null);
+        table.fallback(null);
         write("alice", "a", "other");
         assertEquals(1_000.0, limit("alice", "a"));
         write("alice", "a", "orders");
@@ -272,7 +272,7 @@ class SlowingTest {
             limit("alice", "a");
         }
         affect(0.5, "bills");
-        table.factorInForce().move();
+        table.beat(0);
         assertEquals(100.0, limit("alice", "a"), 10);
         assertEquals(1_000.0, limit("bob", "b"));
     }
@@ -283,13 +283,15 @@ class SlowingTest {
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         affect(0.5, "orders");
         write("alice", "a", "orders");
+        limit("alice", "a");
         pass(3);
         affect(0.5, "bills");
-        while (limit("alice", "a") < 400) table.factorInForce().move();
+        while (limit("alice", "a") < 400) pass(1);
         write("alice", "a", "bills");
+        limit("alice", "a");
         pass(3); // nobody has its own tags for longer than Kafka's windows
         affect(0.5, "orders");
-        table.factorInForce().move();
+        table.beat(0);
 
         assertEquals(100.0, limit("alice", "a"), 50);
     }
@@ -307,7 +309,7 @@ class SlowingTest {
             limit("alice", "b"); // it uses what they share
         }
         affect(0.5, "bills");
-        table.factorInForce().move();
+        table.beat(0);
 
         assertEquals(1_000.0, limit("alice", "a"));
     }
@@ -318,11 +320,12 @@ class SlowingTest {
         affect(0.5, "orders");
         write("alice", "a", "orders");
 
-        List<String> fields = List.of(table.describe("alice", "a")[PRODUCE].split("\t", -1));
-        assertEquals(List.of("<slowed alice>", "a", "1000.0", "500.0"), fields.subList(1, 5));
-        assertEquals(List.of("orders", "broker 3, volume /dev/sdb"), fields.subList(15, 17));
-        assertFalse(table.describe("bob", "b")[PRODUCE].contains("orders"));
-        assertFalse(table.describe("alice", "a")[FETCH].contains("orders"));
+        Map<String, Object> alice = new Dump(table).client("alice", "a");
+        assertEquals(Map.of("topic", "orders", "place", "broker 3, volume /dev/sdb", "held", false), alice.get("mark"));
+        Map<?, ?> produce = (Map<?, ?>) ((List<?>) alice.get("quotas")).get(PRODUCE);
+        assertEquals(List.of("alice", "a", 1_000.0, 1_000.0, 500.0), List.of(produce.get("user"), produce.get("client_id"),
+                produce.get("base"), produce.get("limit"), produce.get("slowed_limit")));
+        assertNull(new Dump(table).client("bob", "b").get("mark"));
     }
 
     @Test

@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Batch;
@@ -34,8 +35,8 @@ public final class Tables {
 
     /** Publishes one answer for all types of one client, of a supplier named "static". */
     public static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
-        int[] codes = new int[Tags.TYPES];
-        double[] rates = new double[Tags.TYPES];
+        int[] codes = new int[QuotaTable.TYPES];
+        double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var lookup = new Batch.Lookup(principal, clientId, System.nanoTime());
@@ -47,33 +48,39 @@ public final class Tables {
     }
 
     /** Each answer is what all client-ids of its principal get, but for the distinct ones; null if each may differ. */
-    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, ClientIds ids) {
+    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
         int[] distinct = new int[batch.clients().size()];
-        if (ids == null) Arrays.fill(distinct, Answers.EACH);
+        if (ids == null) Arrays.fill(distinct, Answer.EACH);
         int[] rows = IntStream.range(0, distinct.length).toArray();
-        return table.publish(batch, rows, codes, rates, groups, new int[codes.length], new String[] {"static"}, distinct,
-                new ClientIds[] {ids});
+        return publish(table, batch, rows, codes, rates, groups, new int[codes.length], distinct, ids);
     }
 
     /** Publishes one answer for all types that holds for all client-ids of a principal but the distinct ones. */
     public static int publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
-        int[] codes = new int[Tags.TYPES];
-        double[] rates = new double[Tags.TYPES];
+        int[] codes = new int[QuotaTable.TYPES];
+        double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var lookup = new Batch.Lookup(principal, clientId, System.nanoTime());
-        return publish(table, new Batch(List.of(lookup), List.of()), codes, rates, new String[] {"gold"}, new ClientIds(distinct));
+        return publish(table, new Batch(List.of(lookup), List.of()), codes, rates, new String[] {"gold"}, QuotaTable.clientIds(distinct));
     }
 
     /** Publishes one answer for all types that tells nothing about others of its principal. */
     public static int publishAlone(QuotaTable table, String principal, String clientId, int code, double rate) {
-        int[] codes = new int[Tags.TYPES];
-        double[] rates = new double[Tags.TYPES];
+        int[] codes = new int[QuotaTable.TYPES];
+        double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var batch = new Batch(List.of(new Batch.Lookup(principal, clientId, System.nanoTime())), List.of());
-        return table.publish(batch, new int[1], codes, rates, new String[0], new int[Tags.TYPES], new String[] {"static"},
-                new int[] {Answers.ALONE}, new ClientIds[0]);
+        return publish(table, batch, new int[1], codes, rates, new String[0], new int[QuotaTable.TYPES], new int[] {Answer.ALONE}, null);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static int publish(QuotaTable table, Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
+            int[] givers, int[] distinct, Set<String> ids) {
+        String[] shadows = new String[distinct.length];
+        Arrays.fill(shadows, "");
+        return table.publish(batch, rows, codes, rates, groups, givers, new String[] {"static"}, distinct, new Set[] {ids}, shadows);
     }
 
     public static KafkaPrincipal principal(String name) {

@@ -1,0 +1,79 @@
+package org.quotahost.internals;
+
+import java.lang.management.ManagementFactory;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.util.Sanitized;
+
+/**
+ * Reads what Kafka measures for its quotas, by the two values of the metric tags.
+ *
+ * <p>They are MBeans of this JVM, which Kafka's JmxReporter (on by default) registers:
+ * kafka.server:type=Produce|Fetch|Request|ControllerMutation,user=...,client-id=.... A tag whose value is empty is left
+ * out of the name. These names are no public API. One MBean is read at a time, by its name: a search through all of them
+ * would hold a lock meanwhile that Kafka needs for each new sensor. JMX takes locks, so no request thread may come here.
+ */
+public final class ClientMeters {
+    /** By quota type. */
+    private static final String[] BEANS = {"Produce", "Fetch", "Request", "ControllerMutation"};
+    private static final String[] RATES = {"byte-rate", "byte-rate", "request-time", "mutation-rate"};
+    private static final int MUTATION = ClientQuotaType.CONTROLLER_MUTATION.ordinal();
+    private ClientMeters() {}
+
+    /**
+     * What Kafka measures for one pair of tags now.
+     *
+     * @param rate in the type's unit; NaN for unknown
+     * @param delayMs by how much Kafka has delayed responses lately, in the mean; NaN for unknown
+     * @param tokens how many are left in the bucket of partition mutations (TokenBucket), below 0 if Kafka refuses; NaN if
+     *     there is no bucket. Only the bucket of the active controller is charged
+     */
+    public record Reading(double rate, double delayMs, double tokens) {
+        /** Of tags for which Kafka has no sensor. */
+        public static final Reading NOTHING = new Reading(Double.NaN, Double.NaN, Double.NaN);
+
+        public boolean isMeasured() {
+            return !Double.isNaN(rate);
+        }
+    }
+
+    /** All of it. One attribute after the other: if one is missing, getAttributes() of Kafka's MBean logs a warning. */
+    public static Reading read(int type, String user, String clientId) {
+        ObjectName name = name(type, user, clientId);
+        double rate = number(name, RATES[type]);
+        if (Double.isNaN(rate)) return Reading.NOTHING;
+        double tokens = type == MUTATION ? number(name, "tokens") : Double.NaN;
+        return new Reading(rate, number(name, "throttle-time"), tokens);
+    }
+
+    /** The rate alone, in the type's unit; NaN for unknown. */
+    public static double rate(int type, String user, String clientId) {
+        return number(name(type, user, clientId), RATES[type]);
+    }
+
+    /** Null if JMX can't have such a name. */
+    private static ObjectName name(int type, String user, String clientId) {
+        try {
+            return new ObjectName("kafka.server:type=" + BEANS[type] + key("user", user) + key("client-id", clientId));
+        } catch (JMException | RuntimeException e) {
+            return null;
+        }
+    }
+
+    private static String key(String tag, String value) {
+        return value.isEmpty() ? "" : "," + tag + "=" + Sanitized.bean(value);
+    }
+
+    private static double number(ObjectName name, String attribute) {
+        if (name == null) return Double.NaN;
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            if (!server.isRegistered(name)) return Double.NaN; // quicker than the exception
+            return server.getAttribute(name, attribute) instanceof Double rate && Double.isFinite(rate) ? rate : Double.NaN;
+        } catch (JMException | RuntimeException e) {
+            return Double.NaN; // Kafka drops the sensor just now
+        }
+    }
+}

@@ -1,0 +1,295 @@
+package org.quotahost.table;
+
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Consumer;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.quotahost.fence.Fence;
+import org.quotahost.util.Sanitized;
+
+/**
+ * The principals and clients that the quota table knows: how a request thread finds a client's scopes, and how many more
+ * there is room for.
+ *
+ * <p>A look-up begins with the principal, since a client-id is only a claim. What holds for all client-ids of a principal
+ * is kept with it, so such a principal is known after its first request, whatever client-id comes next. Clients are kept by
+ * client-id only where their quota depends on it. This is the one place that is written for speed: a hit takes no lock,
+ * allocates nothing, and reads as few objects as can be.
+ *
+ * <p>There are clients.max places. A principal takes one, and so does each client that it has in the table beyond the
+ * first. The last tenth of the places is for principals alone, and a principal takes a place for a further client only
+ * while as many as it has are left for others: so one that changes its client-id all the time leaves room for them.
+ */
+final class Principals {
+    private static final int QUICK = 1 << 15;
+    private static final int KEPT_FOR_PRINCIPALS = 10;
+
+    private final ConcurrentHashMap<String, Entry> entries = new ConcurrentHashMap<>();
+    /** Most of the entries by hash, each alone in its place: the map takes more steps. */
+    private final AtomicReferenceArray<Entry> quick = new AtomicReferenceArray<>(QUICK);
+    private volatile int size;
+    private volatile int max = 50_000;
+
+    /**
+     * What a look-up ends at: the own tags of a principal or of a client, by quota type; null where it does not end here.
+     *
+     * <p>In fields: with an array each look-up would read one more object (docs/benchmarks.md).
+     */
+    abstract static class Known {
+        private final Tags produce;
+        private final Tags fetch;
+        private final Tags request;
+        private final Tags mutation;
+        /** What the host has answered for it. */
+        final Answer answer;
+        /** The beat at which Kafka asked for it last; written by request threads, only when it differs. */
+        private int seen;
+
+        Known(Scope[] scopes, Answer answer, int seen) {
+            produce = own(scopes[0]);
+            fetch = own(scopes[1]);
+            request = own(scopes[2]);
+            mutation = own(scopes[3]);
+            this.answer = answer;
+            this.seen = seen;
+        }
+
+        private static Tags own(Scope scope) {
+            return scope == null ? null : scope.own;
+        }
+
+        final Tags tags(int type) {
+            return switch (type) {
+                case 0 -> produce;
+                case 1 -> fetch;
+                case 2 -> request;
+                default -> mutation;
+            };
+        }
+
+        final void see(int beat) {
+            if (seen != beat) seen = beat; // a write moves the cache line away from the other request threads
+        }
+
+        final int seen() {
+            return seen;
+        }
+    }
+
+    /** A client whose scopes depend on its client-id. */
+    static final class Client extends Known {
+        final String clientId;
+        /** A supplier failed for it: it has the newcomers' tags or keeps its last ones, and the host tries again. */
+        final boolean failed;
+
+        Client(String clientId, Scope[] scopes, Answer answer, boolean failed, int seen) {
+            super(scopes, answer, seen);
+            this.clientId = clientId;
+            this.failed = failed;
+        }
+    }
+
+    /**
+     * The clients of a principal that have something of their own. The keys are texts, which Java arranges as a tree where
+     * many have one hash; so names that were chosen to collide are no slower.
+     */
+    static final class Clients extends ConcurrentHashMap<String, Client> {
+        private static final long serialVersionUID = 1L;
+        /** One of them, which is found without the map: most users have one. */
+        transient volatile Client first;
+
+        Clients() {
+            super(2);
+        }
+    }
+
+    /** One principal, and what holds whatever its client-id; replaced as a whole by each answer. */
+    static final class Entry extends Known {
+        final String name;
+        /** The name as Kafka has it in tags, sanitized. */
+        final String user;
+        final Clients clients;
+        /** By quota type, the scope of all its client-ids but the distinct ones; null where each has a scope of its own. */
+        final Scope[] all;
+        /** By quota type, the scope of its client-ids that are not known yet; never null. */
+        final Scope[] unknown;
+        /** What unknown client-ids have until a beat, since all had it before the answer depended on the client-id. */
+        final Scope[] former;
+        final int formerUntil;
+        /** The client-ids whose quota may differ from that of the others. */
+        final Set<String> distinct;
+        /** A client-id by which the host can ask for the principal's answer again. */
+        final String sample;
+        /** Whether the host has answered for the principal at all; else it has to be asked, by any client-id. */
+        final boolean answered;
+        /** A supplier failed for it, so the host asks again. */
+        final boolean failed;
+        /** Whether client-ids that are not distinct need nothing of their own. */
+        final boolean complete;
+        /** Whether some of its client-ids may be exempt: anybody may be this principal, a broker too (Fence.exempt). */
+        private final boolean anonymous;
+
+        Entry(String name, String user, Clients clients, Scope[] all, Scope[] unknown, Scope[] former, int formerUntil,
+                Set<String> distinct, String sample, Answer answer, boolean answered, boolean failed, int seen) {
+            super(isPlain(name, all, distinct) ? all : new Scope[QuotaTable.TYPES], answer, seen);
+            this.name = name;
+            this.user = user;
+            this.clients = clients;
+            this.all = all;
+            this.unknown = unknown;
+            this.former = former;
+            this.formerUntil = formerUntil;
+            this.distinct = distinct;
+            this.sample = sample;
+            this.answered = answered;
+            this.failed = failed;
+            complete = isComplete(all);
+            anonymous = isAnonymous(name);
+        }
+
+        /** Whether no client-id has to be looked at: then the tags of all types are found in the principal itself. */
+        private static boolean isPlain(String name, Scope[] all, Set<String> distinct) {
+            return isComplete(all) && distinct.isEmpty() && !isAnonymous(name);
+        }
+
+        private static boolean isComplete(Scope[] all) {
+            for (Scope each : all) if (each == null) return false;
+            return true;
+        }
+
+        private static boolean isAnonymous(String name) {
+            return name.equals(KafkaPrincipal.ANONYMOUS.getName());
+        }
+
+        /** Whether a client-id needs something of its own. */
+        boolean needs(KafkaPrincipal principal, String clientId) {
+            return !complete || isDistinct(clientId) || anonymous && Fence.exempt(principal, clientId);
+        }
+
+        /** Any length of a name may come, so the length is looked at before the whole name would be hashed. */
+        boolean isDistinct(String clientId) {
+            return !distinct.isEmpty() && Names.keeps(clientId) && distinct.contains(clientId);
+        }
+
+        /** The client with this client-id, or null. */
+        Client client(String clientId) {
+            Client one = clients.first;
+            if (one != null && one.clientId.equals(clientId)) return one;
+            return Names.keeps(clientId) ? clients.get(clientId) : null;
+        }
+
+        Scope unknown(int type, int now) {
+            return former[type] != null && now - formerUntil < 0 ? former[type] : unknown[type];
+        }
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    /** The principal with this name, or null; a name that is too long is not looked for. */
+    Entry entry(String name) {
+        if (!Names.keepsPrincipal(name)) return null;
+        Entry one = quick.getAcquire(place(name));
+        return one != null && one.name.equals(name) ? one : entries.get(name);
+    }
+
+    /**
+     * The tags of the client's scope, or null if the table doesn't know it.
+     *
+     * @param entry what entry() answered for the principal
+     */
+    static Tags find(Entry entry, int type, KafkaPrincipal principal, String clientId, int now) {
+        Tags plain = entry.tags(type);
+        if (plain != null) {
+            entry.see(now);
+            return plain;
+        }
+        // Most users have one client; it is in the table only if it has something of its own.
+        Client client = entry.clients.first;
+        if (client == null || !client.clientId.equals(clientId)) {
+            entry.see(now);
+            if (!entry.needs(principal, clientId)) return entry.all[type].own;
+            client = entry.client(clientId);
+            if (client == null) return null;
+        }
+        client.see(now);
+        return client.tags(type);
+    }
+
+    private static int place(String name) {
+        int hash = name.hashCode();
+        return (hash ^ hash >>> 15) & QUICK - 1;
+    }
+
+    /** Whether there is no place for a further principal. */
+    boolean isFull() {
+        return size >= max;
+    }
+
+    /** Whether there is no place for a further client of any principal that has some. */
+    boolean isFullForClients() {
+        return free() <= 0;
+    }
+
+    private int free() {
+        return max - max / KEPT_FOR_PRINCIPALS - size;
+    }
+
+    /** Whether there is a place for a further client of a known principal; its first one has the principal's own. */
+    boolean hasPlaceFor(Entry entry) {
+        int has = entry.clients.size();
+        return has == 0 || free() >= has;
+    }
+
+    // ---- under the table's lock ------------------------------------------------------------------------------
+
+    int size() {
+        return size;
+    }
+
+    int max() {
+        return max;
+    }
+
+    void max(int places) {
+        max = places;
+    }
+
+    /** The entry of a principal that the table doesn't know yet; put() keeps it. */
+    static Entry stranger(String name, String sample, Scope[] unknown, int now) {
+        Scope[] none = new Scope[QuotaTable.TYPES];
+        return new Entry(name, Sanitized.tag(name), new Clients(), none, unknown, none, now, Set.of(), sample, Answer.NONE,
+                false, false, now);
+    }
+
+    /** Puts an entry in the place of the principal's last one. */
+    void put(Entry entry) {
+        if (entries.put(entry.name, entry) == null) size = size + Math.max(1, entry.clients.size());
+        quick.setRelease(place(entry.name), entry);
+    }
+
+    /** Puts a client in the place of the last one with its client-id. */
+    void put(Entry entry, Client client) {
+        boolean first = entry.clients.isEmpty();
+        boolean added = entry.clients.put(client.clientId, client) == null;
+        Client quickest = entry.clients.first;
+        if (first || quickest != null && quickest.clientId.equals(client.clientId)) entry.clients.first = client;
+        if (added && !first && entries.containsKey(entry.name)) size = size + 1;
+    }
+
+    void remove(Entry entry) {
+        entries.remove(entry.name);
+        quick.compareAndSet(place(entry.name), entry, null);
+        size = size - Math.max(1, entry.clients.size());
+    }
+
+    void remove(Entry entry, Client client) {
+        if (entry.clients.first == client) entry.clients.first = null;
+        if (entry.clients.remove(client.clientId) != null && !entry.clients.isEmpty()) size = size - 1;
+    }
+
+    /** Calls the action with each principal; the action may remove it. */
+    void forEach(Consumer<Entry> action) {
+        entries.values().forEach(action);
+    }
+}

@@ -1,0 +1,113 @@
+package org.quotahost.table;
+
+import java.util.Arrays;
+import java.util.Objects;
+import org.apache.kafka.server.quota.ClientQuotaType;
+
+/**
+ * All that a limit depends on beside its scope: one immutable value, replaced as a whole, so that a change of the factor
+ * is one write. Nothing is walked over: Kafka's own scan of its sensors asks for the limits (QuotaTable.limit).
+ *
+ * <p>A limit is null (unlimited) or a finite number above 0. Kafka's throttle time is (rate - bound) / bound x window,
+ * without a cap (ClientQuotaManager, QuotaUtils), so no factor may take a limit below the floor. A base rate that is
+ * itself below the floor stays as the operator set it.
+ *
+ * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
+ * @param slowed the same of those who do, while a factor is for them only; else null
+ * @param shadow nothing is enforced: every limit is null (mode=shadow)
+ * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
+ * @param windows Kafka's windows
+ * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
+ *     windows
+ */
+record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, Windows windows, int now) {
+    private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
+
+    /**
+     * How the limits of one quota type are made.
+     *
+     * @param factor 0..1, multiplies the base rate; of a client without a quota what it used when the factor fell
+     * @param aim the factor that this one is on its way to
+     * @param open clients without a quota are unlimited, though the factor may still be on its way to 1: they have no
+     *     rate to rise to
+     * @param floor the lowest limit that a factor may make, in the type's unit
+     */
+    record Course(double factor, double aim, boolean open, double floor) {
+        /** Of a type that the factor doesn't multiply. */
+        static final Course NONE = new Course(1, 1, true, 0);
+    }
+
+    /**
+     * Kafka's windows (quota.window.num, quota.window.size.seconds).
+     *
+     * @param least the part that the windows of tags keep at least until Kafka has forgotten all of it: a client may have
+     *     sent it just before it left them, and a lower limit would mute it for longer than max.mute (Tap)
+     */
+    record Windows(int number, long ms, double least) {
+        /** How far Kafka looks back, at most. */
+        int backBeats() {
+            return (int) ((number + 1) * ms / QuotaTable.BEAT_MS) + 1;
+        }
+
+        double rise(int beats) {
+            return Tap.rise(beats * QuotaTable.BEAT_MS, number, ms);
+        }
+    }
+
+    boolean factors(int type) {
+        return all[type] != Course.NONE;
+    }
+
+    /** The same rule from another beat on; a limit is made anew for each rule. */
+    Rule at(int beat) {
+        return new Rule(all, slowed, shadow, newcomers, windows, beat);
+    }
+
+    /** Whether this rule and another one make the same limits of a type. */
+    boolean isSame(Rule other, int type) {
+        return shadow == other.shadow && all[type].equals(other.all[type])
+                && Objects.equals(slowed == null ? null : slowed[type], other.slowed == null ? null : other.slowed[type])
+                && Double.compare(newcomers[type], other.newcomers[type]) == 0 && windows.equals(other.windows);
+    }
+
+    /** The limit of a scope's own tags or of its slowed ones. */
+    Double limit(Tags tags, int type) {
+        Scope scope = tags.scope;
+        if (shadow || scope.exempt) return null;
+        boolean isSlowed = tags.slowed && slowed != null;
+        Course course = isSlowed ? slowed[type] : all[type];
+        double base = scope.base(type);
+        boolean unlimited = Double.isNaN(base);
+        double share = isSlowed || type == PRODUCE && !unlimited && !tags.slowed ? windows.rise(tags.use.fill(this)) : 1;
+        // Who rises gets no more than the others of its kind, which may be on their way up themselves.
+        double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
+        if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;
+        if (unlimited && share >= 1 && course.open) return null;
+        double whole = unlimited ? standIn(scope, type) : base;
+        if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(course.floor);
+        return Math.max(Math.min(whole, course.floor), whole * factor);
+    }
+
+    /** The rate that the factor multiplies for who has no quota; NaN if nothing is known. */
+    private double standIn(Scope scope, int type) {
+        double measured = scope.standIn(type);
+        return Double.isNaN(measured) ? newcomers[type] : measured;
+    }
+
+    /** Whether limits are made of what clients without a quota use. */
+    boolean usesStandIns() {
+        for (int type = 0; type < all.length; type++) if (!all[type].open || slowed != null && !slowed[type].open) return true;
+        return false;
+    }
+
+    /** Whether this limit is. */
+    boolean usesStandIn(Tags tags, int type) {
+        Course course = tags.slowed && slowed != null ? slowed[type] : all[type];
+        return !course.open && !shadow && !tags.scope.exempt && Double.isNaN(tags.scope.base(type));
+    }
+
+    @Override
+    public String toString() {
+        return "Rule" + Arrays.toString(all) + (slowed == null ? "" : ", slowed " + Arrays.toString(slowed));
+    }
+}

@@ -1,0 +1,104 @@
+package org.quotahost.table;
+
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.internals.ClientMeters;
+
+/**
+ * What clients without a quota use, for the factor to multiply in place of a quota.
+ *
+ * <p>A scope's stand-in is measured once its limit is asked for under a factor: Kafka asks for all of them when the factor
+ * falls, and for a client that comes later as it comes. Until then, and while it uses less than the floor, the newcomers'
+ * rate stands in. A client that was there before the fall counts with what it used then. One that comes later is measured
+ * when Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. When the factor
+ * is 1 again, all is forgotten.
+ *
+ * <p>A request thread adds a scope once; all else is the watch's.
+ */
+final class StandIns {
+    /** The types whose rates are bytes/s. */
+    private static final int[] TYPES = {ClientQuotaType.PRODUCE.ordinal(), ClientQuotaType.FETCH.ordinal()};
+    /** A client whose rate is this near its limit swings around it, since Kafka measures in samples. */
+    private static final double NEAR = 0.9;
+    /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
+    private static final int MOST_AT_ONCE = 10_000;
+    private static final int BEATS_PER_SECOND = (int) (1_000 / QuotaTable.BEAT_MS);
+
+    private final Queue<Scope> asked = new ConcurrentLinkedQueue<>();
+    private final Set<Scope> known = Collections.newSetFromMap(new IdentityHashMap<>());
+    /** Those of them that have no stand-in for some type yet. */
+    private final Set<Scope> waiting = Collections.newSetFromMap(new IdentityHashMap<>());
+    /** The beat at which the factor fell; with none below 1, this one. */
+    private int beganAt;
+
+    /** On a request thread: a limit is made for a scope without a quota. */
+    void ask(Scope scope) {
+        if (scope.asksForStandIn) return;
+        scope.asksForStandIn = true;
+        asked.add(scope);
+    }
+
+    /** Measures what can be measured now. Answers whether any scope has another stand-in by that. */
+    boolean measure(Rule rule, int now) {
+        if (!rule.usesStandIns()) {
+            beganAt = now;
+            forget();
+            return false;
+        }
+        boolean measured = false;
+        int left = MOST_AT_ONCE;
+        for (Scope each; left > 0 && (each = asked.poll()) != null; left--) {
+            known.add(each);
+            measured |= measure(each, rule, now);
+            if (isMissing(each, rule)) waiting.add(each);
+        }
+        if (now % BEATS_PER_SECOND != 0) return measured;
+        var late = waiting.iterator();
+        while (left-- > 0 && late.hasNext()) {
+            Scope each = late.next();
+            if (now - each.seen() <= BEATS_PER_SECOND) measured |= measure(each, rule, now);
+            if (!isMissing(each, rule)) late.remove();
+        }
+        return measured;
+    }
+
+    private void forget() {
+        for (Scope each; (each = asked.poll()) != null;) known.add(each);
+        for (Scope each : known) {
+            each.forgetStandIns();
+            each.asksForStandIn = false;
+        }
+        known.clear();
+        waiting.clear();
+    }
+
+    private static boolean isMissing(Scope scope, Rule rule, int type) {
+        return rule.factors(type) && Double.isNaN(scope.base(type)) && Double.isNaN(scope.standIn(type));
+    }
+
+    private static boolean isMissing(Scope scope, Rule rule) {
+        for (int type : TYPES) if (isMissing(scope, rule, type)) return true;
+        return false;
+    }
+
+    private boolean measure(Scope scope, Rule rule, int now) {
+        boolean measured = false;
+        for (int type : TYPES) {
+            if (!isMissing(scope, rule, type)) continue;
+            int used = scope.inUse(now, rule.windows().backBeats());
+            boolean wasThere = used >= now - beganAt;
+            if (!wasThere && used < rule.windows().backBeats()) continue;
+            double rate = scope.rate(type);
+            Double limit = rule.limit(scope.own, type);
+            boolean heldBack = !wasThere && limit != null && rate >= NEAR * limit;
+            if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
+            scope.standIn(type, rate);
+            measured = true;
+        }
+        return measured;
+    }
+}

@@ -1,0 +1,120 @@
+package org.quotahost.table;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
+/**
+ * Since when a pair of tags is in use, and when it was last: by these two times a limit rises over empty windows.
+ *
+ * <p>A client that writes to affected topics has its scope's slowed tags, then the scope's own, then the slowed ones
+ * again. Kafka measures the two apart. While the client is away from one, the windows of that one empty, and with its
+ * whole limit it could send once more what it has sent by the other one meanwhile. So the share that it gets of its
+ * limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back there: a client
+ * that was away for 3 s has 3 s less in its windows.
+ *
+ * <p>All times are beats of the table's clock. Request threads note the use, five times a second at most; the watch notes
+ * when a client leaves the tags.
+ */
+final class Use {
+    /** Before the first beat, by more than any age that is asked for. */
+    private static final int NEVER = Integer.MIN_VALUE / 2;
+    private static final VarHandle TIMES;
+
+    static {
+        try {
+            TIMES = MethodHandles.lookup().findVarHandle(Use.class, "times", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    private final boolean slowed;
+    /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
+    private volatile long times = pack(NEVER, NEVER);
+    /** When the last client left that had the tags: a use after it ends the absence. */
+    private volatile int left = NEVER - 1;
+    /** Whether the absence counts. Own tags that nobody left for slowed ones do not rise. */
+    private volatile boolean rises;
+
+    Use(boolean slowed) {
+        this.slowed = slowed;
+        rises = slowed;
+    }
+
+    private static long pack(int since, int seen) {
+        return (long) since << 32 | seen & 0xFFFFFFFFL;
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    /** A client has the tags in this beat. */
+    void note(int now, Rule rule) {
+        long before = times;
+        if ((int) before != now) renew(before, now, rule);
+    }
+
+    private void renew(long before, int now, Rule rule) {
+        int since = (int) (before >>> 32);
+        boolean wasLeft = left - (int) before >= 0;
+        if (wasLeft || now - (int) before >= rule.windows().backBeats()) {
+            if (!slowed && !wasLeft) rises = false; // it was silent, and has sent nothing by other tags
+            since = rises ? now - fill(before, now, rule) : now;
+        }
+        TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
+    }
+
+    // ---- the watch -------------------------------------------------------------------------------------------
+
+    /** The client that had these tags last has others from now on. */
+    void leave(int now) {
+        left = now;
+        rises = true;
+    }
+
+    /**
+     * A client comes back to these tags, from the slowed ones of the same scope: it was away since they were last in use.
+     * If their limit didn't rise until now, their windows may have been full.
+     */
+    void comeBack(Rule rule) {
+        long before = times;
+        int seen = (int) before;
+        if (!rises) TIMES.compareAndSet(this, before, pack(seen - rule.windows().backBeats(), seen));
+        left = seen;
+        rises = true;
+    }
+
+    // ---- any thread ------------------------------------------------------------------------------------------
+
+    /** Whether anybody has ever had the tags: then Kafka may have a sensor for them. */
+    boolean wasHad() {
+        return (int) times != NEVER;
+    }
+
+    /** The beat at which somebody had the tags last. */
+    int seen() {
+        return (int) times;
+    }
+
+    /** For how many beats the tags have been in use, with no pause as long as Kafka looks back. */
+    int inUse(int now) {
+        return now - (int) (times >>> 32);
+    }
+
+    /** For how many beats' worth of its limit the tags may have something in Kafka's windows, at the time of a rule. */
+    int fill(Rule rule) {
+        long at = times;
+        // A use may be noted later than the rule was made.
+        return rises ? fill(at, Math.max(0, rule.now() - (int) at) + (int) at, rule) : Integer.MAX_VALUE / 1_000;
+    }
+
+    private int fill(long at, int now, Rule rule) {
+        int since = (int) (at >>> 32);
+        int seen = (int) at;
+        int back = rule.windows().backBeats();
+        int away = now - seen;
+        if (away >= back) return 0;
+        if (left - seen < 0) return now - since;
+        int most = Math.min(seen - since, back);
+        return Math.max(Math.min(most, back - away), (int) (most * rule.windows().least()));
+    }
+}

@@ -1,0 +1,66 @@
+package org.quotahost.util;
+
+import java.lang.reflect.Array;
+import java.util.Map;
+
+/**
+ * Writes JSON, the form in which Python gets what the shim knows: maps, lists, arrays, texts, numbers, booleans, null.
+ *
+ * <p>A number that is not finite becomes null. The text is ASCII, since names may contain anything, and half a surrogate
+ * pair, too.
+ */
+public final class Json {
+    private Json() {}
+
+    public static String text(Object value) {
+        StringBuilder out = new StringBuilder(256);
+        write(value, out);
+        return out.toString();
+    }
+
+    private static void write(Object value, StringBuilder out) {
+        if (value instanceof Map<?, ?> map) {
+            char before = '{';
+            for (Map.Entry<?, ?> entry : map.entrySet()) {
+                out.append(before);
+                write(String.valueOf(entry.getKey()), out);
+                write(entry.getValue(), out.append(':'));
+                before = ',';
+            }
+            out.append(map.isEmpty() ? "{}" : "}");
+        } else if (value instanceof Iterable<?> list) {
+            int begin = out.length();
+            for (Object each : list) write(each, out.append(','));
+            close(out, begin);
+        } else if (value != null && value.getClass().isArray()) {
+            int begin = out.length();
+            for (int i = 0; i < Array.getLength(value); i++) write(Array.get(value, i), out.append(','));
+            close(out, begin);
+        } else if (value instanceof Double number) {
+            out.append(Double.isFinite(number) ? number.toString() : "null");
+        } else if (value == null || value instanceof Number || value instanceof Boolean) {
+            out.append(value);
+        } else {
+            quote(value.toString(), out);
+        }
+    }
+
+    /** The first element was written behind a comma, too. */
+    private static void close(StringBuilder out, int begin) {
+        if (out.length() == begin) out.append('[');
+        else out.setCharAt(begin, '[');
+        out.append(']');
+    }
+
+    private static void quote(String text, StringBuilder out) {
+        out.append('"');
+        for (int i = 0; i < text.length(); i++) {
+            char c = text.charAt(i);
+            if (c == '"' || c == '\\') out.append('\\').append(c);
+            else if (c >= ' ' && c <= '~') out.append(c);
+            else out.append("\\u").append(Character.forDigit(c >> 12, 16)).append(Character.forDigit(c >> 8 & 15, 16))
+                    .append(Character.forDigit(c >> 4 & 15, 16)).append(Character.forDigit(c & 15, 16));
+        }
+        out.append('"');
+    }
+}
