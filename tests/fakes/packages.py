@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import dedent
 
@@ -33,3 +33,16 @@ def distribute(
 def distribute_quotahost(site: Path, version: str = "0.1.0") -> None:
     """Write quotahost's own distribution, for tests that run from a source tree."""
     distribute(site, "quotahost", _PROJECT["entry-points"], version=version)
+
+
+def plant(folder: Path) -> Callable[[], list[str]]:
+    """Write modules that an interpreter would take for some of its own if it looked into this folder.
+
+    Returns:
+        Which of them have run since then.
+    """
+    folder.mkdir()
+    for module in ("sysconfig", "json", "traceback", "sitecustomize", "jpype"):
+        code = f"open({str(folder)!r} + '/{module}.ran', 'w').close()\nraise SystemExit('planted')\n"
+        (folder / f"{module}.py").write_text(code)
+    return lambda: sorted(file.stem for file in folder.glob("*.ran"))

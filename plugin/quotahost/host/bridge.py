@@ -45,7 +45,7 @@ class JavaShim:
         # JPype makes a Python class of each Java class on its first use. All uses begin here, on the host thread: two
         # threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
         self._admin: Any = self._host.admin()
-        self._gauges: Any = self._host.pluginGauges()
+        self._gauges: Any = self._host.gauges()
         self._topics: Any = self._host.topicQuotas()
         self._in_force: Any = self._table.factorInForce()
         self._thread: Any = jpype.JClass("java.lang.Thread")
@@ -195,10 +195,10 @@ class JavaShim:
         self._gauges.set(type, _unicode(name), attribute, value)
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self._gauges.add(type, _unicode(name), attribute, by)
+        self._gauges.count(type, _unicode(name), attribute, by)
 
     def forget(self, type: str, name: str) -> None:
-        self._gauges.remove(type, _unicode(name))
+        self._gauges.forget(type, _unicode(name))
 
     def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
         if affected is None:

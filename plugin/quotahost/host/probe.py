@@ -4,21 +4,36 @@ The jar contains a copy of this file. At a broker's start the shim runs it with 
 ``python.executable`` names, when nobody knows yet whether quotahost is installed there; ``quotahost doctor`` imports
 it. So it uses the standard library only, and the syntax of Python 3.8, so that an old Python is named as such instead
 of failing with a syntax error.
+
+Both run it isolated (``-I``), as the shim then starts Python: no file in the working directory, nor in a folder that
+the environment names, can stand in for a module of the standard library.
 """
 
 import os
+import site
 import sys
 import sysconfig
 
 
-def version_of(distribution: str) -> str:
-    """The installed version of a distribution, "" if it is not installed."""
+def search_path() -> "list[str]":
+    """Where the broker's Python looks for modules: at the end in the folders that ``-I`` leaves out.
+
+    Plugins may be in the packages of the user whose the broker is, or in a folder of PYTHONPATH.
+    """
+    # A virtual environment has none of the user's packages, as without -I.
+    if sys.prefix == sys.base_prefix and os.path.isdir(site.getusersitepackages()):
+        site.addsitedir(site.getusersitepackages())
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    # A part that isn't absolute, or is empty, depends on the working directory.
+    return list(dict.fromkeys(p for p in sys.path + named if os.path.isabs(p)))
+
+
+def version_of(distribution: str, path: "list[str]") -> str:
+    """The version of a distribution that is installed in these folders, "" if it is in none."""
     from importlib import metadata
 
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return ""
+    found = next(iter(metadata.distributions(name=distribution, path=path)), None)
+    return found.version if found else ""
 
 
 def libpython_candidates() -> "list[str]":
@@ -42,6 +57,7 @@ def libpython() -> str:
 
 def facts() -> "list[tuple[str, str]]":
     """Everything that the shim must know before it starts this Python in its own process."""
+    path = search_path()
     found = [
         ("version", ".".join(map(str, sys.version_info[:3]))),
         ("executable", sys.executable),
@@ -49,11 +65,10 @@ def facts() -> "list[tuple[str, str]]":
         # The shim refuses a free-threaded build, which JPype doesn't support.
         ("free-threaded", str(bool(sysconfig.get_config_var("Py_GIL_DISABLED"))).lower()),
         # The jar carries org.jpype, which fits exactly one version of jpype1.
-        ("jpype", version_of("jpype1")),
-        ("quotahost", version_of("quotahost")),
+        ("jpype", version_of("jpype1", path)),
+        ("quotahost", version_of("quotahost", path)),
     ]
-    # The shim runs this by -c, which puts "" first: the broker must not import from its working directory.
-    return found + [("path", p) for p in sys.path if os.path.isabs(p)]
+    return found + [("path", p) for p in path]
 
 
 if __name__ == "__main__":

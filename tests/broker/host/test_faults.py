@@ -122,8 +122,10 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     introduce_clients(node, ["faulty-pause"])
     eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "35000.0")
     assert table_row(node, ANYONE, "settled", "FETCH")["limit"] == "5000000.0"
+    assert gauge(node, "Factor", "LackOfData") == 1, "Python can't set it now"
     fault.write_text("fine")
     eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "5000000.0")
+    assert gauge(node, "Factor", "LackOfData") == 0
     alter_broker_config(node, {PREFIX + "fallback.action": None})
     check_produce_and_fetch(node, "settled")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from harness.kafka.node import StartFailed
-from tests.broker.support.node import PLUGINS, callback_node
+from tests.broker.support.node import PLUGINS, callback_node, gauge
+from tests.fakes.packages import plant
 
 pytestmark = pytest.mark.broker
 
@@ -77,3 +79,17 @@ def test_a_broker_does_not_start_with_an_unfit_interpreter(tmp_path: Path, lines
 def test_no_secret_is_logged(tmp_path: Path) -> None:
     log = start_error(tmp_path, {"kafka.sasl.password": "hunter2", "static.produce": "0"})
     assert "hunter2" not in log
+
+
+def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = plant(tmp_path / "cwd")
+    monkeypatch.chdir(tmp_path / "cwd")
+    (tmp_path / "factor").write_text("1")
+    # An empty part is the working directory, as in PYTHONPATH=$PYTHONPATH:/opt/plugins. The other one's handler would
+    # take HotSpot's signals.
+    env = {"PYTHONPATH": f"{os.pathsep}{PLUGINS}", "PYTHONFAULTHANDLER": "1", "FAULT": "/dev/null"}
+
+    with callback_node(tmp_path / "node", {"supplier": "faulty"}, env=env) as node:
+        assert gauge(node, "Plugin,name=faulty", "Errors") == 0, "PYTHONPATH has the plugin all the same"
+
+    assert ran() == []

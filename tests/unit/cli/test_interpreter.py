@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import venv
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor.python import Interpreter, InterpreterError, ask, check_python
 from quotahost.settings.declaration import PREFIX
+from tests.fakes.packages import distribute_quotahost, plant
 
 
 def python(**changes: Any) -> Interpreter:
@@ -84,3 +87,51 @@ def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
         ask(str(failing))
     with pytest.raises(InterpreterError, match="is no Python"):
         ask(str(silent))
+
+
+def test_nothing_in_the_working_directory_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = plant(tmp_path / "cwd")
+    monkeypatch.chdir(tmp_path / "cwd")
+    monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}relative{os.pathsep}{tmp_path}")
+
+    path = ask(sys.executable).path
+
+    assert ran() == []
+    assert path[-1] == str(tmp_path), "its absolute folders are looked in, last"
+    assert all(map(os.path.isabs, path))
+    assert str(tmp_path / "cwd") not in path
+
+
+def test_what_is_installed_in_a_folder_of_pythonpath_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = tmp_path / "bare"
+    venv.create(bare, with_pip=False)
+    python = str(bare / "bin" / "python")
+    assert ask(python).quotahost == ""
+    distribute_quotahost(tmp_path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+
+    assert ask(python).quotahost == "0.1.0"
+
+
+def test_a_virtual_environment_has_its_own_packages(tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    distribute_quotahost(site)
+
+    found = ask(str(tmp_path / "venv" / "bin" / "python"))
+
+    assert (found.quotahost, found.prefix) == ("0.1.0", str(tmp_path / "venv"))
+    assert str(site) in found.path
+
+
+def test_an_interpreter_finds_the_packages_of_its_user_and_a_virtual_environment_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}")
+    venv.create(tmp_path / "venv", with_pip=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".local" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    distribute_quotahost(folder)
+
+    assert ask(base).quotahost == "0.1.0"
+    assert ask(str(tmp_path / "venv" / "bin" / "python")).quotahost == ""

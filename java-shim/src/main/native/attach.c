@@ -29,6 +29,7 @@ static struct {
   void (*clear)(void);
   void (*program_name)(const wchar_t *);          /* NULL from Python 3.15 on: sys.path alone must do */
   wchar_t *(*decode)(const char *, size_t *);
+  int *isolated;                                  /* the flag -I; NULL from Python 3.15 on */
 } py;
 
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *loaded_by, void *reserved) {
@@ -72,10 +73,14 @@ static int resolve(void) {
   NEED(decode, "Py_DecodeLocale");
 #undef NEED
   *(void **)&py.program_name = dlsym(python, "Py_SetProgramName");
+  py.isolated = (int *)dlsym(python, "Py_IsolatedFlag");
   return 1;
 }
 
-/* Starts Python once, as the interpreter `executable` would start it, and releases the GIL. */
+/*
+ * Starts Python once, as the interpreter `executable` would start it with -I, and releases the GIL. So no PYTHON* of the
+ * broker's environment has an effect: PYTHONFAULTHANDLER would take HotSpot's handler of SIGSEGV, and end the broker.
+ */
 JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
     JNIEnv *env, jclass type, jstring library, jstring executable) {
   (void)type;
@@ -90,6 +95,7 @@ JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
     py.program_name(py.decode(name, NULL));       /* Python keeps the pointer: never freed */
     (*env)->ReleaseStringUTFChars(env, executable, name);
   }
+  if (py.isolated) *py.isolated = 1;
   py.initialize(0);                               /* 0: the signals stay the JVM's */
   py.save_thread();
   return NULL;

@@ -61,6 +61,7 @@ class Interpreter(BaseModel):
     jpype: str = ""
     quotahost: str = ""
     config: tuple[str, ...]
+    path: tuple[str, ...] = ()
 
 
 def ask(executable: str) -> Interpreter:
@@ -73,14 +74,14 @@ def ask(executable: str) -> Interpreter:
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
         raise InterpreterError(f"{executable} is no Python: it answered nothing that a Python would")
-    # All of these lines have the same key, of which the dict above keeps the last value only.
-    config = [value for key, _, value in lines if key == "config"]
-    return Interpreter.model_validate(facts | {"named": executable, "config": config})
+    # Many lines have one of these keys, of which the dict above keeps the last value only.
+    lists = {name: [value for key, _, value in lines if key == name] for name in ("config", "path")}
+    return Interpreter.model_validate(facts | lists | {"named": executable})
 
 
 def _run(executable: str) -> str:
     # As text, since quotahost may not be installed for that interpreter.
-    command = [executable, "-c", inspect.getsource(probe) + _MORE]
+    command = [executable, "-I", "-c", inspect.getsource(probe) + _MORE]
     try:
         # No standard input: a program that is no Python might wait for some.
         done = subprocess.run(

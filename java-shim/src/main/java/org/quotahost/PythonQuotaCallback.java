@@ -145,11 +145,17 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         if (now != null) now.apply(configs);
     }
 
-    /** An exception here would end Kafka's own shutdown early. */
+    /**
+     * An exception here would end Kafka's own shutdown early. A node's two roles may share one callback, and each may close
+     * it (Kafka's pull request 22792): the host is released once.
+     */
     @Override
     public void close() {
-        PythonHost last = host;
-        host = null;
+        PythonHost last;
+        synchronized (this) {
+            last = host;
+            host = null;
+        }
         try {
             if (last != null) PythonHost.release(last);
         } catch (Throwable e) {

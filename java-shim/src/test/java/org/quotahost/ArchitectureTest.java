@@ -40,7 +40,7 @@ class ArchitectureTest {
             .whereLayer("root").mayOnlyAccessLayers("host", "table", "python", "metrics", "inbox", "fence", "internals", "util")
             .whereLayer("host").mayOnlyAccessLayers("table", "topics", "python", "cluster", "metrics", "inbox", "fence", "internals",
                     "util")
-            .whereLayer("table").mayOnlyAccessLayers("inbox", "fence", "util")
+            .whereLayer("table").mayOnlyAccessLayers("inbox", "fence", "internals", "util")
             .whereLayer("topics").mayOnlyAccessLayers("fence", "internals", "util")
             .whereLayer("python").mayOnlyAccessLayers("internals", "util")
             .whereLayer("cluster").mayOnlyAccessLayers("internals", "util")

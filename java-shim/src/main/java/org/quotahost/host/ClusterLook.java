@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.Supplier;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.util.PeriodicThread;
+import org.quotahost.util.Schedule;
 
 /**
  * Asks the cluster which brokers are alive, for as long as Kafka does not say so by itself.
@@ -22,7 +22,7 @@ final class ClusterLook {
     /** ClusterAdmin.alive(). */
     private final Supplier<String[]> alive;
     private final StoredLook storedLook;
-    private final PeriodicThread thread = new PeriodicThread("quotahost-cluster", FIRST_MS, this::look, () -> {});
+    private final Schedule schedule = new Schedule("quotahost-cluster");
     private volatile boolean kafkaTells;
 
     ClusterLook(Inbox inbox, Supplier<String[]> alive, StoredLook storedLook) {
@@ -32,11 +32,11 @@ final class ClusterLook {
     }
 
     void start() {
-        thread.start();
+        schedule.add("the question who is alive", FIRST_MS, this::look);
     }
 
-    void close() {
-        thread.close();
+    void end() {
+        schedule.end();
     }
 
     /** Kafka's own news: from now on nobody else is asked. */

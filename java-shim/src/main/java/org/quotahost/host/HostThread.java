@@ -1,5 +1,7 @@
 package org.quotahost.host;
 
+import static org.quotahost.python.PythonEnvironment.START_SECONDS;
+
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -11,52 +13,63 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.python.StartException;
+import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The thread that runs Python: the broker's start waits for Python's first life on it, and when a life ends it begins
- * the next, until the host is closed.
+ * The thread that runs Python, from its start through its lives to its end.
+ *
+ * <p>The broker's start waits for the first life: for a while until Python has read the settings, then for
+ * start.timeout, which is one of them, until the plugins are built. When a life ends the next one begins: after a pause
+ * that is longer from end to end, and short again once a life was a long one.
  */
 final class HostThread {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     private static final long STACK_BYTES = 16L << 20;
-    private static final long CLOSE_MS = 4_000;
+    private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
+    /** A life of so long had started well: its end is not the one before it once more. */
+    private static final long LONG_LIFE_MS = 60_000;
 
     private final Inbox inbox;
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch closing = new CountDownLatch(1);
-    private final StartDeadline deadline = new StartDeadline(System::nanoTime);
     private final LongAdder restarts = new LongAdder();
+    private volatile Wait wait;
     /** Why this life of Python cannot use its configuration, null if it can. */
     private volatile String refusal;
     private Thread thread;
+
+    /** Until when the broker's start waits (System.nanoTime), and the sentence that says what was too long. */
+    private record Wait(long until, String problem) {
+        static Wait of(long ms, String problem) {
+            return new Wait(System.nanoTime() + ms * 1_000_000, problem);
+        }
+    }
 
     /** @param inbox what Python is told anew in each of its lives, and by which it hears of its end */
     HostThread(Inbox inbox) {
         this.inbox = inbox;
     }
 
+    // ---- start -----------------------------------------------------------------------------------------------
+
     /** Starts Python, and waits until its plugins are built. */
     void start(PythonEnvironment environment) {
-        deadline.start(); // only now: the probe of the environment has a limit of its own
+        // Only now: the probe of the environment has a limit of its own.
+        wait = Wait.of(START_SECONDS * 1_000, "Python did not start and read its settings within " + START_SECONDS
+                + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
         thread = new Thread(null, () -> run(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
         thread.start();
         awaitReady();
     }
 
-    /** How often Python was started again. */
-    long restarts() {
-        return restarts.sum();
-    }
-
-    // ---- what Python reports ---------------------------------------------------------------------------------
-
     /** Python has read the settings; the broker's start waits this much longer for the plugins. */
     void starting(long timeoutMs) {
-        deadline.plugins(timeoutMs);
+        wait = Wait.of(timeoutMs, "the Python host was not ready in time (" + BrokerConfigs.PREFIX + "start.timeout="
+                + timeoutMs + " ms); a plugin hangs while it is imported or built. See the log above");
     }
 
     /** The plugins are built, and the broker's start goes on. */
@@ -75,22 +88,16 @@ final class HostThread {
         ready.completeExceptionally(new StartException(problem));
     }
 
-    boolean closing() {
-        return closing.getCount() == 0;
-    }
-
-    // ---- start, lives and end --------------------------------------------------------------------------------
-
-    /** Waits until the plugins are built, up to a deadline that starting() may move. */
     private void awaitReady() {
         try {
             while (true) {
-                long left = deadline.leftNanos();
+                Wait now = wait; // starting() replaces it
+                long left = now.until - System.nanoTime();
                 try {
                     ready.get(Math.max(1, Math.min(left, 100_000_000)), TimeUnit.NANOSECONDS);
                     return;
                 } catch (TimeoutException e) {
-                    if (left <= 0) throw new StartException(deadline.problem());
+                    if (left <= 0 && wait == now) throw new StartException(now.problem);
                 }
             }
         } catch (ExecutionException e) {
@@ -102,8 +109,10 @@ final class HostThread {
         }
     }
 
+    // ---- lives -----------------------------------------------------------------------------------------------
+
     private void run(PythonEnvironment environment) {
-        RestartPause restartPause = new RestartPause();
+        long pauseMs = 0;
         try {
             Interpreter.start(environment);
             while (!closing()) {
@@ -112,9 +121,9 @@ final class HostThread {
                 if (!ready.isDone()) refuse(problem);
                 if (closing() || ready.isCompletedExceptionally()) return;
                 restarts.increment();
-                long pause = restartPause.after(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
-                LOG.error("The Python host ended; it starts again in {} ms. {}", pause, problem);
-                if (closing.await(pause, TimeUnit.MILLISECONDS)) return;
+                pauseMs = pause(pauseMs, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
+                LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
+                if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
                 inbox.replay(); // the next Python knows nothing of the quotas and the cluster
             }
         } catch (StartException e) {
@@ -135,19 +144,35 @@ final class HostThread {
         return refusal != null ? refusal : "the Python host ended at once";
     }
 
-    /** Tells Python to end. */
+    /** The pause before the next life, in ms: after the pause before the last one (0: there was none) and its length. */
+    static long pause(long beforeMs, long livedMs) {
+        if (beforeMs == 0 || livedMs >= LONG_LIFE_MS) return SHORTEST_PAUSE_MS;
+        return Math.min(LONGEST_PAUSE_MS, 2 * beforeMs);
+    }
+
+    /** How often Python was started again. */
+    long restarts() {
+        return restarts.sum();
+    }
+
+    // ---- end -------------------------------------------------------------------------------------------------
+
+    boolean closing() {
+        return closing.getCount() == 0;
+    }
+
+    /** Tells Python to end. It waits for nothing. */
     void end() {
         closing.countDown();
         inbox.postEvent("closing", List.of());
     }
 
-    /** Waits until the thread has ended, for some seconds at most. */
-    void awaitEnd() {
+    /** Waits until the thread has ended, for so many ms at most. */
+    void awaitEnd(long atMostMs) {
+        if (thread == null) return;
         try {
-            if (thread != null) thread.join(CLOSE_MS);
-            if (thread != null && thread.isAlive()) {
-                LOG.warn("The Python host did not end within {} ms: a plugin hangs", CLOSE_MS);
-            }
+            thread.join(atMostMs);
+            if (thread.isAlive()) LOG.warn("The Python host did not end within {} ms: a plugin hangs", atMostMs);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

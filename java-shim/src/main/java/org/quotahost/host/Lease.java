@@ -59,6 +59,8 @@ final class Lease {
         // One interval early, since the next check comes only after it.
         boolean silent = nanoClock.getAsLong() - renewedAt + checkEveryMs() * 1_000_000 >= validityNanos;
         if (silent == expired) return;
+        // First of all: the log may fail, and then the next check would not try again.
+        fallback.accept(silent ? factor() : null);
         expired = silent;
         if (silent) {
             applied = applied + 1;
@@ -66,7 +68,6 @@ final class Lease {
         } else {
             LOG.warn("The Python host answers again: its factor is in force");
         }
-        fallback.accept(silent ? factor() : null);
     }
 
     /** The cause of the fallback's factor, once the lease has run out. */

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.cluster.LibrdkafkaConfig;
@@ -13,7 +14,6 @@ import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.Gauges;
-import org.quotahost.metrics.PluginGauges;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
@@ -21,6 +21,7 @@ import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.HeldBacks;
 import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
+import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,6 +37,10 @@ import org.slf4j.LoggerFactory;
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
+    /** How long Python, and what else goes on, may take to end: a broker that stops waits no longer. */
+    private static final long CLOSE_MS = 4_000;
+    /** How long an operator's question to Python may take, which may ask the cluster. */
+    private static final long ANSWER_MS = 8_000;
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
@@ -46,10 +51,10 @@ public final class PythonHost {
     private final HeldBacks heldBacks = new HeldBacks();
     private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, heldBacks));
     private final TopicQuotas topicQuotas = new TopicQuotas(heldBacks);
-    private final TopicWatch topicWatch = new TopicWatch(topicQuotas);
+    private final Schedule topicSchedule = new Schedule("quotahost-topics");
+    private final HostQuestions hostQuestions = new HostQuestions(inbox);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
-    private final PluginGauges pluginGauges = new PluginGauges(gauges);
     private ClusterAdmin admin;
     private final ClusterLook clusterLook;
     private final HostThread thread = new HostThread(inbox);
@@ -62,8 +67,8 @@ public final class PythonHost {
 
     private PythonHost(HostConfig config) {
         this.config = config;
-        reconfiguration = new Reconfiguration(inbox, config.properties());
-        questions = new Questions(table, lease, topicQuotas, gauges, config.broker(), words -> "{\"error\": \"unknown\"}");
+        reconfiguration = new Reconfiguration(hostQuestions, config.properties());
+        questions = new Questions(table, lease, topicQuotas, gauges, config.broker(), this::askPython);
         StoredLook storedLook = new StoredLook(inbox, config.isBroker(), this::stored);
         clusterLook = new ClusterLook(inbox, () -> admin().alive(), storedLook);
     }
@@ -102,7 +107,7 @@ public final class PythonHost {
         host.close();
     }
 
-    /** All numbers that the shim shows. */
+    /** All numbers that the shim shows; Python and its plugins set theirs there. */
     public Gauges gauges() {
         return gauges;
     }
@@ -119,7 +124,7 @@ public final class PythonHost {
         try {
             take(HostConfig.of(configs));
         } catch (Throwable e) {
-            pluginGauges.set("Host", "", "ConfigRefused", 1);
+            gauges.set("Host", "", "ConfigRefused", 1);
             LOG.error("The new properties cannot be read, and the old ones stay", e);
         }
     }
@@ -238,9 +243,22 @@ public final class PythonHost {
         return Fence.installed();
     }
 
-    /** Writes a log record of Python's to the broker's log. */
+    /** Python's answer to the question with this ticket. */
+    public void answer(String ticket, String text) {
+        hostQuestions.answer(ticket, text);
+    }
+
+    /**
+     * Writes a log record of Python's to the broker's log, under the same logger's name.
+     *
+     * @param level Python's: 10 debug, 20 info, 30 warning, 40 and above error
+     */
     public void log(String logger, int level, String message) {
-        HostLog.log(logger, level, message);
+        Logger log = LoggerFactory.getLogger(logger);
+        if (level >= 40) log.error("{}", message);
+        else if (level >= 30) log.warn("{}", message);
+        else if (level >= 20) log.info("{}", message);
+        else log.debug("{}", message);
     }
 
     /** Makes the gauge that counts a plugin's errors, at 0. */
@@ -256,11 +274,6 @@ public final class PythonHost {
     public void pluginFailed(String name) {
         plugin(name);
         pluginErrors.get(name).increment();
-    }
-
-    /** The gauges that Python and its plugins set. */
-    public PluginGauges pluginGauges() {
-        return pluginGauges;
     }
 
     /** The Admin client, one for all plugins; the first call makes it. */
@@ -301,15 +314,21 @@ public final class PythonHost {
         return questions.answer(words);
     }
 
+    /** What Java does not know; a failure is {"error": why}. */
+    private String askPython(String[] words) {
+        String text = hostQuestions.ask("question", List.of(words), ANSWER_MS);
+        return text != null ? text : "{\"error\": \"the Python host did not answer within " + ANSWER_MS / 1_000 + " s\"}";
+    }
+
     // ---- start and end ---------------------------------------------------------------------------------------
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
-        pluginGauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
+        gauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         thread.start(environment);
         watch.start();
-        topicWatch.start();
+        topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
         clusterLook.start();
         NodeProperty.set(nodeId());
     }
@@ -320,14 +339,22 @@ public final class PythonHost {
 
     private void close() {
         NodeProperty.clear();
+        // All are told to end before one is waited for, so that a broker that stops waits no longer than for the slowest.
         thread.end();
-        watch.close();
-        topicWatch.close();
-        clusterLook.close();
-        thread.awaitEnd();
+        watch.end();
+        topicSchedule.end();
+        clusterLook.end();
+        long until = System.nanoTime() + CLOSE_MS * 1_000_000;
+        thread.awaitEnd(CLOSE_MS);
+        watch.awaitEnd(leftMs(until));
+        if (topicSchedule.close(leftMs(until))) topicQuotas.close();
         synchronized (this) {
             if (admin != null) admin.close();
         }
         gauges.close();
+    }
+
+    private static long leftMs(long until) {
+        return Math.max(0, TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()));
     }
 }

@@ -1,42 +1,31 @@
 package org.quotahost.host;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicLong;
-import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
 
 /**
  * Has the Python host check new properties and take them over, while the broker runs.
  *
- * <p>Properties go to Python through the inbox, and its verdict comes back with the same ticket. Only the request of
- * the administrator who changes the properties waits for one; if none comes in time, the change is refused. Nobody
- * waits when Kafka applies what is stored: Python takes it over or keeps the properties that it has, and says so in the
- * log. Those that it has confirmed last are what the next Python of this JVM starts with.
+ * <p>Only the request of the administrator who changes the properties waits for the host's verdict; if none comes in
+ * time, the change is refused. Nobody waits when Kafka applies what is stored: Python takes it over or keeps the
+ * properties that it has, and says so in the log. Those that it has confirmed last are what the next Python of this JVM
+ * starts with.
  */
 public final class Reconfiguration {
     private static final long ANSWER_MS = 2_000;
 
-    private final Inbox inbox;
-    private final AtomicLong tickets = new AtomicLong();
-    /** The checks that wait for a verdict, by ticket. */
-    private final Map<Long, CompletableFuture<String>> checks = new ConcurrentHashMap<>();
+    private final HostQuestions questions;
     /** The properties that Kafka has applied and Python has not judged yet, by ticket. */
     private final ConcurrentSkipListMap<Long, Map<String, String>> applied = new ConcurrentSkipListMap<>();
     private volatile Map<String, String> confirmed;
     private volatile Set<String> names = Set.of();
 
     /** @param properties those of the start */
-    Reconfiguration(Inbox inbox, Map<String, String> properties) {
-        this.inbox = inbox;
+    Reconfiguration(HostQuestions questions, Map<String, String> properties) {
+        this.questions = questions;
         this.confirmed = properties;
     }
 
@@ -56,31 +45,19 @@ public final class Reconfiguration {
 
     /** For an administrator's request: StartException if the host refuses the properties or doesn't answer in time. */
     public void check(HostConfig config) {
-        long ticket = tickets.incrementAndGet();
-        CompletableFuture<String> answer = new CompletableFuture<>();
-        checks.put(ticket, answer);
-        try {
-            inbox.postEvent("validate", fields(ticket, config));
-            String problem = answer.get(ANSWER_MS, TimeUnit.MILLISECONDS);
-            if (!problem.isEmpty()) throw new StartException(problem);
-        } catch (TimeoutException e) {
+        String problem = questions.ask("validate", fields(config), ANSWER_MS);
+        if (problem == null) {
             throw new StartException("the Python host did not check the change within " + ANSWER_MS
-                    + " ms; the old properties stay. Try again", e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new StartException("interrupted while the Python host checked the change", e);
-        } catch (ExecutionException e) {
-            throw new StartException("the change could not be checked: " + e.getCause(), e);
-        } finally {
-            checks.remove(ticket);
+                    + " ms; the old properties stay. Try again");
         }
+        if (!problem.isEmpty()) throw new StartException(problem);
     }
 
     /** Has the host take over what Kafka applies. It waits for nothing. */
     void apply(HostConfig config) {
-        long ticket = tickets.incrementAndGet();
-        applied.put(ticket, config.properties());
-        inbox.postEvent("reconfigure", fields(ticket, config));
+        String ticket = questions.ticket();
+        applied.put(Long.valueOf(ticket), config.properties());
+        questions.post("reconfigure", ticket, fields(config));
     }
 
     /** @param problem why the host refuses the properties of this ticket, null if it does not */
@@ -91,13 +68,10 @@ public final class Reconfiguration {
             applied.headMap(number, true).clear(); // Python takes events in order, so earlier ones are settled, too
             if (problem == null) confirmed = properties;
         }
-        CompletableFuture<String> answer = checks.get(number);
-        if (answer != null) answer.complete(problem == null ? "" : problem);
+        questions.answer(ticket, problem == null ? "" : problem);
     }
 
-    private static List<String> fields(long ticket, HostConfig config) {
-        List<String> fields = new ArrayList<>(List.of(Long.toString(ticket)));
-        fields.addAll(List.of(HostConfig.flat(config.properties())));
-        return fields;
+    private static List<String> fields(HostConfig config) {
+        return List.of(HostConfig.flat(config.properties()));
     }
 }

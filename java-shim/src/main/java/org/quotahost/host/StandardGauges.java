@@ -15,12 +15,12 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.HeldBack;
 import org.quotahost.util.HeldBacks;
-import org.quotahost.util.PeriodicThread;
+import org.quotahost.util.Schedule;
 
 /**
  * The numbers that every broker with the callback shows.
  *
- * <p>docs/reference/metrics.md lists them, and a test compares the two. Numbers of plugins come in by PluginGauges.
+ * <p>docs/reference/metrics.md lists them, and a test compares the two. Python and its plugins set others (Gauges.set).
  */
 final class StandardGauges {
     private StandardGauges() {}
@@ -55,8 +55,11 @@ final class StandardGauges {
         gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
-        gauges.add("Watch", "", "Errors", PeriodicThread::failures);
+        gauges.add("Watch", "", "Errors", Schedule::failures);
         Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
+        // Python sets it, and cannot while it is silent.
+        gauges.overrule("Factor", "", "LackOfData", () -> lease.expired()
+                && table.factorInForce().value() < table.factorInForce().hostFactor().value() ? 1 : Double.NaN);
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);

@@ -7,27 +7,32 @@ import org.quotahost.internals.Internals;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
-import org.quotahost.util.PeriodicThread;
+import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The thread for all that must go on while Python hangs: the lease, the table's clock, the limits on their way to the
- * factor in force, forgetting silent clients, and the log's lines about changed limits and refused creations.
+ * All that must go on while Python hangs: the lease, the table's clock, the limits on their way to the factor in force,
+ * forgetting silent clients, and the log's lines about changed limits and refused creations. Each of them is a turn of its
+ * own, so that a defect in one leaves the others as they are.
  */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
+    /** NTP moves the clock by less. */
+    private static final long CLOCK_SLACK_MS = 5_000;
 
     private final Lease lease;
     private final QuotaTable table;
     private final Runnable showNews;
-    private volatile PeriodicThread thread;
+    private final Schedule schedule = new Schedule("quotahost-watch");
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
     private final LineLimit fullLines = new LineLimit(1);
     private boolean wasFull;
+    /** By how much the wall clock was ahead of the monotonic one when it was looked at last. */
+    private long wallClockAhead = Long.MIN_VALUE + CLOCK_SLACK_MS;
 
-    /** Each time the thread looks, it also runs {@code showNews}. */
+    /** As often as the table's clock moves, the thread also runs {@code showNews}. */
     Watch(Lease lease, QuotaTable table, Runnable showNews) {
         this.lease = lease;
         this.table = table;
@@ -37,33 +42,44 @@ final class Watch {
     /** Starts the thread; only after the lease is configured, since that decides how often it is checked. */
     void start() {
         lease.renew(); // the start may have taken longer than validity
-        thread = new PeriodicThread("quotahost-watch", everyMs(), this::check, () -> {});
-        thread.start();
+        schedule.add("the check of the lease", lease.checkEveryMs(), () -> {
+            lease.check();
+            return lease.checkEveryMs();
+        });
+        schedule.every(QuotaTable.BEAT_MS, "the table's clock and the move of the limits",
+                () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
+        schedule.every(1_000, "the look at the wall clock", this::watchClock);
+        schedule.every(QuotaTable.BEAT_MS, "the eviction of silent clients", this::evict);
+        schedule.every(QuotaTable.BEAT_MS, "the summary of changed limits",
+                () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
+        schedule.every(QuotaTable.BEAT_MS, "the log of refused creations", Creation::log);
+        schedule.every(QuotaTable.BEAT_MS, "the log of what is missing", Internals::log);
+        schedule.every(QuotaTable.BEAT_MS, "the look for new gauges", showNews);
     }
 
-    void close() {
-        if (thread != null) thread.close();
+    /** No further turn begins. */
+    void end() {
+        schedule.end();
     }
 
-    /** Answers how long to wait until the next time, in ms. */
-    private long check() {
-        table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt));
-        lease.check();
+    void awaitEnd(long atMostMs) {
+        schedule.close(atMostMs);
+    }
+
+    /** Kafka drops unused sensors by the wall clock, and the table forgets clients by a monotonic one. */
+    private void watchClock() {
+        long ahead = System.currentTimeMillis() - TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+        if (ahead < wallClockAhead - CLOCK_SLACK_MS) table.clockWentBack();
+        wallClockAhead = ahead;
+    }
+
+    private void evict() {
         long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
         if (System.nanoTime() - tickedAt >= eighth) {
             tickedAt = System.nanoTime();
             table.tick();
         }
         warnWhenFull();
-        BrokerLog.summarize(table.factorInForce()::limitFactor);
-        Creation.log();
-        Internals.log();
-        showNews.run();
-        return everyMs();
-    }
-
-    private long everyMs() {
-        return Math.min(QuotaTable.BEAT_MS, lease.checkEveryMs());
     }
 
     private void warnWhenFull() {

@@ -114,10 +114,15 @@ public final class Inbox {
         eventArrived();
     }
 
-    /** Posts an event of another kind: "validate", "reconfigure" or "closing". */
+    /** Posts an event of another kind: "validate", "reconfigure", "question" or "closing". */
     public synchronized void postEvent(String kind, List<String> fields) {
         events.add(new Batch.Event(kind, fields));
         eventArrived();
+    }
+
+    /** Takes back the event with this ticket, its first field, if the host has not taken it: nobody waits for it now. */
+    public synchronized void withdraw(String kind, String ticket) {
+        events.removeIf(event -> event.kind().equals(kind) && event.fields().indexOf(ticket) == 0);
     }
 
     // ---- the host --------------------------------------------------------------------------------------------

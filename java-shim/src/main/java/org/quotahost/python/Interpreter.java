@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.stream.Collectors;
+import org.quotahost.internals.ShutdownOrder;
 
 /**
  * The one Python interpreter of this JVM.

@@ -9,7 +9,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.quotahost.util.BrokerConfigs;
 
 /**
@@ -29,9 +31,13 @@ public record PythonEnvironment(String executable, String libpython, String vers
 
     /** Asks the interpreter about itself; StartException if it cannot work. */
     public static PythonEnvironment of(String executable) {
+        return of(executable, START_SECONDS);
+    }
+
+    static PythonEnvironment of(String executable, long seconds) {
         Map<String, String> facts = new HashMap<>();
         List<String> path = new ArrayList<>();
-        for (String line : probe(executable).split("\n")) {
+        for (String line : probe(executable, seconds).split("\n")) {
             int at = line.indexOf('=');
             if (at < 0) continue;
             if (line.startsWith("path=")) path.add(line.substring(5).strip());
@@ -57,60 +63,54 @@ public record PythonEnvironment(String executable, String libpython, String vers
         Properties built = built();
         String install = "; run: " + executable + " -m pip install quotahost==" + built.getProperty("quotahost");
         String version = facts.getOrDefault("version", "");
-        if (version.isEmpty()) throw wrong(executable, " is no Python: it answered nothing");
-        if (isTooOld(version)) throw wrong(executable, " is Python " + version + "; 3.11 or newer is needed");
+        if (version.isEmpty()) throw wrong(executable, " is no Python: it answered nothing", null);
+        String[] parts = version.split("\\.");
+        if (Integer.parseInt(parts[0]) * 100 + Integer.parseInt(parts[1]) < 311) {
+            throw wrong(executable, " is Python " + version + "; 3.11 or newer is needed", null);
+        }
         if ("true".equals(facts.get("free-threaded"))) {
-            throw wrong(executable, " is a free-threaded build, which JPype does not support; name another");
+            throw wrong(executable, " is a free-threaded build, which JPype does not support; name another", null);
         }
         if (facts.getOrDefault("quotahost", "").isEmpty()) {
-            throw wrong(executable, ": quotahost is not installed there" + install);
+            throw wrong(executable, ": quotahost is not installed there" + install, null);
         }
-        requireVersion(executable, "quotahost", facts, built, install);
-        requireVersion(executable, "jpype", facts, built, install);
+        for (String what : List.of("quotahost", "jpype")) {
+            String installed = facts.getOrDefault(what, "");
+            String needed = built.getProperty(what);
+            if (!installed.equals(needed)) {
+                throw wrong(executable, " has " + what + " " + (installed.isEmpty() ? "not installed" : installed)
+                        + ", this jar needs " + needed + install, null);
+            }
+        }
         if (facts.getOrDefault("libpython", "").isEmpty()) {
             throw wrong(executable, " (Python " + version + ") has no shared libpython. Install it (Debian: apt install"
-                    + " libpython3." + version.split("\\.")[1] + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared)"
-                    + " or name an interpreter that has one");
+                    + " libpython3." + parts[1] + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared)"
+                    + " or name an interpreter that has one", null);
         }
-    }
-
-    private static void requireVersion(String executable, String what, Map<String, String> facts, Properties built,
-            String remedy) {
-        String installed = facts.getOrDefault(what, "");
-        String needed = built.getProperty(what);
-        if (!installed.equals(needed)) {
-            throw wrong(executable, " has " + what + " " + (installed.isEmpty() ? "not installed" : installed)
-                    + ", this jar needs " + needed + remedy);
-        }
-    }
-
-    private static StartException wrong(String executable, String problem) {
-        return wrong(executable, problem, null);
     }
 
     private static StartException wrong(String executable, String problem, Exception cause) {
         return new StartException(PROPERTY + "=" + executable + problem, cause);
     }
 
-    private static boolean isTooOld(String version) {
-        String[] parts = version.split("\\.");
-        return Integer.parseInt(parts[0]) < 3 || Integer.parseInt(parts[0]) == 3 && Integer.parseInt(parts[1]) < 11;
-    }
-
-    private static String probe(String executable) {
+    /** What probe.py prints. */
+    private static String probe(String executable, long seconds) {
         try (InputStream probeScript = PythonEnvironment.class.getResourceAsStream("probe.py")) {
             String code = new String(probeScript.readAllBytes(), StandardCharsets.UTF_8);
-            Process process = new ProcessBuilder(executable, "-c", code).redirectErrorStream(true).start();
+            // Isolated: a broker may start in any directory, and must not run what lies there as a module of Python's.
+            Process process = new ProcessBuilder(executable, "-I", "-c", code).redirectErrorStream(true).start();
             process.getOutputStream().close();
+            // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
             var answer = CompletableFuture.supplyAsync(() -> read(process));
-            if (!process.waitFor(START_SECONDS, TimeUnit.SECONDS)) {
+            try {
+                String text = answer.get(seconds, TimeUnit.SECONDS);
+                if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();
+                if (process.exitValue() == 0) return text;
+                throw wrong(executable, " is no working Python 3.11+: " + text.strip(), null);
+            } catch (ExecutionException | TimeoutException e) {
                 process.destroyForcibly();
-                throw wrong(executable, " did not answer within " + START_SECONDS + " s");
+                throw wrong(executable, " did not answer within " + seconds + " s", e);
             }
-            if (process.exitValue() != 0) {
-                throw wrong(executable, " is no working Python 3.11+: " + answer.join().strip());
-            }
-            return answer.join();
         } catch (IOException e) {
             throw wrong(executable, " could not be run (" + e.getMessage() + "); give the full path of the interpreter"
                     + " that has quotahost, such as /opt/quotahost/bin/python3", e);

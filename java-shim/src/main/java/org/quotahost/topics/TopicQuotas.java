@@ -174,8 +174,8 @@ public final class TopicQuotas {
         Fence.turnBack(next);
     }
 
-    /** Ends the topic quotas: no request is turned back any more. */
-    void close() {
+    /** Ends the topic quotas: no request is turned back any more. Nobody reads the meters now. */
+    public void close() {
         configured = null;
         end();
     }

@@ -3,6 +3,7 @@ package org.quotahost.host;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.lang.management.ManagementFactory;
+import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import javax.management.MBeanServer;
@@ -25,6 +26,27 @@ class StandardGaugesTest {
         gauges.close();
     }
 
+    /** Python sets LackOfData, and cannot while it is silent. */
+    @Test
+    void aPauseForASilentHostIsShownAsLackOfData() throws Exception {
+        long[] now = {0};
+        QuotaTable table = Tables.table();
+        Lease lease = new Lease(() -> now[0], table::fallback);
+        StandardGauges.add(gauges, table, new Inbox(), lease, new TopicQuotas(), () -> 0);
+        ObjectName factor = new ObjectName("quotahost:type=Factor");
+        for (String action : List.of("PAUSE", "OPEN")) {
+            lease.configure(60_000, action);
+            gauges.set("Factor", "", "LackOfData", 0);
+            now[0] += 120_000_000_000L;
+            lease.check();
+            assertEquals(action.equals("PAUSE") ? 1.0 : 0.0, server.getAttribute(factor, "LackOfData"), action);
+
+            lease.renew();
+            lease.check();
+            assertEquals(0.0, server.getAttribute(factor, "LackOfData"), "the host answers again");
+        }
+    }
+
     @Test
     void theyShowTheTableTheInboxAndTheLease() throws Exception {
         Inbox inbox = new Inbox();
@@ -43,6 +65,6 @@ class StandardGaugesTest {
         assertEquals(1.0, server.getAttribute(name, "Resolved"));
         assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
         Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
-        assertEquals(Set.of("QuotaTable", "Fence", "Internals", "TopicQuotas", "Inbox", "Lease", "Host", "Watch"), types);
+        assertEquals(Set.of("QuotaTable", "Fence", "Internals", "TopicQuotas", "Inbox", "Lease", "Host", "Watch", "Factor"), types);
     }
 }

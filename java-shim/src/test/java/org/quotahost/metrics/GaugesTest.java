@@ -1,21 +1,28 @@
 package org.quotahost.metrics;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
+import java.util.Arrays;
 import java.util.List;
 import javax.management.Attribute;
 import javax.management.AttributeNotFoundException;
+import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
-import javax.management.ReflectionException;
+import javax.management.openmbean.CompositeType;
+import javax.management.openmbean.OpenType;
+import javax.management.openmbean.SimpleType;
+import javax.management.openmbean.TabularData;
+import javax.management.openmbean.TabularDataSupport;
+import javax.management.openmbean.TabularType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** The numbers and operations as JMX shows them. */
+/** The numbers and tables as JMX and other readers see them. */
 class GaugesTest {
     private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
     private final Gauges gauges = new Gauges();
@@ -24,6 +31,10 @@ class GaugesTest {
     @AfterEach
     void close() {
         gauges.close();
+    }
+
+    private static ObjectName name(String rest) throws Exception {
+        return new ObjectName("quotahost:type=" + rest);
     }
 
     @Test
@@ -43,47 +54,103 @@ class GaugesTest {
     @Test
     void aGaugeIsReadWhenItIsAskedFor() throws Exception {
         gauges.add("Test", "", "Depth", () -> value);
-        ObjectName name = new ObjectName("quotahost:type=Test");
-        assertEquals(1.0, server.getAttribute(name, "Depth"));
+        assertEquals(1.0, server.getAttribute(name("Test"), "Depth"));
 
         value = 2;
 
-        assertEquals(2.0, server.getAttribute(name, "Depth"));
-        assertEquals(List.of(new Attribute("Depth", 2.0)), server.getAttributes(name, new String[] {"Depth", "None"}).asList());
-        assertThrows(AttributeNotFoundException.class, () -> server.getAttribute(name, "None"));
-        assertThrows(AttributeNotFoundException.class, () -> server.setAttribute(name, new Attribute("Depth", 3.0)));
+        assertEquals(2.0, server.getAttribute(name("Test"), "Depth"));
+        assertEquals(List.of(new Attribute("Depth", 2.0)),
+                server.getAttributes(name("Test"), new String[] {"Depth", "None"}).asList());
+        assertThrows(AttributeNotFoundException.class, () -> server.getAttribute(name("Test"), "None"));
+        assertThrows(AttributeNotFoundException.class, () -> server.setAttribute(name("Test"), new Attribute("Depth", 3.0)));
     }
 
     @Test
     void anyNameMakesAnMBean() throws Exception {
         for (String plugin : List.of("static", "a,b=c:*?\"x\n", "客户")) gauges.add("Test", plugin, "Errors", () -> value);
 
-        assertEquals(3, server.queryNames(new ObjectName("quotahost:type=Test,name=*"), null).size());
+        assertEquals(3, server.queryNames(name("Test,name=*"), null).size());
         assertEquals(List.of("static", "a,b=c:*?\"x\n", "客户"), gauges.all().stream().map(Gauges.Gauge::name).toList());
     }
 
     @Test
-    void anOperationAnswersLines() throws Exception {
-        gauges.operation("Test", "describe", args -> new String[] {args[0] + "/" + args[1]});
-        ObjectName name = new ObjectName("quotahost:type=Test");
+    void anMBeanGainsAttributesWhileItIsThereAndSaysSo() throws Exception {
+        gauges.add("Test", "", "Depth", () -> value);
+        gauges.table("Test", "Uses", GaugesTest::uses);
+        gauges.set("Test", "", "Age", 3);
 
-        Object lines = server.invoke(name, "describe", new Object[] {"alice", "app"}, new String[] {"java.lang.String", "java.lang.String"});
+        MBeanAttributeInfo[] infos = server.getMBeanInfo(name("Test")).getAttributes();
 
-        assertArrayEquals(new String[] {"alice/app"}, (String[]) lines);
-        assertThrows(ReflectionException.class, () -> server.invoke(name, "none", new Object[0], new String[0]));
+        assertEquals(List.of("Age double", "Depth double", "Uses " + TabularData.class.getName()),
+                Arrays.stream(infos).map(info -> info.getName() + " " + info.getType()).toList());
+        assertEquals(0, server.getMBeanInfo(name("Test")).getOperations().length);
+        assertTrue(((TabularData) server.getAttribute(name("Test"), "Uses")).isEmpty());
+        assertEquals(List.of("Age", "Depth"), gauges.all().stream().map(Gauges.Gauge::attribute).toList(), "JMX alone has tables");
+    }
+
+    private static TabularData uses() {
+        try {
+            String[] columns = {"client"};
+            var row = new CompositeType("use", "use", columns, columns, new OpenType<?>[] {SimpleType.STRING});
+            return new TabularDataSupport(new TabularType("uses", "uses", row, columns));
+        } catch (javax.management.JMException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Test
+    void aNumberOfPythonsIsWhatItWasSetToLast() throws Exception {
+        gauges.set("Volume", "1,/var", "Bytes", 5);
+        gauges.count("Plugin", "mine", "Rows", 2);
+        gauges.count("Plugin", "mine", "Rows", 2.5);
+        gauges.set("Volume", "1,/var", "Bytes", 6);
+
+        assertEquals(6.0, server.getAttribute(name("Volume,name=" + ObjectName.quote("1,/var")), "Bytes"));
+        assertEquals(4.5, server.getAttribute(name("Plugin,name=mine"), "Rows"));
+    }
+
+    @Test
+    void whatPythonForgetsIsGoneAndWhatIsJavasAloneStays() throws Exception {
+        gauges.set("Volume", "a", "Bytes", 5);
+        gauges.set("Volume", "b", "Bytes", 5);
+        gauges.add("Fence", "", "Mutes", () -> value);
+
+        gauges.forget("Volume", "a");
+        gauges.forget("Fence", "");
+        gauges.forget("Volume", "never set");
+
+        assertFalse(server.isRegistered(name("Volume,name=a")));
+        assertEquals(List.of("b", ""), gauges.all().stream().map(Gauges.Gauge::name).toList());
+        assertEquals(1.0, server.getAttribute(name("Fence"), "Mutes"));
+        gauges.set("Volume", "a", "Bytes", 7);
+        assertEquals(7.0, server.getAttribute(name("Volume,name=a"), "Bytes"));
+    }
+
+    @Test
+    void whileJavaOverrulesANumberOfPythonsItsOwnIsShown() throws Exception {
+        double[] instead = {Double.NaN};
+        gauges.overrule("Factor", "", "LackOfData", () -> instead[0]);
+        assertEquals(0.0, server.getAttribute(name("Factor"), "LackOfData"));
+
+        gauges.set("Factor", "", "LackOfData", 0.25);
+        assertEquals(0.25, server.getAttribute(name("Factor"), "LackOfData"));
+        instead[0] = 1;
+        assertEquals(1.0, server.getAttribute(name("Factor"), "LackOfData"));
+        gauges.set("Factor", "", "LackOfData", 0.5);
+        instead[0] = Double.NaN;
+        assertEquals(0.5, server.getAttribute(name("Factor"), "LackOfData"), "what Python has set meanwhile");
     }
 
     @Test
     void closingTakesEveryMBeanAwayAndASecondLifeMayHaveTheSameNames() throws Exception {
-        ObjectName name = new ObjectName("quotahost:type=Test");
         gauges.add("Test", "", "Depth", () -> value);
         gauges.close();
-        assertFalse(server.isRegistered(name));
+        assertFalse(server.isRegistered(name("Test")));
 
         Gauges next = new Gauges();
         gauges.add("Test", "", "Depth", () -> 1);
         next.add("Test", "", "Depth", () -> 2);
-        assertEquals(2.0, server.getAttribute(name, "Depth"));
+        assertEquals(2.0, server.getAttribute(name("Test"), "Depth"));
         next.close();
     }
 }

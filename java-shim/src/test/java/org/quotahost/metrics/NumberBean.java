@@ -10,8 +10,8 @@ public final class NumberBean {
 
     /** @param attributes the function that reads each attribute */
     public static DynamicMBean of(Map<String, DoubleSupplier> attributes) {
-        GaugeBean bean = new GaugeBean();
-        attributes.forEach(bean::put);
+        Gauges.Bean bean = new Gauges.Bean();
+        bean.attributes.putAll(attributes);
         return bean;
     }
 }

@@ -77,6 +77,19 @@ class PythonEnvironmentTest {
         assertTrue(message.contains("is no working Python 3.11+: broken interpreter"), message);
     }
 
+    /** A wrapper's child may keep the output open, so that it never ends. */
+    @Test
+    void aProgramWhoseOutputStaysOpenIsNotWaitedForForEver(@TempDir Path folder) throws Exception {
+        String script = script(folder, "sleep 60 &\necho $! > " + folder.resolve("pid") + "\necho version=3.11.2\nsleep 0.5");
+        try {
+            String message = assertThrows(StartException.class, () -> PythonEnvironment.of(script, 1)).getMessage();
+
+            assertTrue(message.contains("did not answer within 1 s"), message);
+        } finally {
+            ProcessHandle.of(Long.parseLong(Files.readString(folder.resolve("pid")).strip())).ifPresent(ProcessHandle::destroy);
+        }
+    }
+
     @Test
     void theFactsOfTheProbeAreTakenOver(@TempDir Path folder) throws Exception {
         StringBuilder lines = new StringBuilder("echo 'a warning without sense'\n");

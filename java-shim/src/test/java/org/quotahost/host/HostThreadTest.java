@@ -7,20 +7,16 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 
 /** How soon a Python host that has ended is started again. */
-class RestartPauseTest {
-    private final RestartPause pause = new RestartPause();
-
+class HostThreadTest {
     @Test
-    void itGrowsUpToABoundWhileTheHostEndsSoonAfterEachStart() {
+    void thePauseGrowsUpToABoundWhileTheHostEndsSoonAfterEachStart() {
         assertEquals(List.of(500L, 1_000L, 2_000L, 4_000L, 8_000L, 16_000L, 30_000L, 30_000L),
-                LongStream.range(0, 8).map(i -> pause.after(i * 100)).boxed().toList());
+                LongStream.iterate(HostThread.pause(0, 10), before -> HostThread.pause(before, 700)).limit(8).boxed().toList());
     }
 
     @Test
     void itIsShortAgainOnceAHostHasRunWell() {
-        for (int i = 0; i < 8; i++) pause.after(10);
-
-        assertEquals(500, pause.after(3_600_000));
-        assertEquals(1_000, pause.after(10));
+        assertEquals(500, HostThread.pause(30_000, 3_600_000));
+        assertEquals(1_000, HostThread.pause(500, 10));
     }
 }

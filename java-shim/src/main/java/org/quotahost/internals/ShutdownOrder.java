@@ -1,16 +1,20 @@
-package org.quotahost.python;
+package org.quotahost.internals;
 
 import java.util.Optional;
 import org.jpype.JPypeContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Has JPype wait with its shutdown until Kafka has shut down.
  *
  * <p>JPype's shutdown hook interrupts every non-daemon thread, which would make a broker stop uncleanly. But first it
- * waits for the hooks that are registered with it, and the one that this class registers waits for Kafka's.
+ * waits for the hooks that are registered with it, and the one that this class registers waits for Kafka's. Neither
+ * JPypeContext nor the name of Kafka's hook is public API.
  */
-final class ShutdownOrder {
-    static final String KAFKA_HOOK = "kafka-shutdown-hook";
+public final class ShutdownOrder {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.internals");
+    private static final String KAFKA_HOOK = "kafka-shutdown-hook";
     /**
      * The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without Kafka's (a test) this is
      * the wait.
@@ -19,9 +23,14 @@ final class ShutdownOrder {
 
     private ShutdownOrder() {}
 
-    /** Registers the hook; once, after JPype has started. */
-    static void keep() {
-        JPypeContext.getInstance().addShutdownHook(new Thread(ShutdownOrder::awaitKafka, "quotahost-shutdown"));
+    /** Registers the hook; once, after JPype has started. Where that can't be done the broker starts all the same. */
+    public static void keep() {
+        try {
+            JPypeContext.getInstance().addShutdownHook(new Thread(ShutdownOrder::awaitKafka, "quotahost-shutdown"));
+        } catch (RuntimeException | LinkageError e) {
+            LOG.warn("org.jpype.JPypeContext.addShutdownHook is missing, so JPype interrupts the broker's threads in its"
+                    + " shutdown, and the next start may have to recover logs: {}", e.toString());
+        }
     }
 
     private static void awaitKafka() {

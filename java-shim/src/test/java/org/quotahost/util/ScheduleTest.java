@@ -1,0 +1,126 @@
+package org.quotahost.util;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Every turn goes on, whatever it throws and whatever the other turns throw, until the schedule is closed. */
+class ScheduleTest {
+    private final Schedule schedule = new Schedule("test");
+
+    @AfterEach
+    void close() {
+        schedule.close(1_000);
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertTrue(latch.await(30, TimeUnit.SECONDS));
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    /** A turn, and one that throws this each time, a hundred times; answers what was logged. */
+    private String log(Throwable error, AtomicInteger turns) {
+        CountDownLatch failing = new CountDownLatch(100);
+        CountDownLatch other = new CountDownLatch(100);
+        return LogCapture.during(() -> {
+            schedule.add("the failing turn", 1, () -> {
+                turns.incrementAndGet();
+                failing.countDown();
+                throw ScheduleTest.<RuntimeException>unchecked(error);
+            });
+            schedule.every(1, "the other turn", other::countDown);
+            await(failing);
+            await(other);
+            schedule.close(1_000);
+        });
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T extends Throwable> T unchecked(Throwable e) throws T {
+        throw (T) e;
+    }
+
+    /** A full heap, too: only the JVM's own option ends the process for it. */
+    @ParameterizedTest
+    @ValueSource(classes = {NoClassDefFoundError.class, OutOfMemoryError.class, IllegalStateException.class})
+    void aFailureIsCountedAndLoggedOnceAndAllTurnsComeAgain(Class<? extends Throwable> kind) throws Exception {
+        long before = Schedule.failures();
+        AtomicInteger turns = new AtomicInteger();
+
+        String log = log(kind.getConstructor(String.class).newInstance("gone"), turns);
+
+        assertEquals(turns.get(), Schedule.failures() - before);
+        assertEquals(1, LogCapture.lines(log, "the failing turn failed; it goes on in 1 ms"), log);
+        assertTrue(log.contains(kind.getSimpleName() + ": gone"), log);
+        assertFalse(log.contains("the other turn"), log);
+    }
+
+    @Test
+    void aTurnSaysWhenItComesAgain() {
+        AtomicInteger seldom = new AtomicInteger();
+        CountDownLatch often = new CountDownLatch(20);
+        schedule.add("a turn that comes once an hour", 1, () -> {
+            seldom.incrementAndGet();
+            return 3_600_000;
+        });
+        schedule.add("a turn that comes each millisecond", 1, () -> {
+            often.countDown();
+            return 1;
+        });
+
+        await(often);
+
+        assertEquals(1, seldom.get());
+    }
+
+    @Test
+    void closingWaitsForTheTurnThatGoesOnAndNoFurtherOneBegins() {
+        AtomicInteger turns = new AtomicInteger();
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch goOn = new CountDownLatch(1);
+        schedule.every(1, "a turn that takes long", () -> {
+            turns.incrementAndGet();
+            begun.countDown();
+            await(goOn);
+        });
+        await(begun);
+
+        assertFalse(schedule.close(10), "it hangs");
+        goOn.countDown();
+        assertTrue(schedule.close(30_000));
+
+        assertEquals(1, turns.get());
+    }
+
+    @Test
+    void theThreadIsADaemonWithTheSchedulesName() {
+        var names = new java.util.concurrent.CompletableFuture<Thread>();
+        schedule.every(1, "its thread", () -> names.complete(Thread.currentThread()));
+
+        assertEquals("test", names.join().getName());
+        assertTrue(names.join().isDaemon());
+    }
+
+    @Test
+    void afterAMinuteTheNextLineSaysHowManyWereLeftOut() {
+        long[] now = {0};
+        LineLimit limit = new LineLimit(1, () -> now[0]);
+
+        assertEquals(0, limit.pass());
+        for (int i = 0; i < 5_000; i++) assertEquals(LineLimit.NO, limit.pass());
+        now[0] += TimeUnit.MINUTES.toNanos(1);
+        assertEquals(5_000, limit.pass());
+        assertEquals(LineLimit.NO, limit.pass());
+    }
+}
