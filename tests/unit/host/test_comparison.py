@@ -67,6 +67,16 @@ def test_a_scope_that_kafka_measures_together_with_others_cannot_be_told() -> No
         assert found.held == {}
 
 
+def test_a_scope_of_which_a_part_cannot_be_told_cannot_be_told() -> None:
+    rows = [
+        holder("alice", "a", rate=700, shadow=would(USER, 1)),
+        holder("alice", "b", tags=("", "b"), rate=700, shadow=would(USER, 1)),
+        holder("bob", "b", tags=("", "b"), rate=700),
+    ]
+    found = compared(dump(*rows, shadow=[TRIED]))
+    assert (found.counts[TRIED].over, found.counts[TRIED].unmeasured) == (0, 1)
+
+
 def test_clients_of_a_group_would_share_what_they_have_apart() -> None:
     rows = [holder(user, "a", tags=(user, ""), whole=True, base=5_000, rate=600, shadow=would(GROUP, 1_000))
             for user in ("alice", "bob")]  # fmt: skip
@@ -96,6 +106,12 @@ def test_the_factor_in_force_lowers_what_the_supplier_would_give(changes: dict[s
     assert sum(count.beyond for rule, count in found.counts.items() if rule == TRIED) == pytest.approx(beyond)
 
 
+def test_a_factor_in_shadow_lowers_no_type_of_what_a_supplier_would_give() -> None:
+    row = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
+    found = compared(dump(row, shadow=[TRIED, "factor"], factor=0.5, factor_types=["FETCH"]))
+    assert found.counts == {}
+
+
 def test_a_factor_in_force_holds_nobody_in_shadow() -> None:
     assert compared(dump(holder("alice", "a", base=1_000, rate=900), shadow=[TRIED], factor=0.5)).counts == {}
 
@@ -121,7 +137,11 @@ def test_who_is_exempt_is_not_held_back() -> None:
 
 
 def test_in_a_pause_that_the_fence_would_hold_everything_is_beyond_but_for_those_who_pass() -> None:
-    rows = [holder("alice", "a", base=1_000, rate=700), holder("admin", "a", base=1_000, rate=700, passes=True)]
+    rows = [
+        holder("admin", "a", base=1_000, rate=700, passes=True),
+        holder("admin", "b", tags=("<broker>", ""), base=1_000, rate=700, passes=True),
+        holder("alice", "b", tags=("<broker>", ""), base=1_000, rate=700),
+    ]
     found = compared(dump(*rows, shadow=["factor"], factor=0.0, closed=True))
     assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 700)
 
@@ -141,6 +161,12 @@ def test_a_factor_for_some_topics_concerns_those_who_write_there_only() -> None:
     ]
     found = compared(dump(*rows, shadow=["factor"], factor=0.5, affected_topics=1))
     assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 200)
+
+
+def test_a_pause_of_some_topics_turns_back_requests_and_not_clients() -> None:
+    row = holder("alice", "a", base=1_000, rate=700, marked=True)
+    found = compared(dump(row, shadow=["factor"], factor=0.0, closed=True, affected_topics=1))
+    assert found.counts["factor"].beyond == 690
 
 
 def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factors_part_beside_them() -> None:

@@ -109,6 +109,17 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     assert java.shows(TRIED) == [0, 0, 3, 1_500]
 
 
+def test_the_time_without_a_rule_in_shadow_does_not_count() -> None:
+    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1)
+    shadow.configure(settings())
+    looks(shadow, java, 1)
+    shadow.configure(settings(shadow=TRIED))
+    looks(shadow, java, 3600, 1)
+    assert java.shows(TRIED) == [1, 0, 2, 1_000]
+
+
 def test_a_rule_is_shown_from_its_first_look_on() -> None:
     java = Java([], {"shadow": ["factor"]})
     looks(watch(java, shadow=f"factor,topics,topic.t,{TRIED}"), java, 1)
