@@ -1,0 +1,99 @@
+package org.quotahost.metrics;
+
+import java.net.URLDecoder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import javax.management.openmbean.CompositeDataSupport;
+import javax.management.openmbean.CompositeType;
+import javax.management.openmbean.OpenDataException;
+import javax.management.openmbean.OpenType;
+import javax.management.openmbean.SimpleType;
+import javax.management.openmbean.TabularData;
+import javax.management.openmbean.TabularDataSupport;
+import javax.management.openmbean.TabularType;
+
+/**
+ * Who uses what as JMX shows it: one table of at most metrics.clients rows, whatever the names are and however often
+ * they change. An MBean for each client would come and go.
+ *
+ * <p>The Python host makes the rows (client_table.py). The thread that reads the table asks for them, after PERIOD_MS at
+ * the earliest, and so that asking takes a fiftieth of the time at most. While the host doesn't answer the table is empty: old rates would pass for
+ * new ones.
+ */
+public final class ClientTable {
+    private static final long PERIOD_MS = 5_000;
+    private static final int MOST_OFTEN = 50;
+    private static final String[] KEY = {"user", "client_id", "scope", "type"};
+    private static final String[] COLUMNS =
+            {"user", "client_id", "scope", "type", "Rate", "Quota", "Limit", "Share", "DelayMs", "Bound"};
+    private static final TabularType TYPE = type();
+
+    private final Supplier<String> rows;
+    private String last = "";
+    private long dueMs = Long.MIN_VALUE;
+
+    /**
+     * @param rows a line for each row: its columns, percent-encoded, with spaces between. What is no table, null or an
+     *     error in JSON, means that the host does not answer
+     */
+    public ClientTable(Supplier<String> rows) {
+        this.rows = rows;
+    }
+
+    public TabularData read() {
+        TabularDataSupport table = new TabularDataSupport(TYPE);
+        recent().lines().map(ClientTable::row).forEach(row -> {
+            // Names that differ in half a surrogate pair alone have become one.
+            if (!table.containsKey(table.calculateIndex(row))) table.put(row);
+        });
+        return table;
+    }
+
+    private synchronized String recent() {
+        long began = now();
+        if (began < dueMs) return last;
+        String answer = rows.get();
+        boolean answered = answer != null && !answer.startsWith("{");
+        last = answered ? answer : "";
+        long ended = now();
+        dueMs = ended + (answered ? Math.max(PERIOD_MS, MOST_OFTEN * (ended - began)) : PERIOD_MS);
+        return last;
+    }
+
+    private static long now() {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+    }
+
+    private static CompositeDataSupport row(String line) {
+        String[] fields = line.split(" ", -1);
+        Object[] values = new Object[COLUMNS.length];
+        for (int i = 0; i < values.length; i++) {
+            String text = URLDecoder.decode(fields[i], StandardCharsets.UTF_8);
+            values[i] = isText(COLUMNS[i]) ? text : (Object) Double.valueOf(text);
+        }
+        try {
+            return new CompositeDataSupport(TYPE.getRowType(), COLUMNS, values);
+        } catch (OpenDataException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static boolean isText(String column) {
+        return Character.isLowerCase(column.charAt(0)) || column.equals("Bound");
+    }
+
+    private static TabularType type() {
+        List<OpenType<?>> types = new ArrayList<>();
+        for (String each : COLUMNS) types.add(isText(each) ? SimpleType.STRING : SimpleType.DOUBLE);
+        try {
+            var row = new CompositeType("ClientUse", "what one client, or all who share a quota, use", COLUMNS, COLUMNS,
+                    types.toArray(new OpenType<?>[0]));
+            return new TabularType("ClientUses", "who uses what", row, KEY);
+        } catch (OpenDataException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+}

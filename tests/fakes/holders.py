@@ -1,0 +1,49 @@
+"""What Java answers to the question ``holders``: the state, and which clients have which metric tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quotahost.model import QuotaType
+
+PRODUCE, FETCH, REQUEST = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.REQUEST
+
+
+def holder(
+    principal: str,
+    client_id: str,
+    tags: tuple[str, str] | None = None,
+    *,
+    type: QuotaType = PRODUCE,
+    base: float | None = None,
+    stand_in: float | None = None,
+    rate: float | None = None,
+    supplier: str = "static",
+    shadow: str = "",
+    **facts: bool,
+) -> list[Any]:
+    """One client, or with ``whole`` all of a principal, and what Kafka measures for the tags it has."""
+    user_tag, client_tag = tags or (principal, client_id)
+    whole, exempt, newcomer, marked, passes = (
+        facts.pop(name, False) for name in ("whole", "exempt", "newcomer", "marked", "passes")
+    )
+    assert not facts
+    return [
+        principal, client_id, whole, type.value, user_tag, client_tag, base, stand_in, rate, exempt, newcomer, supplier,
+        shadow, marked, passes,
+    ]  # fmt: skip
+
+
+def state(**changes: Any) -> dict[str, Any]:
+    """The part of the state that a comparison reads; ``closed`` closes the fence."""
+    closed = changes.pop("closed", False)
+    return {
+        "enforced": True, "shadow": [], "factor": 1.0, "limit_factor": 1.0, "affected_topics": -1,
+        "factor_types": ["PRODUCE"], "fence": {"installed": closed, "closed": closed, "counts_only": closed},
+        "floors": {"PRODUCE": 10.0, "FETCH": 10.0, "REQUEST": 1.0, "CONTROLLER_MUTATION": 0.1},
+    } | changes  # fmt: skip
+
+
+def dump(*holders: list[Any], **changes: Any) -> dict[str, Any]:
+    """The whole answer; ``changes`` as in ``state``."""
+    return {"state": state(**changes), "holders": list(holders)}
