@@ -35,7 +35,6 @@ class ArchitectureTest {
             .layer("inbox").definedBy("org.quotahost.inbox")
             .layer("fence").definedBy("org.quotahost.fence")
             .layer("brokerlog").definedBy("org.quotahost.brokerlog")
-            .layer("explain").definedBy("org.quotahost.explain")
             .layer("shapes").definedBy("org.quotahost.shapes")
             .layer("util").definedBy("org.quotahost.util")
             .whereLayer("root").mayOnlyAccessLayers("host", "table", "python", "metrics", "inbox", "fence", "brokerlog", "shapes",
@@ -48,7 +47,6 @@ class ArchitectureTest {
             .whereLayer("cluster").mayOnlyAccessLayers("util")
             .whereLayer("fence").mayOnlyAccessLayers("brokerlog", "util")
             .whereLayer("brokerlog").mayOnlyAccessLayers("util")
-            .whereLayer("explain").mayOnlyAccessLayers("util")
             .whereLayer("shapes").mayNotAccessAnyLayer()
             .whereLayer("metrics").mayNotAccessAnyLayer()
             .whereLayer("inbox").mayNotAccessAnyLayer()

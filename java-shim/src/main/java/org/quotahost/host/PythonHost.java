@@ -20,7 +20,6 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.Escape;
-import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -309,7 +308,6 @@ public final class PythonHost {
         topicWatch.start();
         shadowWatch.start();
         clusterLook.start();
-        NodeProperty.set(nodeId());
     }
 
     private String nodeId() {
@@ -317,7 +315,6 @@ public final class PythonHost {
     }
 
     private void close() {
-        NodeProperty.clear();
         thread.end();
         watch.close();
         topicWatch.close();
