@@ -276,7 +276,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         stands = base is None and limit is not None and factored
         stand_in = row["stand_in"]
         own, of_slowed = row["rate"], row["slowed_rate"]
-        supplier, *others = row.get("supplier", "").split("\t")
+        supplier, *others = (row.get("supplier") or "").split("\t")
         floored = factored and _is_floored(state.floors[quota_type], limit, stand_in if base is None else base)
         quota = QuotaState(
             quota_type, user, str(row["client_id"]), base, limit,
@@ -288,7 +288,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             tokens=row["tokens"], slowed=slowed,
             affected_topic=mark["topic"] if mark and slowed else "",
             affected_place=mark["place"] if mark and slowed else "",
-            idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow", ""),
+            idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
             others=tuple((name, _rate(rate)) for name, _, rate in (each.partition("=") for each in others)),
         )  # fmt: skip
         back = _turned_back(state, single or row, single is not None) if quota_type is QuotaType.PRODUCE else None
