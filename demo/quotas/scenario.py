@@ -19,8 +19,8 @@ from typing import Final
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import KAFKA_WINDOW, Load
 from harness.clients.producer import ProducerLoad, fill_topic
-from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR, ROOT, plugin_properties, prefixed
 from harness.system.waiting import eventually
@@ -147,9 +147,8 @@ def clients(node: KafkaNode) -> Iterator[list[Client]]:
 
 def limit(node: KafkaNode, client: Client) -> float | None:
     """The client's limit in the broker's table, in bytes/s; None if it is unlimited or still a newcomer."""
-    rows = Jmx(node).call("quotahost:type=QuotaTable", "describe", client.user, "app")
-    fields = next(row.split("\t") for row in rows if row.startswith(client.quota_type + "\t"))
-    return None if fields[4] == "null" or fields[5] == "newcomer" else float(fields[4])
+    quota = quota_now(node, client.user, "app", client.quota_type)
+    return None if quota.newcomer else quota.limit
 
 
 def _has(node: KafkaNode, client: Client, quota: float) -> bool:

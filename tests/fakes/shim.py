@@ -6,13 +6,14 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from quotahost.host.messages import Answers, Batch, Event, Gauge
-from quotahost.model import QUOTA_TYPES, Client, ClientUsage, Factor, LogDir, QuotaType
+from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
-from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from tests.fakes import dump
 
 
 @dataclass
@@ -33,7 +34,9 @@ class FakeShim:
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
         shown: every gauge and counter by type, name and attribute.
-        numbers: what ``gauges`` returns.
+        numbers: what the question ``gauges`` is answered with.
+        answers: what other questions are answered with, by their first word.
+        questions: the words of every question.
     """
 
     given: dict[str, str] = field(default_factory=dict)
@@ -60,11 +63,12 @@ class FakeShim:
     second_life: bool = False
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
-    client_uses: list[ClientUse] = field(default_factory=list)
     again: list[Client] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
+    questions: list[tuple[str, ...]] = field(default_factory=list)
     numbers: list[Gauge] = field(default_factory=list)
 
-    def ask(self, *clients: tuple[str, str]) -> None:
+    def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
 
     def post(self, kind: str, *fields: str) -> None:
@@ -155,17 +159,14 @@ class FakeShim:
     def offline_log_dirs(self) -> tuple[str, ...]:
         return ()
 
-    def explain(self, client: Client) -> list[str]:
-        return ["broker\t42\t1"]
-
-    def usage(self, most: int) -> list[ClientUsage]:
-        return []
-
-    def uses(self, most: int) -> list[ClientUse]:
-        return self.client_uses[:most]
-
-    def marks(self, most: int) -> list[tuple[Client, str]]:
-        return []
+    def ask(self, *words: str) -> Any:
+        self.questions.append(words)
+        if words[0] == "gauges":
+            return [[each.type, each.name, each.attribute, each.value] for each in self.numbers]
+        answer = self.answers[words[0]]
+        if words[0] == "uses":
+            return {**answer, "uses": answer["uses"][: int(words[1])]}
+        return answer
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         self.shown[(type, name, attribute)] = value
@@ -201,9 +202,6 @@ class FakeShim:
 
     def plugin_failed(self, name: str) -> None:
         self.failed.append(name)
-
-    def gauges(self) -> list[Gauge]:
-        return self.numbers
 
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)

@@ -13,7 +13,7 @@ from quotahost.cli.console import Section, shown, weak
 from quotahost.cli.console import show as show_sections
 from quotahost.cli.explain.command import show as show_answer
 from quotahost.host.judgement import judged
-from quotahost.model import Client, State, Volume
+from quotahost.model import Client, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState
 from quotahost.plugins.factor_sources.expected import Patience
 from quotahost.plugins.factor_sources.roster import Roster
@@ -126,7 +126,7 @@ def test_in_what_doctor_prints(name: str, capsys: pytest.CaptureFixture[str]) ->
 def test_in_what_explain_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = answer(
         quota(user=name, client_id=name, supplier=name, others=((name, 1.0),)),
-        client=Client(name, name), cause=name, source=name, state=State.PAUSE, factor=0.0, limit_factor=0.0,
+        client=Client(name, name), cause=name, sources=(name,), factor=0.0, limit_factor=0.0,
         fence_installed=True, fence_closed=True, topics_threshold=1.0, topics_over=(name,),
     )  # fmt: skip
     show_answer(asked, None)

@@ -71,7 +71,11 @@ class Broker(Protocol):
         """
 
     def explain(self, client: Client) -> list[str]:
-        """What ``quotahost explain`` reads of this broker about a client: lines of fields, divided by tabs."""
+        """What ``quotahost explain`` reads of this broker about a client: a line of JSON.
+
+        Raises:
+            Exception: Java fails to read its sensors.
+        """
 
     def thread_ends(self) -> None:
         """The calling thread ends and will call nothing more."""

@@ -1,5 +1,5 @@
 """``python -m quotahost.cli``: the command for an environment whose scripts are not on PATH."""
 
-from quotahost.cli.main import app
+from quotahost.cli.start import main
 
-app(prog_name="quotahost")
+main()

@@ -15,7 +15,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Final, TypeVar
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -34,6 +33,8 @@ def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
     Raises:
         typer.BadParameter: instead of the parser's ValueError; it names the option and the text.
     """
+    import typer  # only here: explain and top start without it (quotahost.cli.start)
+
     try:
         return parse(text)
     except ValueError as wrong:

@@ -1,6 +1,7 @@
 """The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
 
-What needs more than a few lines lies in the module or package of the command's name.
+What needs more than a few lines lies in the module or package of the command's name. ``explain`` and ``top`` have
+parsers of their own (``quotahost.cli.start``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typer.core import TyperGroup
 from quotahost.cli.console import console, show, shown, table
 from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
-from quotahost.cli.explain.command import Explain, explain
 from quotahost.cli.install import install_jar, lines_to_add
 from quotahost.cli.new.command import new
 from quotahost.cli.pipeline import pipeline
@@ -23,7 +23,7 @@ from quotahost.cli.quotas.command import quotas
 from quotahost.cli.replay.command import replay
 from quotahost.cli.report.command import report
 from quotahost.cli.simulate.command import simulate
-from quotahost.cli.top.command import top
+from quotahost.cli.start import QUICK, run
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
 
@@ -73,13 +73,20 @@ def plugins() -> None:
         raise typer.Exit(1)
 
 
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def _quick(ctx: typer.Context) -> None:
+    raise typer.Exit(run([str(ctx.info_name), *ctx.args]))
+
+
 app.command()(doctor)
-app.command(cls=Explain)(explain)
 app.command()(new)
 app.command()(pipeline)
 app.command()(report)
 app.command()(replay)
-app.command()(top)
+for _name, _help in QUICK.items():
+    app.command(_name, help=_help, context_settings=_PASSED_ON, add_help_option=False)(_quick)
 app.add_typer(quotas, name="quotas")
 app.add_typer(simulate, name="simulate")
 

@@ -7,6 +7,7 @@ Everything else of the host sees Java through the protocol ``shim.Shim``.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,10 +17,9 @@ import jpype
 
 from quotahost.host.logs import Logs
 from quotahost.host.loop import Host
-from quotahost.host.messages import Answers, Batch, Gauge, parse, plain
-from quotahost.model import Client, ClientUsage, Factor, LogDir, QuotaType
+from quotahost.host.messages import Answers, Batch, parse
+from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
-from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
 from quotahost.throttling.quota_window import quota_windows
 
@@ -174,20 +174,11 @@ class JavaShim:
     def offline_log_dirs(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._host.offlineLogDirs())
 
-    def explain(self, client: Client) -> list[str]:
-        return _lines(self._host.explain(_unicode(client.principal), _unicode(client.client_id)))
-
-    def usage(self, most: int) -> list[ClientUsage]:
-        return [_usage(line.split("\t")) for line in _lines(self._table.usage(most))]
-
-    def uses(self, most: int) -> list[ClientUse]:
-        return [
-            ClientUse.of([plain(field) for field in line.split("\t")]) for line in _lines(self._table.replyUses(most))
-        ]
-
-    def marks(self, most: int) -> list[tuple[Client, str]]:
-        rows = ([plain(field) for field in line.split("\t")] for line in _lines(self._table.replyMarks(most)))
-        return [(Client(principal, client_id), topic) for principal, client_id, topic in rows]
+    def ask(self, *words: str) -> Any:
+        answer = json.loads(str(self._host.ask(self._strings(_all_unicode(words)))))
+        if isinstance(answer, dict) and "error" in answer:
+            raise ConnectionError(answer["error"])
+        return answer
 
     # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 
@@ -216,11 +207,6 @@ class JavaShim:
     def factor(self) -> Factor:
         last = self._in_force.hostFactor()
         return Factor(float(last.value()), str(last.cause()))
-
-    def gauges(self) -> list[Gauge]:
-        texts = [str(text) for text in self._host.gaugeReadings()]
-        rows = zip(texts[::4], texts[1::4], texts[2::4], texts[3::4], strict=True)
-        return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in rows]
 
     def detach(self) -> None:
         with suppress(RuntimeError):  # the JVM has ended, and nothing is attached any more
@@ -269,21 +255,6 @@ def _lines(reply: Any) -> list[str]:
 
 def _size(text: str) -> int | None:
     return None if text == "-1" else int(text)  # -1: the broker doesn't report it (ClusterAdmin.logDirs)
-
-
-def _usage(fields: list[str]) -> ClientUsage:
-    """From a line of org.quotahost.table.Usage."""
-    kind, principal, client_id, *numbers = fields
-    rate, limit, delay, idle = map(float, numbers)
-    return ClientUsage(
-        plain(principal),
-        plain(client_id),
-        QuotaType(kind),
-        rate,
-        None if math.isnan(limit) else limit,
-        delay / _MILLIS,
-        idle / _MILLIS,
-    )
 
 
 def _batch(java: Any) -> Batch:

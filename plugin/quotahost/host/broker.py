@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Final
 
 from quotahost.host.exemptions import node_id, own_client_id
-from quotahost.host.looks import look_of, volumes_of
-from quotahost.host.messages import plain
+from quotahost.host.looks import explained, look, usage
 from quotahost.host.shim import Shim
-from quotahost.model import Client, Look
+from quotahost.model import Client, ClientUsage, Look
 from quotahost.settings.broker import Settings
-
-_MARKS: Final = 10
 
 
 class HostBroker:
@@ -23,21 +20,23 @@ class HostBroker:
         self._shim, self.settings = shim, settings
         self._properties = shim.broker()
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
-        self.offline_log_dirs, self.usage = shim.offline_log_dirs, shim.usage
-        self.explain, self.thread_ends = shim.explain, shim.detach
+        self.offline_log_dirs, self.thread_ends = shim.offline_log_dirs, shim.detach
 
     def properties(self) -> Mapping[str, str]:
         """Read once, at the start: none of them changes while the broker runs."""
         return self._properties
 
+    def usage(self, most: int) -> list[ClientUsage]:
+        """See Broker."""
+        return usage(self._shim.ask, most)
+
     def look(self, most: int) -> Look:
         """See Broker."""
-        # The state is the same for all clients, so it may be asked for any.
-        lines = self._shim.explain(Client("", ""))
-        rows = [[plain(field) for field in line.split("\t")] for line in lines]
-        # One more tells whether there are more.
-        uses = self._shim.uses(most + 1) if most else []
-        return look_of(rows, uses, volumes_of(self._shim.gauges()), self._shim.marks(_MARKS)).first(most)
+        return look(self._shim.ask, most)
+
+    def explain(self, client: Client) -> list[str]:
+        """See Broker: one line of JSON."""
+        return [json.dumps(explained(self._shim.ask, client))]
 
     def client_config(self) -> dict[str, str]:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""

@@ -31,7 +31,7 @@ class ClientSeries:
     def __init__(
         self, uses: Callable[[int], list[ClientUse]], most: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Of ``uses`` (``Shim.uses``) show at most so many rows; ``clock`` in seconds, monotonic."""
+        """Of ``uses`` (``quotahost.host.looks.uses``) show at most so many rows; ``clock`` in seconds, monotonic."""
         self._uses, self._most, self._clock = uses, most, clock
         self._series: Series = {}
         self._due = clock()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from enum import StrEnum
 from typing import Final
 
+from quotahost.host.messages import Reason
 from quotahost.model import Client, Cluster
 from quotahost.records.topics import TIERING
 from quotahost.settings.broker import Settings
@@ -40,14 +40,6 @@ LONGEST: Final = 256
 _INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
 #: A name in JAAS may be quoted. A value is quoted, with escaped quotes in it, or ends at a blank or the semicolon.
 _JAAS_USER: Final = re.compile(r'\busername"?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
-
-
-class Reason(StrEnum):
-    """Why a client is exempt: the first of these that applies."""
-
-    EXCLUDED = "excluded"
-    BROKER = "broker"
-    PLUGIN = "plugin"
 
 
 class Exemptions:

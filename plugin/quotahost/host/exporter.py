@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from quotahost.background import Periodic, start_daemon
 from quotahost.host.client_series import ClientSeries, Series
+from quotahost.host.looks import gauges, uses
 from quotahost.host.messages import Gauge
 from quotahost.host.shim import Shim
 from quotahost.metrics import CATALOGUE, CLIENTS, Kind
@@ -94,9 +95,11 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
     """
     if settings.metrics_port is None:
         return None
-    clients = ClientSeries(shim.uses, settings.metrics_clients) if settings.metrics_clients else None
+    clients = ClientSeries(partial(uses, shim.ask), settings.metrics_clients) if settings.metrics_clients else None
     try:
-        return Exporter(settings.metrics_address, settings.metrics_port, shim.gauges, shim.detach, clients)
+        return Exporter(
+            settings.metrics_address, settings.metrics_port, partial(gauges, shim.ask), shim.detach, clients
+        )
     except OSError as error:
         wrong = f"{settings.metrics_address} can't be listened on there ({error}); give a free port"
         raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(settings.metrics_port))]) from error

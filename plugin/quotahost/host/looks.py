@@ -1,77 +1,125 @@
-"""Makes a look (``quotahost.model.look``) of the lines that the Java half answers with.
+"""Asks the shim who uses what of this broker (``Shim.ask``), in the values in which everybody else speaks of it.
 
-``quotahost top`` reads these lines from another process, and the host in its own (``Shim.explain``, ``Shim.uses``).
+``quotahost top`` asks the same questions from another process, and reads the answers with ``parse``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote
 
-from quotahost.host.messages import Gauge, plain
-from quotahost.model import Client, State, VolumeUse
+from quotahost.host.dump import Row, of_this_version, quota_of, state_of, use_of
+from quotahost.host.messages import Gauge
+from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
 from quotahost.model.client_use import ClientUse
 from quotahost.model.look import Look
 
+#: Puts a question to Java, of one or several words, and returns what its JSON says.
+Ask = Callable[..., Any]
 
-def parse(lines: Iterable[str]) -> Look:
-    """A broker's answer to the question ``watch`` of ``org.quotahost.explain.Explain``.
-
-    Raises:
-        ValueError: these are not the lines of this version.
-    """
-    rows = [[plain(field) for field in line.split("\t")] for line in lines]
-    return look_of(rows, [ClientUse.of(row[1:]) for row in rows if row[0] == "uses"])
+_MARKS: Final = 10
 
 
-def look_of(
-    rows: Iterable[Sequence[str]],
-    uses: Sequence[ClientUse],
-    volumes: Sequence[VolumeUse] = (),
-    marks: Sequence[tuple[Client, str]] = (),
-) -> Look:
-    """Of the fields of its lines for broker and state, no longer escaped, and what was asked besides.
+def look(ask: Ask, most: int) -> Look:
+    """What ``quotahost top`` shows of this broker, with at most so many scopes' use.
 
     Raises:
-        ValueError: a line or a fact is missing.
+        ConnectionError: Java can't answer.
     """
-    rows = list(rows)
-    ((pid, node),) = (row[1:] for row in rows if row[0] == "broker")
-    state = {row[1]: row[2] for row in rows if row[0] == "state"}
-    try:
-        return Look(
-            f"broker {node or 'of unknown id'} (pid {pid})",
-            State(state["state"]),
-            float(state["factor"]),
-            float(state["limit-factor"]),
-            state["cause"],
-            _fence(state),
-            int(state["affected-topics"]),
-            int(state["clients"]),
-            int(state["clients-max"]),
-            uses,
-            left_out=False,
-            volumes=volumes,
-            marks=marks,
-        )
-    except KeyError as missing:
-        raise ValueError(f"{missing} is missing") from None
+    # One more tells whether there are more.
+    dump = ask("uses", str(most + 1)) if most else {"state": ask("state"), "uses": []}
+    return parse(dump, volumes_of(gauges(ask)), marks(ask, _MARKS)).first(most)
 
 
-def volumes_of(gauges: Iterable[Gauge]) -> list[VolumeUse]:
-    """The volumes that the host shows numbers of (``quotahost.disks.monitor``, ``quotahost.host.volume_limits``)."""
+def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
+    """A look from the answer to the question ``uses``, and what was asked besides.
+
+    Raises:
+        ValueError: the answer is that of another version.
+    """
+    with of_this_version():
+        state = state_of(dump["state"])
+        uses = [use_of(state, row) for row in dump["uses"]]
+    return Look(
+        state.where, state.state, state.factor, state.limit_factor, state.cause, state.fence, state.affected_topics,
+        state.clients, state.clients_max, uses, left_out=False, volumes=volumes, marks=marked,
+    )  # fmt: skip
+
+
+def uses(ask: Ask, most: int) -> list[ClientUse]:
+    """At most so many scopes that Kafka measures, those held back first, then the busiest of each type.
+
+    A call takes some microseconds for each scope that was in use in the last two minutes, and no request waits.
+    """
+    return list(parse(ask("uses", str(most))).uses) if most else []
+
+
+def usage(ask: Ask, most: int) -> list[ClientUsage]:
+    """At most so many clients that have a quota of their own, busiest first."""
+    state = state_of(ask("state"))
+    found = []
+    for row in ask("usage", str(most))["usage"]:
+        quota = quota_of(state, row)
+        if quota.rate is not None and not quota.exempt:
+            delay = (quota.delay or 0.0) / 1000
+            user = unquote(quota.user)
+            found.append(ClientUsage(user, quota.client_id, quota.type, quota.rate, quota.limit, delay, quota.idle))
+    return found
+
+
+def marks(ask: Ask, most: int) -> list[tuple[Client, str]]:
+    """At most so many clients that lately asked to write to an affected topic, with that topic."""
+    return [(Client(principal, client_id), topic) for principal, client_id, topic in ask("marks", str(most))]
+
+
+def gauges(ask: Ask) -> list[Gauge]:
+    """All numbers of the shim as they are now."""
+    return [Gauge(*each) for each in ask("gauges")]
+
+
+def numbers_of(shown: Iterable[Gauge]) -> Mapping[str, Mapping[str, float]]:
+    """By volume, what the host shows of it (``quotahost.disks.monitor``, ``quotahost.host.volume_limits``)."""
     numbers: dict[str, dict[str, float]] = defaultdict(dict)
-    for each in gauges:
+    for each in shown:
         if each.type in ("Volume", "VolumeLimits"):
             numbers[each.name][each.attribute] = each.value
+    return numbers
+
+
+def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
+    """The volumes of which the host shows how full they are."""
     return [
         VolumeUse(name, found["Capacity"], found["Consumed"], *map(found.get, ("Soft", "Hard", "Factor")))
-        for name, found in sorted(numbers.items())
+        for name, found in sorted(numbers_of(shown).items())
         if {"Capacity", "Consumed"} <= found.keys()  # the two types don't come and go at one moment
     ]
 
 
-def _fence(state: Mapping[str, str]) -> str:
-    if state["fence-installed"] != "true":
-        return "none"
-    return "closed" if state["fence-closed"] == "true" else "open"
+def explained(ask: Ask, client: Client) -> Row:
+    """What Java says of a client, and what is measured of the scopes that suppliers in shadow would make.
+
+    Raises:
+        ValueError: the answer is that of another version.
+    """
+    answer: dict[str, Any] = ask("client", *client)
+    with of_this_version():
+        if any(row["shadow"] for row in answer["client"]["quotas"]):
+            answer["would_be_rates"] = _would_be_rates(ask, answer["client"])
+    return answer
+
+
+def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
+    """By quota type, the rate that is measured of the scope in which a supplier in shadow would put the client."""
+    # Only here: nobody else who looks needs the comparison, and it needs the settings, which take long to import.
+    from quotahost.host.comparison import compare
+    from quotahost.host.would_be import would_be
+
+    rates = compare(ask).rates
+    found: dict[str, float | None] = {}
+    for row in client["quotas"]:
+        kind = QuotaType(row["type"])
+        if (would := would_be(row["shadow"], kind)) is not None:
+            found[kind.value] = rates.get((kind, would.tags(client["principal"], client["client_id"])))
+    return found

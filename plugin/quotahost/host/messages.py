@@ -7,12 +7,12 @@ knows JPype.
 
 from __future__ import annotations
 
-import re
 import struct
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import accumulate, islice, pairwise
 from typing import Any, Final
 
@@ -28,7 +28,14 @@ ALONE: Final = -2  # the answer is for this client alone
 assert max(kind.value for kind in ScopeKind) < GROUP
 
 _U32: Final = struct.Struct(">I")
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+
+
+class Reason(StrEnum):
+    """Why a client is exempt: the first of these that applies. It stands in the place of a supplier."""
+
+    EXCLUDED = "excluded"
+    BROKER = "broker"
+    PLUGIN = "plugin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +96,6 @@ class Gauge:
     name: str
     attribute: str
     value: float
-
-
-def plain(field: str) -> str:
-    """The text of a field that org.quotahost.util.Escape wrote."""
-    text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\t" if m[2] == "t" else m[2], field)
-    # Java escapes UTF-16 units: a character beyond U+FFFF arrives as two halves, which utf-16 joins. A client may also
-    # send half a pair, which becomes U+FFFD.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def parse(data: bytes, handle: Any) -> Batch:

@@ -14,9 +14,9 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from quotahost.host.chain import Chain, Supplier
-from quotahost.host.exemptions import Exemptions, Reason
+from quotahost.host.exemptions import Exemptions
 from quotahost.host.guard import Guard
-from quotahost.host.messages import EXEMPT, NEWCOMER, Answers
+from quotahost.host.messages import EXEMPT, NEWCOMER, Answers, Reason
 from quotahost.host.rows import NOBODY, UNLIMITED, Answer, Distinct, Rows, Would
 from quotahost.model import QUOTA_TYPES, Client
 

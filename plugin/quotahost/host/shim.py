@@ -8,12 +8,11 @@ and ``Context.metrics``, from any thread; the others are for the host alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from quotahost.host.messages import Answers, Batch, Gauge
-from quotahost.model import Client, ClientUsage, Factor, LogDir, QuotaType
+from quotahost.host.messages import Answers, Batch
+from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
-from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
 
 
@@ -81,20 +80,12 @@ class Shim(Protocol):
     def offline_log_dirs(self) -> tuple[str, ...]:
         """This broker's log directories that Kafka has marked offline."""
 
-    def explain(self, client: Client) -> list[str]:
-        """What this broker says of a client: the lines of ``quotahost explain``, whose fields are escaped."""
+    def ask(self, *words: str) -> Any:
+        """What Java answers to a question, its JSON as Python's values (``quotahost.host.dump``, ``looks``).
 
-    def usage(self, most: int) -> list[ClientUsage]:
-        """At most so many clients that have a quota of their own, busiest first."""
-
-    def uses(self, most: int) -> list[ClientUse]:
-        """At most so many scopes that Kafka measures, those held back first, then the busiest of each type.
-
-        A call takes some microseconds for each scope that was in use in the last two minutes, and no request waits.
+        Raises:
+            ConnectionError: Java can't answer it.
         """
-
-    def marks(self, most: int) -> list[tuple[Client, str]]:
-        """At most so many clients that lately asked to write to an affected topic, with that topic."""
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""
@@ -137,9 +128,6 @@ class Shim(Protocol):
 
     def plugin_failed(self, name: str) -> None:
         """Count an error of this plugin."""
-
-    def gauges(self) -> list[Gauge]:
-        """All numbers of the shim as they are now."""
 
     def log(self, logger: str, level: int, message: str) -> None:
         """Write a line to the broker's own log; the level as in Python's logging."""

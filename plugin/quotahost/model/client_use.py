@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isnan
 
 from quotahost.model.quotas import Client, QuotaType
 
-_MILLIS = 1000
-
 
 class Bound(StrEnum):
-    """By what clients are held back. Java decides it in one place, for explain, too (org.quotahost.table.Bound)."""
+    """By what clients are held back."""
 
     NOTHING = "nothing"
     QUOTA = "quota"
@@ -76,29 +72,3 @@ class ClientUse:
     def is_held_back(self) -> bool:
         """Whether anything holds the clients back, or has delayed them lately."""
         return self.bound is not Bound.NOTHING or self.delay_ms > 0
-
-    @classmethod
-    def of(cls, fields: Sequence[str]) -> ClientUse:
-        """From the fields of a line of ``org.quotahost.table.ClientUse``, no longer escaped.
-
-        Raises:
-            ValueError: it is no line of this version.
-        """
-        kind, user, client_id, scope, rate, quota, limit, delay, bound, idle, shadow = fields
-        return cls(
-            QuotaType(kind),
-            user,
-            client_id,
-            scope,
-            float(rate),
-            _rate(quota),
-            _rate(limit),
-            float(delay),
-            Bound(bound),
-            float(idle) / _MILLIS,
-            shadow,
-        )
-
-
-def _rate(text: str) -> float | None:
-    return None if isnan(rate := float(text)) else rate

@@ -8,10 +8,10 @@ parser whose errors say what to write (:mod:`quotahost.units.parse`), and a unit
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Final
-
-from pydantic import BeforeValidator
+from typing import Annotated, Any, Final
 
 from quotahost.units.parse import (
     parse_count,
@@ -49,25 +49,39 @@ __all__ = [
     "Space",
 ]
 
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Has pydantic read a value by a parser; without pydantic, which takes long to import, until there is a model."""
+
+    parse: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """See pydantic, custom types."""
+        from pydantic import BeforeValidator
+
+        return BeforeValidator(self.parse).__get_pydantic_core_schema__(source, handler)
+
+
 # A whole number from 1 to 2**31 - 1.
-Count = Annotated[int, BeforeValidator(parse_count), COUNT]
+Count = Annotated[int, Read(parse_count), COUNT]
 # From 1 ms to 36500 days.
-Duration = Annotated[timedelta, BeforeValidator(parse_duration), DURATION]
+Duration = Annotated[timedelta, Read(parse_duration), DURATION]
 # Above 0.
-Bytes = Annotated[float, BeforeValidator(parse_quantity), BYTES]
+Bytes = Annotated[float, Read(parse_quantity), BYTES]
 _OR_NONE: Final = Unit("bytes", or_none(lambda value: show_limit(value, "bytes")))
 # Whole bytes from 1; ``none`` is None.
-Size = Annotated[int | None, BeforeValidator(parse_size), _OR_NONE]
+Size = Annotated[int | None, Read(parse_size), _OR_NONE]
 # Whole bytes from 0, such as those that must stay free; ``none`` is None.
-Space = Annotated[int | None, BeforeValidator(parse_space), _OR_NONE]
+Space = Annotated[int | None, Read(parse_space), _OR_NONE]
 # 0 to 1, written 0.05 or 5%; ``none`` is None.
 Share = Annotated[
     float | None,
-    BeforeValidator(parse_share),
+    Read(parse_share),
     Unit("share of the capacity", or_none(lambda value: f"{show_number(value)} ({value:.3%})")),
 ]
-BytesPerSecond = Annotated[float, BeforeValidator(parse_quantity), BYTES_PER_SECOND]
+BytesPerSecond = Annotated[float, Read(parse_quantity), BYTES_PER_SECOND]
 # Limits: above 0; ``unlimited`` is None.
-BytesLimit = Annotated[float | None, BeforeValidator(parse_limit), BYTES_PER_SECOND]
-PercentLimit = Annotated[float | None, BeforeValidator(parse_percent), PERCENT]
-MutationsLimit = Annotated[float | None, BeforeValidator(parse_limit), MUTATIONS_PER_SECOND]
+BytesLimit = Annotated[float | None, Read(parse_limit), BYTES_PER_SECOND]
+PercentLimit = Annotated[float | None, Read(parse_percent), PERCENT]
+MutationsLimit = Annotated[float | None, Read(parse_limit), MUTATIONS_PER_SECOND]

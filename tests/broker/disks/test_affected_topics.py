@@ -83,7 +83,7 @@ def disk(node: KafkaNode) -> Iterator[Disk]:
 
 
 def slowed(node: KafkaNode, user: str, client_id: str) -> bool:
-    return table_row(node, user, client_id)["user"].startswith("<slowed")
+    return table_row(node, user, client_id)["slowed"] == "True"
 
 
 @pytest.mark.long

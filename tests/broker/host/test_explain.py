@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ from harness.clients.producer import ProducerLoad
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
+from harness.kafka.admin_socket import state_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
+from quotahost.cli.explain.brokers import running
 from tests.broker.support.explain import explain, explain_client, field
 from tests.broker.support.explain import last_line as last_line_of
 from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota
@@ -223,8 +226,16 @@ def test_a_process_that_is_no_broker_gives_an_error_with_a_remedy_and_runs_on() 
         assert process.poll() is None
         process.kill()
     assert code == 2
-    assert f"process {process.pid} is no JVM" in text
+    assert f"process {process.pid} has no socket of quotahost's" in text
     assert "-> give --pid PID" in text
+
+
+def test_the_socket_is_open_to_its_user_alone(node: KafkaNode) -> None:
+    (broker,) = (each for each in running([]) if each.pid == node.pid)
+    assert stat.S_IMODE(broker.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(broker.path.parent.stat().st_mode) == 0o700
+    assert broker.node == str(NODE_ID)
+    assert state_now(node).version
 
 
 def test_an_unknown_broker_id_gives_an_error_with_a_remedy() -> None:

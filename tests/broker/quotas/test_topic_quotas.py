@@ -23,6 +23,7 @@ from harness.java.helper import Helper, HelperError
 from harness.java.jars import broker_jars
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
+from harness.kafka.admin_socket import state_now
 from harness.kafka.node import KafkaNode, StartFailed
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
@@ -63,8 +64,7 @@ def topics(node: KafkaNode, attribute: str) -> float:
 
 
 def topics_over(node: KafkaNode) -> list[str]:
-    lines: list[str] = Jmx(node).call("quotahost:type=QuotaTable", "explain", "alice", "app")
-    return next(line.split("\t")[1] for line in lines if line.startswith("topics-over")).split(",")
+    return list(state_now(node).topics_over)
 
 
 @pytest.mark.proves(

@@ -13,6 +13,7 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, Load
 from harness.java.jmx import Jmx
 from harness.kafka.admin import create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import CALLBACK, FENCE, JAR, plugin_properties
@@ -66,11 +67,16 @@ def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
 
 
 def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
-    """A client's row in the quota table: user, client_id, base, limit, the state known or newcomer, the supplier."""
-    lines = Jmx(node).call("quotahost:type=QuotaTable", "describe", principal, client_id)
-    names = ("type", "user", "client_id", "base", "limit", "state", "supplier")
-    rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
-    return next(row for row in rows if row["type"] == quota_type)
+    """A client's row in the table: user, client_id, base, limit, the state known or newcomer, slowed, supplier."""
+    quota = quota_now(node, principal, client_id, quota_type)
+    return {
+        "user": quota.user, "client_id": quota.client_id, "base": _number(quota.base), "limit": _number(quota.limit),
+        "state": "newcomer" if quota.newcomer else "known", "slowed": str(quota.slowed), "supplier": quota.supplier,
+    }  # fmt: skip
+
+
+def _number(rate: float | None) -> str:
+    return "null" if rate is None else str(float(rate))
 
 
 def limit_of(node: KafkaNode, principal: str, client_id: str) -> float:

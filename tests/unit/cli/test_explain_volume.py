@@ -12,23 +12,28 @@ import pytest
 
 from quotahost.cli.explain.volume import retention
 from quotahost.cli.explain.volume.cuts import Cut, cut
-from quotahost.cli.explain.volume.facts import parse, parse_retention
+from quotahost.cli.explain.volume.facts import BrokerVolumes, ask_volumes, retention_of
 from quotahost.cli.explain.volume.retention import Retention, Segment
 from quotahost.cli.explain.volume.wording import about_clients, client_rows, cut_row, facts, topic_rows
 from quotahost.disks.listing import OTHERS, look, topic_of, written
 from quotahost.disks.measured import largest
+from quotahost.host.messages import Gauge
 from quotahost.model import Client, State, Volume
 from quotahost.model.volume_use import MeasuredVolume
+from tests.fakes import dump
+from tests.fakes.shim import FakeShim
 
 NOW = 1_000_000.0  # seconds since 1970
-LINES = (
-    "broker\t42\t1\n"
-    "volumes\tstate\tstate\tTHROTTLE\nvolumes\tstate\tfactor\t0.5\nvolumes\tstate\tcause\tbroker 2, volume \\\\d\n"
-    "volumes\tdir\t/data/1\nvolumes\tdir\t/data/2\n"
-    "volumes\tgauge\t/dev/sdb\tHard\t900.0\nvolumes\tgauge\t/dev/sdb\tSoft\t500.0\n"
-    "volumes\tgauge\t/dev/sdb\tFactor\t0.5\n"
-    "volumes\tclient\talice\ta\\tb\t3000.5\nvolumes\tmark\tbob\tweb\torders\n"
-)
+
+
+def broker_volumes() -> BrokerVolumes:
+    """What a broker in THROTTLE answers, whose disk /dev/sdb is above its soft limit."""
+    limits = {"Hard": 900, "Soft": 500, "Factor": 0.5}
+    shim = FakeShim(numbers=[Gauge("VolumeLimits", "/dev/sdb", name, value) for name, value in limits.items()])
+    shim.answers["state"] = dump.state(factor=0.5, cause="broker 2, volume \\d")
+    rows = [dump.row(type="FETCH", rate=1e6), dump.row(client_id="a\tb", rate=3000.5)]
+    shim.answers |= {"usage": {"usage": rows}, "marks": [["bob", "web", "orders"]]}
+    return ask_volumes(shim.ask)
 
 
 def partition(directory: Path, topic: str, *ages: float, size: int = 4096) -> Path:
@@ -49,27 +54,26 @@ def measured(**changes: object) -> MeasuredVolume:
     return MeasuredVolume(**(given | changes))
 
 
-def test_javas_lines_become_values() -> None:
-    found = parse(LINES.splitlines())
+def test_the_brokers_answers_become_values() -> None:
+    found = broker_volumes()
     assert (found.pid, found.node, found.state, found.factor) == ("42", "1", State.THROTTLE, 0.5)
     assert found.cause == "broker 2, volume \\d"
-    assert found.directories == ["/data/1", "/data/2"]
+    assert found.directories == ("/data/1", "/data/2")
     assert found.numbers == {"/dev/sdb": {"Hard": 900, "Soft": 500, "Factor": 0.5}}
     assert found.clients == [(Client("alice", "a\tb"), 3000.5)]
     assert found.marks == [(Client("bob", "web"), "orders")]
 
 
-@pytest.mark.parametrize("lines", [[], LINES.splitlines()[:1]])
-def test_lines_of_another_version_are_an_error(lines: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"unpack|missing"):
-        parse(lines)
+@pytest.mark.parametrize("broken", [{"state": {}}, {"usage": []}, {"marks": 7}])
+def test_answers_of_another_version_are_an_error(broken: dict[str, object]) -> None:
+    shim = FakeShim()
+    shim.answers |= {"usage": {"usage": []}} | broken
+    with pytest.raises(ValueError, match=r"missing|indices|iterable"):
+        ask_volumes(shim.ask)
 
 
-def test_retention_is_read_or_the_problem_is() -> None:
-    assert parse_retention(["broker\t1\t1", "retention\t", "retention\tt\tretention.ms\t5"]) == (
-        {"t": {"retention.ms": "5"}}, "",
-    )  # fmt: skip
-    assert parse_retention(["retention\tTimeoutException: no"]) == ({}, "TimeoutException: no")
+def test_retention_is_read() -> None:
+    assert retention_of([["t", "retention.ms", "5"]]) == {"t": {"retention.ms": "5"}}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ def test_a_segment_without_timestamps_counts_by_its_file(tmp_path: Path) -> None
 
 
 def test_the_facts_say_when_it_is_full() -> None:
-    told = dict(facts(parse(LINES.splitlines()), measured()))
+    told = dict(facts(broker_volumes(), measured()))
     assert told["consumed"] == "600 B (60.0%)"
     assert told["soft"] == "500 B, breached by 100 B"
     assert told["hard"] == "900 B, 300 B left"
@@ -177,7 +181,7 @@ def test_the_facts_say_when_it_is_full() -> None:
     assert told["state"] == (
         "this volume's factor is 0.5; THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
     )
-    assert dict(facts(parse(LINES.splitlines()), measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
+    assert dict(facts(broker_volumes(), measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
 
 
 def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -> None:
@@ -190,7 +194,7 @@ def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -
 
 
 def test_who_writes_is_told_with_the_topic_where_that_is_known() -> None:
-    found = parse(LINES.splitlines())
+    found = broker_volumes()
     assert list(client_rows(found)) == [
         ("user alice, client-id 'a\\tb'", "3.00 kB/s", ""),
         ("user bob, client-id web", "", "orders"),

@@ -12,7 +12,9 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from quotahost.api import Role
+from quotahost.cli.explain.command import parser as explain
 from quotahost.cli.main import app
+from quotahost.cli.top.command import parser as top
 from quotahost.discovery.entry_points import load, settings_model
 from quotahost.metrics import CATALOGUE
 from quotahost.pipeline.monitoring import Progress
@@ -29,7 +31,9 @@ NAMED: Final = {
     for name, it in COMMANDS.items()
     for own, command in getattr(it, "commands", {"": it}).items()
 }
-OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in NAMED.items()}
+OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in NAMED.items()} | {
+    name: set(made._option_string_actions) for name, made in {"explain": explain(), "top": top()}.items()
+}
 #: Options of other programs that the documents name: kafka-configs.sh, kafka-topics.sh and the benchmarks.
 OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only", "--driver-memory"}
 DECLARED: Final = {each.name for each in declared(Settings)}

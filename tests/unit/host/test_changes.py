@@ -94,7 +94,7 @@ def test_a_change_that_can_not_be_built_is_refused_before_it_is_confirmed(mine: 
 
 def test_what_was_built_for_the_verdict_is_what_serves_afterwards(mine: Any) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     shim.validate("1", **share("0.25"))
     shim.script.append(lambda: pytest.fail("closed too early") if mine.CLOSED else None)
     shim.reconfigure("2", **share("0.25"))
@@ -131,7 +131,7 @@ def test_what_kafka_applies_and_the_host_can_not_use_is_named_once_and_shown(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     for ticket in ("1", "2"):  # a node that is broker and controller has two callbacks
         shim.reconfigure(ticket, supplier="unfit", **share("0.25"))
     shim.script.append(lambda: seen.append(shim.shown["Host", "", "ConfigRefused"]))
@@ -160,7 +160,7 @@ def test_stored_names_that_nobody_reads_are_named_once_and_cost_no_other_propert
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     shim.validate("1", **UNKNOWN, **share("0.25"))
     for each in ("0.25", "0.75"):
         shim.reconfigure("2", **UNKNOWN, **share(each))
@@ -189,7 +189,7 @@ def test_an_unknown_name_stops_the_start_of_a_broker_and_no_later_start_of_the_h
     assert "prodcue" in str(run(FakeShim(given)).refused)
     assert mine.BUILT == []
     later = FakeShim(given, second_life=True)
-    later.ask(("alice", "a"))
+    later.arrive(("alice", "a"))
     assert run(later).refused is None
     assert later.rate("alice", "a") == 0.5
 
@@ -223,7 +223,7 @@ def test_a_start_that_fails_in_a_later_plugin_ends_the_monitor_of_the_disks(mine
 
 def test_a_controller_needs_no_plugin_that_is_about_volumes(mine: Any) -> None:
     shim = FakeShim({"supplier": "mine", "factor.source": "gone"}, {"node.id": "1", "process.roles": "controller"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     run(shim)
     assert shim.refused is None
     assert shim.rate("alice", "a") == 0.5

@@ -13,7 +13,6 @@ from quotahost.host.client_series import INTERVAL, ClientSeries, series
 from quotahost.host.exporter import Exporter
 from quotahost.model import QuotaType
 from quotahost.model.client_use import Bound, ClientUse
-from tests.fakes.shim import FakeShim
 
 PRODUCE = QuotaType.PRODUCE
 
@@ -110,8 +109,8 @@ def test_what_cannot_be_read_is_left_out_until_it_can(caplog: pytest.LogCaptureF
 
 
 def test_a_scrape_shows_names_as_they_are() -> None:
-    shim = FakeShim(client_uses=[use('a"\\\n', "ü\t"), use("<b>", scope="group x")])
-    exporter = Exporter("127.0.0.1", 0, shim.gauges, shim.detach, ClientSeries(shim.uses, 200))
+    shown = [use('a"\\\n', "ü\t"), use("<b>", scope="group x")]
+    exporter = Exporter("127.0.0.1", 0, list, lambda: None, ClientSeries(lambda most: shown[:most], 200))
     try:
         eventually(lambda: exporter._collect.clients)
         with urlopen(f"http://127.0.0.1:{exporter._server.server_port}/metrics") as page:

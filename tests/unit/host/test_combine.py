@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.cli.explain.answer import parse_quota
+from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.wording import quota_facts
 from quotahost.host.exemptions import Exemptions
 from quotahost.host.guard import Guard
@@ -19,6 +19,7 @@ from quotahost.host.resolver import Resolver, Supplier
 from quotahost.model import Client, Quota, Scope
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
+from tests.fakes import dump
 from tests.fakes.shim import FakeShim
 from tests.unit.cli.test_explain import answer
 
@@ -95,9 +96,8 @@ def test_another_value_is_refused_with_the_nearest() -> None:
 
 def test_explain_names_the_supplier_whose_rate_holds_and_what_the_others_would_have_given() -> None:
     source = resolved([Quota(5e6), Quota(2e6), Quota(None)])[2]
-    row = ["PRODUCE", "alice", "app", "2000000.0", "2000000.0", "known", source, "false", "NaN", "false", "", "false",
-           "NaN", "NaN", "NaN"]  # fmt: skip
-    quota = parse_quota(row)
+    dumped = dump.client(dump.row(base=2e6, limit=2e6, supplier=source))
+    (quota,) = parse(dumped, ALICE).quotas
     assert quota.supplier == "s1"
     facts = dict(quota_facts(answer(quota), quota))
     assert facts["from"] == (
@@ -108,7 +108,7 @@ def test_explain_names_the_supplier_whose_rate_holds_and_what_the_others_would_h
 def test_the_host_combines_as_the_property_says_and_follows_a_live_change() -> None:
     shim = FakeShim({"static.produce": "5M", "supplier.combine": "most-constraining"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.ask(ALICE)
+    shim.arrive(ALICE)
     rates = []
     shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
     shim.reconfigure(**{"supplier.combine": "first"})

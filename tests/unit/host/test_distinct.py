@@ -83,7 +83,7 @@ def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any, capl
 def test_the_exempt_are_so_by_principal_as_a_whole_and_by_client_id_alone() -> None:
     node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
-    shim.ask(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "app"))
+    shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "app"))
     Host(shim, lambda: 0.0).run()
     assert {tuple(client): distinct for client, distinct in shim.distinct.items()} == {
         ("root", "x"): frozenset(), ("broker", "y"): frozenset(), ("ANONYMOUS", "4"): ALONE,

@@ -1,32 +1,32 @@
-"""What plugins see of the broker in one look, of the lines that the Java half answers with."""
+"""What plugins see of the broker in one look, of the dump that the Java half answers with."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from quotahost.cli.explain.answer import parse as parse_answer
 from quotahost.host.broker import HostBroker
-from quotahost.host.looks import parse
+from quotahost.host.looks import parse, uses
 from quotahost.host.messages import Gauge
-from quotahost.model import Client, State, VolumeUse
+from quotahost.model import Client, ClientUsage, QuotaType, State, VolumeUse
 from quotahost.settings.broker import Settings
+from tests.fakes import dump
 from tests.fakes.shim import FakeShim
-from tests.unit.cli.top.uses import use
 
-LINES = [
-    "broker\t42\t1",
-    "state\tstate\tTHROTTLE", "state\tfactor\t0.5", "state\tlimit-factor\t0.7", "state\tcause\tvolume \\u00fc\\\\",
-    "state\taffected-topics\t-1", "state\tfence-installed\ttrue", "state\tfence-closed\tfalse",
-    "state\tclients\t3", "state\tclients-max\t100",
-]  # fmt: skip
+STATE = {"factor": 0.5, "limit_factor": 0.7, "cause": "volume ü\\"}
 
 
-class Shim(FakeShim):
-    def explain(self, client: Client) -> list[str]:
-        return LINES
+def shim() -> FakeShim:
+    made = FakeShim()
+    made.answers["uses"] = dump.uses(*(dump.row(client_id=str(number)) for number in range(3)), **STATE)
+    made.answers["state"] = dump.state(**STATE)
+    return made
 
 
 def broker() -> HostBroker:
-    return HostBroker(Shim(client_uses=[use(client_id=str(number)) for number in range(3)]), Settings())
+    return HostBroker(shim(), Settings())
 
 
 @pytest.mark.parametrize(("most", "rows", "left_out"), [(0, 0, False), (2, 2, True), (3, 3, False), (9, 3, False)])
@@ -38,24 +38,61 @@ def test_a_look_has_as_many_clients_as_are_wanted_and_tells_if_there_are_more(
     assert look.left_out == left_out
 
 
+def test_a_look_without_clients_costs_java_nothing() -> None:
+    asked = shim()
+    assert uses(asked.ask, 0) == []
+    HostBroker(asked, Settings()).look(0)
+    assert [each[0] for each in asked.questions] == ["state", "gauges", "marks"]
+
+
 def test_a_look_tells_the_state() -> None:
     look = broker().look(0)
     assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
-    assert (look.cause, look.fence, look.affected) == ("volume \u00fc\\", "open", -1)
+    assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
+
+
+def test_a_look_tells_who_is_marked() -> None:
+    asked = shim()
+    asked.answers["marks"] = [["alice", "app", "orders"]]
+    assert HostBroker(asked, Settings()).look(0).marks == [(Client("alice", "app"), "orders")]
 
 
 def test_a_look_has_the_volumes_of_which_the_sizes_are_known() -> None:
-    shim = Shim(numbers=[
+    asked = shim()
+    asked.numbers = [
         Gauge("Volume", "/dev/sdb", "Capacity", 1000.0), Gauge("Volume", "/dev/sdb", "Consumed", 600.0),
         Gauge("VolumeLimits", "/dev/sdb", "Hard", 900.0), Gauge("VolumeLimits", "/dev/sdb", "Soft", 500.0),
         Gauge("VolumeLimits", "/dev/sdb", "Factor", 0.5), Gauge("VolumeLimits", "/gone", "Factor", 0.5),
         Gauge("Volume", "/dev/sda", "Capacity", 10.0), Gauge("Volume", "/dev/sda", "Consumed", 1.0),
         Gauge("Factor", "", "Value", 0.5),
-    ])  # fmt: skip
-    volumes = HostBroker(shim, Settings()).look(0).volumes
+    ]  # fmt: skip
+    volumes = HostBroker(asked, Settings()).look(0).volumes
     assert volumes == [VolumeUse("/dev/sda", 10, 1), VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)]
 
 
-def test_lines_of_another_version_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="clients-max"):
-        parse([line for line in LINES if "clients-max" not in line])
+def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have() -> None:
+    asked = shim()
+    asked.answers["state"] = dump.state(factor=0.5, affected_topics=1)
+    slowed = dump.row(user="a%3Ab", slowed_limit=5e5, slowed_rate=20.0, slowed_delay_ms=250.0, mark=dump.MARK)
+    asked.answers["usage"] = {
+        "usage": [slowed, dump.row(type="FETCH", base=None, limit=None, delay_ms=None), dump.row(exempt=True),
+                  dump.row(rate=None)],
+    }  # fmt: skip
+    assert HostBroker(asked, Settings()).usage(9) == [
+        ClientUsage("a:b", "app", QuotaType.PRODUCE, 1020.0, 5e5, 0.25, 0.1),
+        ClientUsage("alice", "app", QuotaType.FETCH, 1000.0, None, 0.0, 0.1),
+    ]
+
+
+def test_what_is_explained_to_those_who_watch_is_what_explain_reads() -> None:
+    asked, client = shim(), Client("alice", "\u20ac\udc80")
+    asked.answers["client"] = dump.client(dump.row(client_id="\u20ac"))
+    (line,) = HostBroker(asked, Settings()).explain(client)
+    assert line.isascii()
+    assert parse_answer(json.loads(line), client).quotas[0].client_id == "\u20ac"
+
+
+def test_an_answer_of_another_version_is_refused_by_name() -> None:
+    without = {name: value for name, value in dump.state().items() if name != "clients_max"}
+    with pytest.raises(ValueError, match="clients_max"):
+        parse({"state": without, "uses": []})

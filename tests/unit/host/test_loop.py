@@ -109,7 +109,7 @@ def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
 def test_the_first_supplier_that_answers_gives_the_quota() -> None:
     shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.ask(("alice", "a"), ("bob", "b"))
+    shim.arrive(("alice", "a"), ("bob", "b"))
     run(shim)
     assert shim.rate("alice", "a") == 7e6
     assert shim.rate("bob", "b") == 2e6
@@ -119,7 +119,7 @@ def test_the_first_supplier_that_answers_gives_the_quota() -> None:
 def test_a_wrong_property_or_plugin_is_refused_and_nothing_serves() -> None:
     for given in ({"static.produce": "fast"}, {"supplier": "nobody"}):
         shim = FakeShim(given)
-        shim.ask(("alice", "a"))
+        shim.arrive(("alice", "a"))
         run(shim)
         assert shim.refused
         assert shim.table == {}
@@ -127,7 +127,7 @@ def test_a_wrong_property_or_plugin_is_refused_and_nothing_serves() -> None:
 
 def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> None:
     shim = FakeShim({"static.produce": "2M"})
-    shim.ask(("alice", "a"), ("bob", "b"))
+    shim.arrive(("alice", "a"), ("bob", "b"))
     shim.idle(2)
     shim.script.append(shim.published.clear)
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "3000000.0")
@@ -140,8 +140,8 @@ def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> No
 def test_listed_principals_and_the_brokers_are_exempt() -> None:
     node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
-    shim.ask(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
-    shim.ask(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
+    shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
+    shim.arrive(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
     run(shim)
     exempt = {c for c in shim.table if shim.code(*c) == EXEMPT}
     assert {c.client_id for c in exempt} == {"x", "y", "4", "quotahost-4"}
@@ -150,7 +150,7 @@ def test_listed_principals_and_the_brokers_are_exempt() -> None:
 
 def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
     shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
-    shim.ask(("ANONYMOUS", "5"))
+    shim.arrive(("ANONYMOUS", "5"))
     shim.post("cluster", "the-cluster", "4", "5")
     shim.idle()
     run(shim)
@@ -201,7 +201,7 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
         "__remote_log_metadata_client_2_other",
     ]
     shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
-    shim.ask(*[("ANONYMOUS", client_id) for client_id in exempt + others])
+    shim.arrive(*[("ANONYMOUS", client_id) for client_id in exempt + others])
     run(shim)
     assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
 
@@ -218,7 +218,7 @@ def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_it
     kind: str,
 ) -> None:
     shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, {"node.id": "4", "inter.broker.principals": "b"})
-    shim.ask(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
+    shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     run(shim)
     assert shim.exempted == [(["b"], [], "")]
     assert shim.code("ANONYMOUS", "quotahost-4") != EXEMPT
@@ -255,7 +255,7 @@ def test_a_failing_supplier_is_counted_and_asked_again_for_its_client(
     clock = Clock()
     state["answer"] = fail
     shim = FakeShim({"supplier": "mine"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
 
     def heal() -> None:
         assert shim.code("alice", "a") == NEWCOMER
@@ -273,14 +273,14 @@ def test_a_failing_supplier_is_counted_and_asked_again_for_its_client(
 def test_an_answer_of_another_type_is_the_suppliers_failure(state: dict[str, Any], answer: object) -> None:
     state["answer"] = answer
     shim = FakeShim({"supplier": "mine"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     run(shim)
     assert shim.code("alice", "a") == NEWCOMER
 
 
 def test_live_properties_are_announced_and_taken_over(state: dict[str, Any]) -> None:
     shim = FakeShim({"static.produce": "2M"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     shim.reconfigure(**{"static.produce": "3M"})
     shim.idle()
     run(shim)
@@ -294,7 +294,7 @@ def test_a_swapped_supplier_is_built_before_the_old_one_is_closed_and_hears_all_
 ) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     shim.reconfigure(supplier="client-quotas")
     shim.idle()
     run(shim)
@@ -304,7 +304,7 @@ def test_a_swapped_supplier_is_built_before_the_old_one_is_closed_and_hears_all_
 
 def test_a_refused_change_leaves_everything_as_it_was(state: dict[str, Any]) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     shim.validate("1", supplier="nobody")
     shim.validate("2", supplier="static")
     shim.reconfigure(supplier="nobody")
@@ -323,7 +323,7 @@ def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, 
         change |= {f"plugin.{name}.share": share for name in ("checked", "adaptable")}
         shim.validate("1", **change)
         shim.reconfigure(**change)
-    shim.ask(("alice", "a"))
+    shim.arrive(("alice", "a"))
     run(shim)
     assert shim.verdicts["1"] is None
     assert state["validated"] == [0.1, 0.1, 0.2, 0.2]
@@ -336,7 +336,7 @@ def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(sta
     given = {"supplier": "mine,static", "static.produce": "1M", excluded: "User:root", "kafka.sasl.username": "own"}
     shim = FakeShim(given, {"node.id": "1", "inter.broker.principals": "kafka"})
     state["answer"] = None
-    shim.ask(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
+    shim.arrive(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
     run(shim)
     sources = {client.principal: names for client, names in shim.sources.items()}
     assert sources["root"] == ["excluded"] * 4

@@ -115,7 +115,7 @@ def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pyt
 def test_the_host_takes_a_supplier_in_and_out_of_shadow_live() -> None:
     shim = FakeShim({"static.produce": "5M"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.ask(ALICE)
+    shim.arrive(ALICE)
     rates: list[float | None] = []
     for shadow in ("supplier.client-quotas", "supplier.client-quotas,supplier.static", ""):
         shim.script.append(lambda: rates.append(shim.rate(*ALICE)))

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.cli.explain.query import Unanswered, java
 from quotahost.cli.jars import NoJar, carried_jar, jars_in
+from quotahost.cli.java import NoJava, java
 
 _TIMEOUT: Final = 60.0  # seconds
 _MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
@@ -25,7 +25,7 @@ def check_internals(kafka_home: Path | None) -> Iterator[Finding]:
     libs = kafka_home / "libs"
     try:
         lines = _answers(libs)
-    except (NoJar, OSError, Unanswered, ValueError, subprocess.TimeoutExpired) as error:
+    except (NoJar, OSError, NoJava, ValueError, subprocess.TimeoutExpired) as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
         return
     for line in lines:
@@ -41,7 +41,7 @@ def _answers(libs: Path) -> list[str]:
 
     Raises:
         NoJar: there is no jar of quotahost's.
-        Unanswered: there is no java.
+        NoJava: there is no java.
         ValueError: the tool failed; the folder may have no Kafka in it.
         TimeoutExpired, OSError: the JVM can't be run.
     """

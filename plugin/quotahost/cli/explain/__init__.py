@@ -1,6 +1,6 @@
 """``quotahost explain``: says why a client of a running broker goes as fast as it does.
 
-``query`` asks the broker's JVM, ``answer`` reads the lines that come back, ``wording`` puts them into sentences
-(``mutations`` those about partition mutations), and ``command`` prints these. Only ``quotahost.cli.main`` imports the
-package.
+``brokers`` finds the broker's socket and asks it, ``query`` turns failures into errors with a remedy, ``answer`` reads
+what comes back, ``wording`` puts it into sentences (``mutations`` those about partition mutations), and ``command``
+prints these. ``quotahost.cli.start`` and ``quotahost.cli.top`` import the package.
 """

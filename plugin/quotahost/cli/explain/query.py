@@ -1,27 +1,19 @@
-"""Asks a running broker of this machine by way of ``org.quotahost.explain.Explain`` in the jar.
+"""Asks a running broker of this machine, and turns every failure into an error with a remedy.
 
-That class attaches to the broker's JVM, finds quotahost's MBean and prints what it says of the client. ``answer``
-reads these lines. This module turns every failure into an error with a remedy.
+``brokers`` finds it and talks to it; ``answer`` reads what it says of a client.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from quotahost.cli.explain.answer import Answer, escaped, parse
-from quotahost.cli.jars import Jar, NoJar, carried_jar
+from quotahost.cli.explain.answer import Answer, parse
+from quotahost.cli.explain.brokers import Broker, Connection, NotAnswered, is_alive, running
 from quotahost.errors import QuotahostError
-from quotahost.host.messages import plain
+from quotahost.host.looks import explained
 from quotahost.model import Client
 
-# Seconds: a JVM that is stopped doesn't answer, and one that collects garbage answers late.
-_TIMEOUT: Final = 60.0
-_JDK: Final = "set JAVA_HOME to a JDK, 17 or newer (a JRE can't look into another JVM)"
 _PICK: Final = "--pid PID of the broker's process"
 
 
@@ -36,7 +28,7 @@ class Unanswered(QuotahostError):
 
 
 def named(pid: int | None, broker: int | None) -> str:
-    """The broker with this process id or this node id, or without either the only one, as Explain takes it."""
+    """The broker with this process id or this node id, or without either the only one."""
     return str(pid) if pid is not None else "" if broker is None else f"broker:{broker}"
 
 
@@ -46,100 +38,97 @@ def ask(client: Client, which: str = "") -> Answer:
     Raises:
         Unanswered: no such broker, several of them, or it can't be asked.
     """
-    try:
-        return parse(question(which, "client", *client), client)
-    except ValueError as problem:
-        raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
+    with Asked(which) as broker:
+        try:
+            return parse(explained(broker.ask, client), client)
+        except ValueError as problem:
+            raise broker.older(problem) from None
 
 
-def question(which: str, *words: str) -> list[str]:
-    """The lines with which a broker (:func:`named`) answers a question of ``org.quotahost.explain.Explain``.
+class Asked:
+    """A broker that is asked. Use it in a ``with`` block."""
 
-    Raises:
-        Unanswered: no such broker, several of them, or it can't be asked.
-    """
-    try:
-        with carried_jar() as jar:
-            lines = _run(command_of(jar, which, *words))
-    except NoJar as error:
-        raise Unanswered(str(error), "reinstall quotahost") from None
-    wrong = refusal(lines, which)
-    if wrong is not None:
-        raise wrong
-    return lines
+    def __init__(self, which: str = "") -> None:
+        """Find the broker (:func:`named`) and connect to it.
 
+        Raises:
+            Unanswered: no such broker, several of them, or it can't be asked.
+        """
+        self._broker, self._version = find(which), ""
+        try:
+            self._connection = Connection(self._broker)
+        except NotAnswered as problem:
+            raise self._unanswered(problem) from None
 
-def command_of(jar: Jar, which: str, *words: str) -> list[str]:
-    """The command that asks a question.
+    def __enter__(self) -> Asked:
+        return self
 
-    Raises:
-        Unanswered: there is no Java.
-    """
-    options = ["-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", str(jar.path)]
-    return [java(), *options, "org.quotahost.explain.Explain", which, *map(escaped, words)]
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
 
+    def ask(self, *words: str) -> Any:
+        """What the broker answers.
 
-def refusal(lines: Sequence[str], which: str) -> Unanswered | None:
-    """The error that Explain's lines tell, None if they are an answer."""
-    # Explain ends with 2 after an error, but its line says more than the code.
-    wrong = next((line for line in lines if line.startswith("error\t")), None)
-    if wrong is None:
-        return None
-    kind, details = map(plain, wrong.split("\t")[1:3])
-    return trouble(kind, details, which)
+        Raises:
+            Unanswered: it can't be asked.
+        """
+        try:
+            answer = self._connection.ask(*words)
+        except NotAnswered as problem:
+            raise self._unanswered(problem) from None
+        if isinstance(answer, dict) and isinstance(state := answer.get("state"), dict):
+            self._version = str(state.get("version", ""))
+        return answer
 
-
-def java() -> str:
-    """The ``java`` of JAVA_HOME, else of PATH.
-
-    Raises:
-        Unanswered: there is none.
-    """
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home, "bin"))) if home else None
-    found = found or shutil.which("java")
-    if found is None:
-        raise Unanswered("there is no java", _JDK)
-    return found
-
-
-def _run(command: Sequence[str]) -> list[str]:
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        raise Unanswered(f"no answer within {_TIMEOUT:.0f} s", "see whether the broker still runs") from None
-    except OSError as error:
-        raise Unanswered(f"{command[0]} can't be run: {error.strerror or error}", _JDK) from None
-    # Explain escapes all else, because the locale may garble a pipe.
-    lines = done.stdout.decode("ascii", "replace").splitlines()
-    # Explain prints an error as a line; without any line, the JVM itself failed.
-    if not lines:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"])[-1]
-        raise Unanswered(f"{command[0]} failed: {last}", _JDK)
-    return lines
-
-
-def trouble(kind: str, details: str, which: str = "") -> Unanswered:
-    """Java's error with its remedy."""
-    wanted = f"broker {which.removeprefix('broker:')}" if which else "broker"
-    problems = {
-        "no-jdk": (f"the Java in {details} has no module jdk.attach", _JDK),
-        "none": (
-            f"no {wanted} with quotahost was found among the JVMs of this user on this machine"
-            + (f" ({details})" if details else ""),
-            "run this on the broker's machine (in its container) as the broker's user, or give " + _PICK,
-        ),
-        "several": (f"several brokers with quotahost run here: {details}", "choose: --pid PID or --broker-id N"),
-        "refused": (
-            f"can't attach to {details}",
-            "run this as the broker's user, in its container if it has one; "
-            "a JVM with -XX:+DisableAttachMechanism can't be asked",
-        ),
-        "no-jvm": (f"process {details} is no JVM of this machine", "give " + _PICK),
-        "no-quotahost": (f"no quotahost runs in process {details}", "give " + _PICK),
-        "older": (
-            f"the quotahost of the broker isn't of this version ({details})",
+    def older(self, problem: ValueError) -> Unanswered:
+        """The error that its answer has another form than that of this version."""
+        version = f"{self._version}; " if self._version else ""
+        return Unanswered(
+            f"the quotahost of {_told([self._broker])} isn't of this version ({version}{problem})",
             "quotahost install --kafka-home DIR, and restart the broker",
-        ),
-    }  # fmt: skip
-    return Unanswered(*problems.get(kind, (f"the broker can't be asked: {details}", "see the broker's log")))
+        )
+
+    def _unanswered(self, problem: NotAnswered) -> Unanswered:
+        return Unanswered(
+            f"{_told([self._broker])} can't be asked: {problem}", "see whether it still runs, and what its log says"
+        )
+
+
+def find(which: str = "") -> Broker:
+    """The broker that is meant (:func:`named`).
+
+    Raises:
+        Unanswered: there is none, or there are several.
+    """
+    refused: list[str] = []
+    brokers = running(refused)
+    by_id = which.startswith("broker:")
+    if which:
+        brokers = [each for each in brokers if which in (str(each.pid), f"broker:{each.node}")]
+    if len(brokers) == 1:
+        return brokers[0]
+    if brokers:
+        raise Unanswered(
+            f"several brokers with quotahost run here: {_told(brokers)}", "choose: --pid PID or --broker-id N"
+        )
+    mine = "as the broker's user, in its container if it has one"
+    if which and not by_id:
+        if not is_alive(int(which)):
+            raise Unanswered(f"there is no process {which}", f"give {_PICK}")
+        denied = [each for each in refused if each.startswith(f"pid {which} ")]
+        if denied:
+            raise Unanswered(f"can't ask {denied[0]}", f"run this {mine}")
+        raise Unanswered(
+            f"process {which} has no socket of quotahost's that this user may open",
+            f"give {_PICK}; look for quotahost.admin in the broker's log",
+        )
+    wanted = f"broker {which.removeprefix('broker:')}" if by_id else "broker"
+    details = f" ({'; '.join(refused)})" if refused else ""
+    raise Unanswered(
+        f"no {wanted} with quotahost was found that this user may ask on this machine{details}",
+        f"run this on the broker's machine, {mine}; look for quotahost.admin in the broker's log",
+    )
+
+
+def _told(brokers: Sequence[Broker]) -> str:
+    return ", ".join(f"pid {each.pid} (broker {each.node})" for each in brokers)

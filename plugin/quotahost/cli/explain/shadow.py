@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quotahost.cli.explain.answer import Answer, QuotaState
 from quotahost.cli.explain.quotas import rate_text, sharers
+from quotahost.host.would_be import would_be
 from quotahost.model import QuotaType
 from quotahost.text import printable
 
@@ -18,7 +21,7 @@ def mode(answer: Answer) -> str:
 
 def in_shadow(answer: Answer, quota: QuotaState) -> list[str]:
     """A sentence for each rule in shadow that concerns the quota."""
-    return [text for text in (_quota(answer, quota), _supplier(quota), _factor(answer, quota)) if text]
+    return [text for text in (_quota(answer, quota), _supplier(answer, quota), _factor(answer, quota)) if text]
 
 
 def _quota(answer: Answer, quota: QuotaState) -> str:
@@ -27,28 +30,48 @@ def _quota(answer: Answer, quota: QuotaState) -> str:
     return f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
 
 
-def _supplier(quota: QuotaState) -> str:
-    if not quota.shadow_supplier:
+def _supplier(answer: Answer, quota: QuotaState) -> str:
+    would = would_be(quota.shadow, quota.type)
+    if would is None:
         return ""
-    scope = quota.model_copy(update={"user": quota.shadow_user, "client_id": quota.shadow_client_id})
-    whose = f"shared by {sharers(scope)[0]}"
-    given = f"supplier {printable(quota.shadow_supplier)} would give {rate_text(quota, quota.shadow_base)}, {whose}"
-    if quota.shadow_limit is None:
+    user, client_id = would.tags(*answer.client)
+    whose = f"shared by {sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))[0]}"
+    given = f"supplier {printable(would.supplier)} would give {rate_text(quota, would.rate)}, {whose}"
+    limit = _would_be_limit(answer, quota, would.rate)
+    if limit is None:
         return given
-    lowered = (
-        "" if quota.shadow_limit == quota.shadow_base else f" ({rate_text(quota, quota.shadow_limit)} by the factor)"
-    )
-    return f"{given}{lowered}; {_compared(quota, quota.shadow_rate, quota.shadow_limit)}"
+    lowered = "" if limit == would.rate else f" ({rate_text(quota, limit)} by the factor)"
+    return f"{given}{lowered}; {_compared(quota, answer.would_be_rates.get(quota.type), limit)}"
+
+
+def _would_be_limit(answer: Answer, quota: QuotaState, rate: float | None) -> float | None:
+    """The limit that Kafka would get, by what is enforced now."""
+    if answer.is_shadow:
+        return None
+    untouched = answer.factor_in_shadow or answer.is_for_topics or quota.type not in answer.factor_types
+    return _limit(answer, quota, rate, 1.0 if untouched else answer.limit_factor)
+
+
+def _limit(
+    answer: Answer, quota: QuotaState, base: float | None, factor: float, stand_in: float | None = None
+) -> float | None:
+    from quotahost.host.comparison import limit  # only here: it needs the settings, which take long to import
+
+    return limit(base, factor, answer.floors[quota.type], stand_in)
 
 
 def _factor(answer: Answer, quota: QuotaState) -> str:
-    if not quota.shadow_factor_limit or quota.shadow_factor_limit == "null":
+    """What the factor would do if it were not in shadow, once limits have arrived there."""
+    concerns = quota.type in answer.factor_types and not quota.exempt and (not answer.is_for_topics or answer.is_marked)
+    if not answer.factor_in_shadow or answer.factor >= 1 or not concerns:
+        return ""
+    limit = _limit(answer, quota, quota.base, answer.factor, quota.stand_in)
+    if limit is None:
         return ""
     if quota.type is QuotaType.PRODUCE and answer.fence_closed and not answer.is_for_topics:
         return (
             "" if answer.fence_passes else f"the fence would turn back its produce requests ({printable(answer.cause)})"
         )
-    limit = float(quota.shadow_factor_limit)
     would = f"the factor {answer.factor:.4g} would make the limit {rate_text(quota, limit)}"
     return f"{would}; {_compared(quota, quota.rate, limit)}"
 

@@ -10,9 +10,10 @@ from typing import Final
 
 from quotahost.cli.explain.answer import Answer, QuotaState
 from quotahost.cli.explain.mutations import bucket_facts, how_long, known_elsewhere
-from quotahost.cli.explain.quotas import NEWCOMERS, TOGETHER, rate_text, sharers
+from quotahost.cli.explain.quotas import TOGETHER, rate_text, sharers
 from quotahost.cli.explain.shadow import in_shadow, mode
-from quotahost.host.exemptions import Reason
+from quotahost.host.dump import OF_USER
+from quotahost.host.messages import Reason
 from quotahost.model import QuotaType
 from quotahost.model.client_use import Bound
 from quotahost.text import printable
@@ -49,7 +50,7 @@ def common_facts(answer: Answer) -> Facts:
     if answer.topics_threshold:
         facts.append(("topics", _topics(answer)))
     facts.append(("mode", mode(answer)))
-    if newcomer := next((quota for quota in answer.quotas if quota.is_newcomer), None):
+    if newcomer := next((quota for quota in answer.quotas if quota.newcomer), None):
         facts.append(("newcomer", _newcomer(answer, newcomer)))
     return facts
 
@@ -143,11 +144,10 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
             ("measured", _measured(quota)),
         ]
     facts = [("quota", f"{rate_text(quota, quota.base)}, shared by {sharers(quota)[0]}"), ("from", _from(quota))]
-    if quota.stand_in is not None:
-        measured = quota.stand_in_from == "measured"
-        kind = "measured when the factor fell" if measured else "the newcomers' rate"
-        text = f"{rate_text(quota, quota.stand_in)} ({kind}), as a factor needs a rate to act on"
-        facts.append(("instead", text))
+    if quota.uses_stand_in:
+        measured = f"{rate_text(quota, quota.stand_in)} (measured)"
+        kind = "the newcomers' rate" if quota.stand_in is None else measured
+        facts.append(("instead", f"{kind}, as a factor needs a rate to act on"))
     facts.append(("limit", _limit(answer, quota)))
     facts += [("in shadow", text) for text in in_shadow(answer, quota)]
     if quota.type is QuotaType.CONTROLLER_MUTATION and quota.user not in TOGETHER:
@@ -156,8 +156,8 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
 
 
 def _from(quota: QuotaState) -> str:
-    if quota.is_newcomer:
-        whose = ", or what each client-id of this user has" if quota.user.startswith(NEWCOMERS) else ""
+    if quota.newcomer:
+        whose = ", or what each client-id of this user has" if quota.user.startswith(OF_USER) else ""
         return f"newcomers.*{whose} (see newcomer above)"
     if not quota.supplier:
         return "no supplier has an answer, so it is unlimited"
@@ -211,7 +211,7 @@ def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 
 
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
-    """What limits this quota type now, "" for nothing; Java has decided which of all it is."""
+    """What limits this quota type now, "" for nothing."""
     if quota.bound is Bound.FENCE:
         if quota.affected_topic:
             return f"the fence, since it {_writes(quota)}"
@@ -259,5 +259,5 @@ def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
         return f"the floor, which the factor {answer.limit_factor:.4g} has come down to{because}"
     if bound is Bound.FACTOR:
         return f"the factor {answer.limit_factor:.4g}{because}"
-    given_by = "" if quota.is_newcomer else f" of {printable(quota.supplier)}"
+    given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
     return f"the {sharers(quota)[1]} quota{given_by}"

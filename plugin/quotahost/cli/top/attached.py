@@ -1,48 +1,32 @@
-"""Looks at a running broker of this machine again and again, by one program of Java that stays attached to it."""
+"""Looks at a running broker of this machine again and again, by one connection to it."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import IO, Final
+from typing import Final
 
-from quotahost.cli.explain.query import Unanswered, command_of, refusal, trouble
-from quotahost.cli.jars import NoJar, carried_jar
+from quotahost.cli.explain.query import Asked, Unanswered
 from quotahost.host.looks import parse
 from quotahost.model.look import Look
 
 MOST: Final = 1_000  # scopes of one look
-_END: Final = "end"
 
 
 class Attached:
-    """Use it in a ``with`` block; then the program ends with it, as it does with this process."""
+    """Use it in a ``with`` block. A broker that has been restarted is found again."""
 
     def __init__(self, which: str = "", most: int = MOST) -> None:
-        """Attach to a broker (``quotahost.cli.explain.query.named``), for at most so many rows.
+        """Look at a broker (``quotahost.cli.explain.query.named``), at so many rows at most.
 
-        Raises:
-            Unanswered: there is no Java, or no jar; whether there is such a broker shows at the first look.
+        Whether there is such a broker shows at the first look.
         """
         self._which, self._most = which, most
-        with ExitStack() as stack:
-            try:
-                jar = stack.enter_context(carried_jar())
-            except NoJar as error:
-                raise Unanswered(str(error), "reinstall quotahost") from None
-            command = command_of(jar, which, "watch", str(most + 1))  # one more tells whether there are more
-            pipe = subprocess.PIPE
-            self._program = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-            self._stack = stack.pop_all()
+        self._asked: Asked | None = None
 
     def __enter__(self) -> Attached:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._stack:
-            self._program.kill()
-            self._program.communicate()
+        self._leave()
 
     def look(self) -> Look:
         """What the broker says now.
@@ -50,33 +34,27 @@ class Attached:
         Raises:
             Unanswered: there is no such broker, it has ended, or can't be asked.
         """
-        lines = list(self._ask())
-        wrong = refusal(lines, self._which)
-        if wrong is not None:
-            raise wrong
+        if self._asked is None:
+            self._asked = Asked(self._which)
+            return self._look(self._asked)
         try:
-            return parse(lines).first(self._most)
+            return self._look(self._asked)
+        except Unanswered:
+            # It ends a connection that has been idle for a minute, and there may be another broker by now.
+            self._asked = Asked(self._which)
+            return self._look(self._asked)
+
+    def _look(self, asked: Asked) -> Look:
+        try:
+            # One more tells whether there are more.
+            return parse(asked.ask("uses", str(self._most + 1))).first(self._most)
         except ValueError as problem:
-            raise trouble("older", f"{self._which or 'the broker'}: {problem}", self._which) from None
+            raise asked.older(problem) from None
+        except Unanswered:
+            self._leave()
+            raise
 
-    def _ask(self) -> Iterator[str]:
-        into, out = _pipe(self._program.stdin), _pipe(self._program.stdout)
-        try:
-            into.write(b"\n")
-            into.flush()
-        except BrokenPipeError:
-            pass  # it has ended; what it said last tells why
-        for raw in out:
-            line = raw.decode("ascii", "replace").rstrip("\r\n")
-            if line == _END:
-                return
-            yield line
-            if line.startswith("error\t"):
-                return
-        raise Unanswered("the broker no longer answers", "see whether it still runs")
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise TypeError("Popen was called with PIPE")
-    return pipe
+    def _leave(self) -> None:
+        if self._asked is not None:
+            self._asked.__exit__()
+            self._asked = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 
@@ -18,7 +19,7 @@ from quotahost.cli.console import lines_of
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.command import show as show_client
 from quotahost.cli.explain.query import Unanswered
-from quotahost.cli.top.merged import ClusterLook, ClusterUse, merged, numeric
+from quotahost.cli.top.merged import ClusterLook, ClusterUse, merged, numeric, several
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.cli.top.volumes import listed, opened
 from quotahost.errors import QuotahostError
@@ -184,11 +185,6 @@ class Cluster:
         )
 
 
-def several(use: ClientUse) -> Unanswered:
-    """Why a row can't be opened that is no client's own."""
-    return Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")
-
-
 def _told(client: Client, use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: list[str]) -> list[str]:
     """The explanations of all brokers, one after the other."""
 
@@ -196,10 +192,20 @@ def _told(client: Client, use: ClientUse, answers: Mapping[str, tuple[str, ...]]
         for broker in sorted(answers, key=numeric):
             screen.print(f"\n---- broker {broker} ----", markup=False)
             try:
-                show_client(parse(answers[broker], client), use.quota_type, screen)
+                show_client(parse(_explained(answers[broker]), client), use.quota_type, screen)
             except ValueError as problem:
                 screen.print(f"its quotahost isn't of this version ({problem})", markup=False)
         for broker in missing:
             screen.print(f"\n---- broker {broker} ----\nno answer", markup=False)
 
     return "\n".join(lines_of(draw)).strip("\n").splitlines()
+
+
+def _explained(lines: tuple[str, ...]) -> Any:
+    """A broker's answer, which is one line of JSON; those of older versions have other lines.
+
+    Raises:
+        ValueError: it is that of another version.
+    """
+    (line,) = lines
+    return json.loads(line)

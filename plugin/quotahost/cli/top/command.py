@@ -4,92 +4,98 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from quotahost.cli.console import console, lines_of, parsed
-from quotahost.cli.doctor.client_file import read_client_config
-from quotahost.cli.explain.command import show as show_client
-from quotahost.cli.explain.query import ask
+from quotahost.cli.console import console
+from quotahost.cli.explain.command import add_broker, quota_type, seconds
 from quotahost.cli.explain.query import named as broker_named
-from quotahost.cli.explain.volume.command import volume as show_volume
-from quotahost.cli.explain.volume.command import volume_names
 from quotahost.cli.top.attached import MOST, Attached
-from quotahost.cli.top.cluster import Cluster, several
 from quotahost.cli.top.drawing import whole
-from quotahost.cli.top.live import watch
-from quotahost.cli.top.merged import ClusterLook, ClusterUse
+from quotahost.cli.top.merged import ClusterLook, ClusterUse, several
 from quotahost.cli.top.order import Choice, Order
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.model import QuotaType
 from quotahost.model.look import Look
 from quotahost.records.topics import LOOKS, WATCH
-from quotahost.units.parse import parse_duration
 
 _BETWEEN = 2.0  # seconds between the two looks at a volume
 
 
-def top(
-    pid: Annotated[int | None, typer.Option(help="Process id of the broker.")] = None,
-    broker_id: Annotated[int | None, typer.Option(help="Its node.id.")] = None,
-    sort: Annotated[Order, typer.Option(help="What comes first.")] = Order.RATE,
-    type: Annotated[QuotaType | None, typer.Option(help="Only this quota type.", case_sensitive=False)] = None,
-    filter: Annotated[
-        str, typer.Option(metavar="TEXT", help="Only rows with this text in user, client-id, or what binds.")
-    ] = "",
-    held: Annotated[bool, typer.Option("--held", help="Only clients that are held back.")] = False,
-    interval: Annotated[str, typer.Option(help="Time between two looks.")] = "2s",
-    most: Annotated[int, typer.Option(min=1, help="Rows of one look; those held back come first.")] = MOST,
-    bootstrap: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="A broker of a cluster: show all of its brokers instead.")
-    ] = None,
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config",
-            "--command-config",
-            metavar="FILE",
-            help="How to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
-        ),
-    ] = None,
-    watch_topic: Annotated[str, typer.Option(metavar="TOPIC", help="The brokers' watch.topic.")] = WATCH.name,
-    looks_topic: Annotated[str, typer.Option(metavar="TOPIC", help="The brokers' looks.topic.")] = LOOKS.name,
-    once: Annotated[bool, typer.Option("--once", help="Print one look and end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one look as JSON and end.")] = False,
-) -> None:
-    """Show live who uses what of a broker on this machine, or of a cluster, who is held back, and by what.
+def parser() -> ArgumentParser:
+    """Its options."""
+    made = ArgumentParser(
+        "quotahost top",
+        description="Show live who uses what of a broker on this machine, or of a cluster, who is held back, and by "
+        "what. The brokers of a cluster answer if they run the task publish-usage. Without a terminal it prints one "
+        "look. Ends with 2 if no broker answered.",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    add_broker(made)
+    add("--sort", type=Order, default=Order.RATE, metavar="ORDER", help=f"what comes first: {', '.join(Order)} (rate)")
+    add("--type", type=quota_type, metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
+    add("--filter", default="", metavar="TEXT", help="only rows with this text in user, client-id, or what binds")
+    add("--held", action="store_true", help="only clients that are held back")
+    add("--interval", default="2s", help="time between two looks (2s)")
+    add("--most", type=_rows, default=MOST, help=f"rows of one look; those held back come first ({MOST})")
+    add("--bootstrap", metavar="HOST:PORT", help="a broker of a cluster: show all of its brokers instead")
+    add(
+        "--client-config", "--command-config", type=Path, metavar="FILE",
+        help="how to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can",
+    )  # fmt: skip
+    add("--watch-topic", default=WATCH.name, metavar="TOPIC", help=f"the brokers' watch.topic ({WATCH.name})")
+    add("--looks-topic", default=LOOKS.name, metavar="TOPIC", help=f"the brokers' looks.topic ({LOOKS.name})")
+    add("--once", action="store_true", help="print one look and end")
+    add("--json", action="store_true", help="print one look as JSON and end")
+    return made
 
-    The brokers of a cluster answer if they run the task publish-usage. Without a terminal it prints one look. Ends with
-    2 if no broker answered.
-    """
-    choice = Choice(sort, type, filter, held)
-    seconds = parsed("--interval", interval, parse_duration).total_seconds()
+
+def _rows(text: str) -> int:
+    if (rows := int(text)) < 1:
+        raise ArgumentTypeError("at least 1")
+    return rows
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; the exit code."""
+    made = parser()
+    given = made.parse_args(arguments)
+    choice = Choice(given.sort, given.type, given.filter, given.held)
+    interval = seconds(made, given.interval)
     with ExitStack() as stack:
         look: Callable[[], Look]
         answers: Callable[[Question], Answer]
-        if bootstrap is None:
-            which = broker_named(pid, broker_id)
-            look, answers = stack.enter_context(Attached(which, most)).look, partial(answer, which=which)
-        elif (pid, broker_id) != (None, None):
-            raise typer.BadParameter("--bootstrap is about all brokers: leave --pid and --broker-id out")
+        if given.bootstrap is None:
+            which = broker_named(given.pid, given.broker_id)
+            look, answers = stack.enter_context(Attached(which, given.most)).look, partial(answer, which=which)
+        elif (given.pid, given.broker_id) != (None, None):
+            made.error("--bootstrap is about all brokers: leave --pid and --broker-id out")
         else:
-            given = {} if client_config is None else read_client_config(client_config)
-            cluster = Cluster({**given, "bootstrap.servers": bootstrap}, watch_topic, looks_topic)
-            look, answers = stack.enter_context(cluster).look, cluster.answer
+            # They need Kafka's client.
+            from quotahost.cli.doctor.client_file import read_client_config
+            from quotahost.cli.top.cluster import Cluster
+
+            config = {} if given.client_config is None else read_client_config(given.client_config)
+            config["bootstrap.servers"] = given.bootstrap
+            cluster = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
+            look, answers = cluster.look, cluster.answer
         first = look()
-        if as_json:
-            typer.echo(json.dumps(values(first, choice), indent=2))
-        elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if given.json:
+            print(json.dumps(values(first, choice), indent=2))
+        elif given.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             screen = console()
             screen.print(whole(first, choice, screen.width))
         else:
-            watch(look, choice, seconds, answers)
+            from quotahost.cli.top.live import watch
+
+            watch(look, choice, interval, answers)
+    return 0
 
 
 def values(look: Look, choice: Choice) -> dict[str, Any]:
@@ -148,10 +154,16 @@ def answer(question: Question, which: str) -> Answer:
     Raises:
         Unanswered: no broker answered.
     """
+    # Only here: one look needs none of it.
+    from quotahost.cli.console import lines_of
+    from quotahost.cli.explain.command import show
+    from quotahost.cli.explain.query import ask
+    from quotahost.cli.explain.volume.command import volume, volume_names
+
     use = question.client
     if use is None:
         volumes = () if question.volume else [Question(volume=name) for name in volume_names(which)]
-        return Answer(lines_of(partial(show_volume, question.volume, which, _BETWEEN)), volumes)
+        return Answer(lines_of(partial(volume, question.volume, which, _BETWEEN)), volumes)
     if use.scope != "client":
         raise several(use)
-    return Answer(lines_of(partial(show_client, ask(use.client, which), use.quota_type)))
+    return Answer(lines_of(partial(show, ask(use.client, which), use.quota_type)))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from quotahost.cli.explain.query import Unanswered
 from quotahost.model import Bound, ClientUse, Look, State
 
 _STATES: Final = (State.OPEN, State.THROTTLE, State.PAUSE)  # the last of them is told
@@ -129,3 +130,8 @@ def _total(rates: Sequence[float | None]) -> float | None:
 def numeric(broker: str) -> tuple[int, str]:
     """By what brokers' ids are sorted."""
     return int(broker) if broker.isascii() and broker.isdigit() else 0, broker
+
+
+def several(use: ClientUse) -> Unanswered:
+    """Why a row can't be opened that is no client's own."""
+    return Unanswered(f"this is the quota of several clients ({use.scope})", "choose a row of one client")

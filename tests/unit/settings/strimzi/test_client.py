@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions, Reason
+from quotahost.host.exemptions import Exemptions
+from quotahost.host.messages import Reason
 from quotahost.model import Client
 from tests.fakes.shim import FakeShim
 from tests.unit.settings.strimzi.files import ADMIN, BOOTSTRAP, notes, read

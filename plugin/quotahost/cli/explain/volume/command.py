@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.cli.console import console, shown, table
-from quotahost.cli.explain.query import Unanswered, question, trouble
+from quotahost.cli.explain.query import Asked, Unanswered
 from quotahost.cli.explain.volume import facts, retention, wording
 from quotahost.cli.explain.volume.cuts import Cut, cut
 from quotahost.cli.explain.volume.facts import BrokerVolumes
@@ -27,8 +27,12 @@ def volume(name: str, which: str, seconds: float, screen: Console | None = None)
     Raises:
         Unanswered: no broker answered, or it has no such volume.
     """
-    screen = screen or console()
-    broker = _ask(which)
+    with Asked(which) as asked:
+        return _volume(name, asked, seconds, screen or console())
+
+
+def _volume(name: str, asked: Asked, seconds: float, screen: Console) -> int:
+    broker = _ask(asked)
     disks = read_disks(broker.node, broker.directories)
     volumes = {each.name: each for each in disks.volumes}
     if not name:
@@ -39,7 +43,7 @@ def volume(name: str, which: str, seconds: float, screen: Console | None = None)
         lost = "".join(f"; {each}" for each in disks.offline)
         raise Unanswered(f"broker {broker.node} has no volume {printable(name)}", f"it has: {known}{lost}")
     directories = [directory for directory, of in disks.places if of == found]
-    _show(screen, broker, *_measure(broker, found, directories, seconds), which)
+    _show(screen, broker, *_measure(broker, found, directories, seconds), asked)
     return 0
 
 
@@ -49,15 +53,16 @@ def volume_names(which: str) -> list[str]:
     Raises:
         Unanswered: no broker answered.
     """
-    broker = _ask(which)
+    with Asked(which) as asked:
+        broker = _ask(asked)
     return [each.name for each in read_disks(broker.node, broker.directories).volumes]
 
 
-def _ask(which: str) -> BrokerVolumes:
+def _ask(asked: Asked) -> BrokerVolumes:
     try:
-        return facts.parse(question(which, "volumes"))
+        return facts.ask_volumes(asked.ask)
     except ValueError as problem:
-        raise trouble("older", f"{which or 'the broker'}: {problem}", which) from None
+        raise asked.older(problem) from None
 
 
 def _list(screen: Console, broker: BrokerVolumes, volumes: Sequence[Volume], offline: Sequence[str]) -> int:
@@ -89,13 +94,18 @@ def _show(
     broker: BrokerVolumes,
     found: MeasuredVolume,
     cuts: Callable[[str, retention.Retention], Cut],
-    which: str,
+    asked: Asked,
 ) -> None:
     show(screen, broker, found)
     topics = [each.name for each in sorted(found.topics, key=lambda one: -one.used) if _is_topic(each.name)][:_CUTS]
     if not topics:
         return
-    kept, problem = facts.parse_retention(question(which, "retention", ",".join(topics)))
+    kept: Mapping[str, Mapping[str, str]] = {}
+    problem = ""
+    try:
+        kept = facts.retention_of(asked.ask("retention", ",".join(topics)))
+    except (Unanswered, ValueError, TypeError) as error:
+        problem = str(error).splitlines()[0]  # the Python host answers this one, and it may hang
     # Without an answer the ages of the topics stand in for their retention.
     rows = [wording.cut_row(cuts(topic, retention.of(kept.get(topic, {"retention.ms": "-1"})))) for topic in topics]
     note = wording.CLOSED + (f"\n  Retention is not known: {problem}" if problem else "")

@@ -1,13 +1,17 @@
-"""A broker's answers about its volumes: the lines of ``org.quotahost.host.VolumeState``, as values."""
+"""What a broker knows of its volumes, and of who writes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from quotahost.host.messages import plain
-from quotahost.model import Client, State
+from quotahost.host.dump import of_this_version, state_of
+from quotahost.host.looks import Ask, gauges, marks, numbers_of, usage
+from quotahost.model import Client, ClientUsage, QuotaType, State
+
+_CLIENTS = 10  # of the busiest, and of those that are marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +41,29 @@ class BrokerVolumes:
     marks: Sequence[tuple[Client, str]] = ()
 
 
-def parse(lines: Iterable[str]) -> BrokerVolumes:
-    """The broker's answer to the question ``volumes``.
+def ask_volumes(ask: Ask) -> BrokerVolumes:
+    """Ask a broker.
 
     Raises:
-        ValueError: these are not the lines of this version's VolumeState.
+        ValueError: its answers are those of another version.
     """
-    # Principals and client-ids may hold anything, so the fields are divided before they are unescaped.
-    rows = [[plain(part) for part in line.split("\t")] for line in lines]
-    ((pid, node),) = (row[1:] for row in rows if row[0] == "broker")
-    facts: dict[str, list[list[str]]] = defaultdict(list)
-    for _, kind, *fields in (row for row in rows if row[0] == "volumes"):
-        facts[kind].append(fields)
-    state = {name: value for name, value in facts["state"]}  # noqa: C416
-    numbers: dict[str, dict[str, float]] = defaultdict(dict)
-    for volume, attribute, value in facts["gauge"]:
-        numbers[volume][attribute] = float(value)
-    clients = [(Client(user, client_id), float(rate)) for user, client_id, rate in facts["client"]]
-    marks = [(Client(user, client_id), topic) for user, client_id, topic in facts["mark"]]
-    try:
+    with of_this_version():
+        state = state_of(ask("state"))
+        busiest = usage(ask, 2 * _CLIENTS)  # fetches are among them
+        producers = [(Client(each.principal, each.client_id), each.rate) for each in busiest if _produces(each)]
         return BrokerVolumes(
-            pid, node, State(state["state"]), float(state["factor"]), state["cause"],
-            [path for (path,) in facts["dir"]], dict(numbers), clients, marks,
+            str(state.pid), state.node, state.state, state.factor, state.cause, state.log_dirs,
+            numbers_of(gauges(ask)), producers[:_CLIENTS], marks(ask, _CLIENTS),
         )  # fmt: skip
-    except KeyError as missing:
-        raise ValueError(f"{missing} is missing") from None
 
 
-def parse_retention(lines: Iterable[str]) -> tuple[dict[str, dict[str, str]], str]:
-    """By topic what its properties of retention are, and why they are unknown, "" if they are known."""
-    rows = [[plain(part) for part in line.split("\t")][1:] for line in lines if line.startswith("retention\t")]
-    # The first line of a Reply is empty, or says what went wrong.
-    problem = rows[0][0] if rows and rows[0] else "the broker gave no answer"
+def _produces(usage: ClientUsage) -> bool:
+    return usage.quota_type is QuotaType.PRODUCE
+
+
+def retention_of(answer: Any) -> dict[str, dict[str, str]]:
+    """By topic what its properties of retention are, from the answer to the question ``retention``."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for topic, name, value in (row for row in rows[1:] if len(row) == 3):
+    for topic, name, value in answer:
         found[topic][name] = value
-    return dict(found), problem
+    return dict(found)

@@ -35,7 +35,6 @@ class ArchitectureTest {
             .layer("inbox").definedBy("org.quotahost.inbox")
             .layer("fence").definedBy("org.quotahost.fence")
             .layer("internals").definedBy("org.quotahost.internals")
-            .layer("explain").definedBy("org.quotahost.explain")
             .layer("util").definedBy("org.quotahost.util")
             .whereLayer("root").mayOnlyAccessLayers("host", "table", "python", "metrics", "inbox", "fence", "internals", "util")
             .whereLayer("host").mayOnlyAccessLayers("table", "topics", "python", "cluster", "metrics", "inbox", "fence", "internals",
@@ -46,7 +45,6 @@ class ArchitectureTest {
             .whereLayer("cluster").mayOnlyAccessLayers("internals", "util")
             .whereLayer("fence").mayOnlyAccessLayers("internals", "util")
             .whereLayer("internals").mayOnlyAccessLayers("util")
-            .whereLayer("explain").mayOnlyAccessLayers("util")
             .whereLayer("metrics").mayNotAccessAnyLayer()
             .whereLayer("inbox").mayNotAccessAnyLayer()
             .whereLayer("util").mayNotAccessAnyLayer()

@@ -19,7 +19,6 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.HeldBacks;
-import org.quotahost.util.NodeProperty;
 import org.quotahost.util.Reply;
 import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
@@ -330,7 +329,6 @@ public final class PythonHost {
         watch.start();
         topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
         clusterLook.start();
-        NodeProperty.set(nodeId());
     }
 
     private String nodeId() {
@@ -338,7 +336,6 @@ public final class PythonHost {
     }
 
     private void close() {
-        NodeProperty.clear();
         // All are told to end before one is waited for, so that a broker that stops waits no longer than for the slowest.
         thread.end();
         watch.end();

@@ -1,0 +1,40 @@
+"""Asks a node with quotahost as ``quotahost explain`` does: by its admin socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.kafka.node import KafkaNode
+from quotahost.cli.explain.answer import parse
+from quotahost.cli.explain.brokers import Connection, running
+from quotahost.host.dump import BrokerState, QuotaState, state_of
+from quotahost.model import Client, QuotaType
+
+
+def ask(node: KafkaNode, *words: str) -> Any:
+    """What the node answers to a question.
+
+    Raises:
+        LookupError: it has no socket (yet).
+        NotAnswered: it doesn't answer.
+    """
+    found = [broker for broker in running([]) if broker.pid == node.pid]
+    if not found:
+        raise LookupError(f"process {node.pid} has no admin socket")
+    connection = Connection(found[0])
+    try:
+        return connection.ask(*words)
+    finally:
+        connection.close()
+
+
+def state_now(node: KafkaNode) -> BrokerState:
+    """The state that all clients share."""
+    return state_of(ask(node, "state"))
+
+
+def quota_now(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> QuotaState:
+    """What the node's table has for a client and a quota type."""
+    client = Client(principal, client_id)
+    quotas = parse(ask(node, "client", *client), client).quotas
+    return next(each for each in quotas if each.type is QuotaType(quota_type))

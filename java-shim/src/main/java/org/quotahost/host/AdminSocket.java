@@ -1,0 +1,248 @@
+package org.quotahost.host;
+
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.StandardProtocolFamily;
+import java.net.URLDecoder;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Answers operators on this machine ({@code quotahost explain} and {@code top}) by a Unix domain socket, which only the
+ * broker's own user and root can open: a file of mode 0600 in a directory of mode 0700.
+ *
+ * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
+ * JSON. No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects costs a
+ * thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one.
+ *
+ * <p>If the socket can't be made, the broker goes on without it.
+ */
+final class AdminSocket implements AutoCloseable {
+    /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
+    static final String DIRECTORY = "quotahost.admin.dir";
+    static final int MOST = 8;
+    static final int LONGEST = 64 * 1024;
+    static final long IDLE_MS = 60_000;
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.admin");
+    private static final Set<PosixFilePermission> OURS = PosixFilePermissions.fromString("rwx------");
+    private static final Set<PosixFilePermission> FILE = PosixFilePermissions.fromString("rw-------");
+
+    private final String node;
+    private final Function<String[], String> answers;
+    private final long idleMs;
+    /** Each open connection, with the nanoTime since which it is idle. */
+    private final Map<SocketChannel, Long> connections = new ConcurrentHashMap<>();
+    private Path path;
+    private ServerSocketChannel server;
+
+    /** @param answers answers the words of a question with a line of JSON; on any thread, several at once */
+    AdminSocket(String node, Function<String[], String> answers) {
+        this(node, answers, IDLE_MS);
+    }
+
+    AdminSocket(String node, Function<String[], String> answers, long idleMs) {
+        this.node = node;
+        this.answers = answers;
+        this.idleMs = idleMs;
+    }
+
+    /** Makes the socket and listens; or says why it can't. */
+    void start() {
+        try {
+            listen(directory());
+            LOG.info("quotahost explain and top reach this broker by {}", path);
+        } catch (IOException | RuntimeException e) {
+            LOG.warn("quotahost explain and top can't reach this broker: its socket can't be made ({}). Give the broker a"
+                    + " directory of its own by -D{}=DIR", e.getMessage() == null ? e : e.getMessage(), DIRECTORY);
+            close();
+        }
+    }
+
+    private void listen(Path directory) throws IOException {
+        Path made = directory.resolve("broker-" + node + "-" + ProcessHandle.current().pid() + ".sock");
+        removeStale(directory);
+        Files.deleteIfExists(made); // of an earlier process with our id
+        server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+        server.bind(UnixDomainSocketAddress.of(made));
+        path = made;
+        Files.setPosixFilePermissions(made, FILE);
+        daemon(this::accept);
+        daemon(this::endIdle);
+    }
+
+    @Override
+    public void close() {
+        try {
+            if (server != null) server.close();
+            if (path != null) Files.deleteIfExists(path);
+        } catch (IOException e) {
+            LOG.debug("{} stays", path, e);
+        }
+        connections.keySet().forEach(AdminSocket::close);
+    }
+
+    // ---- the directory ---------------------------------------------------------------------------------------
+
+    /** The directory, made or found: nobody else can have put it there, or look into it. */
+    private static Path directory() throws IOException {
+        String set = System.getProperty(DIRECTORY, "");
+        Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
+        Path directory = set.isEmpty() ? temporary.resolve("quotahost-" + uid(temporary)) : Path.of(set);
+        try {
+            Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(OURS));
+        } catch (FileAlreadyExistsException e) {
+            LOG.debug("{} is there", directory);
+        }
+        var found = Files.readAttributes(directory, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+        if (!found.isDirectory()) throw new IOException(directory + " is no directory");
+        Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+        if (!owner.equals(uid(directory))) throw new IOException(directory + " belongs to user " + owner);
+        if (!OURS.containsAll(found.permissions())) {
+            String open = PosixFilePermissions.toString(found.permissions());
+            throw new IOException(directory + " is open to others: " + open + ", and not rwx------");
+        }
+        return directory;
+    }
+
+    /** The id of this process's user, for which Java has no call: that of a file that we make. */
+    private static Object uid(Path directory) throws IOException {
+        Path file = Files.createTempFile(directory, "quotahost", "");
+        try {
+            return Files.getAttribute(file, "unix:uid");
+        } finally {
+            Files.delete(file);
+        }
+    }
+
+    /** Removes the sockets of brokers that have ended without closing theirs: nobody listens there. */
+    private static void removeStale(Path directory) throws IOException {
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, "broker-*.sock")) {
+            for (Path each : files) if (isStale(each)) Files.deleteIfExists(each);
+        }
+    }
+
+    private static boolean isStale(Path file) {
+        try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
+            channel.configureBlocking(false); // a broker that is stopped, its queue full, must not keep us
+            channel.connect(UnixDomainSocketAddress.of(file));
+            return false;
+        } catch (ConnectException e) {
+            return true;
+        } catch (IOException | RuntimeException e) {
+            return false;
+        }
+    }
+
+    // ---- connections -----------------------------------------------------------------------------------------
+
+    private void accept() {
+        while (server.isOpen()) {
+            try {
+                SocketChannel channel = server.accept();
+                if (connections.size() < MOST) {
+                    connections.put(channel, System.nanoTime());
+                    daemon(() -> serve(channel));
+                } else {
+                    channel.close();
+                }
+            } catch (IOException e) {
+                if (server.isOpen()) sleep(); // too many open files, say
+            }
+        }
+    }
+
+    private void serve(SocketChannel channel) {
+        try (channel) {
+            var in = new BufferedInputStream(Channels.newInputStream(channel));
+            var question = new ByteArrayOutputStream();
+            for (int each = in.read(); each >= 0 && question.size() < LONGEST; each = in.read()) {
+                if (each != '\n') {
+                    question.write(each);
+                    continue;
+                }
+                send(channel, answer(question.toString(StandardCharsets.UTF_8)));
+                question.reset();
+                connections.put(channel, System.nanoTime());
+            }
+            if (question.size() == LONGEST) send(channel, error("a question may have " + LONGEST + " bytes"));
+        } catch (IOException e) {
+            LOG.debug("A connection has ended", e); // as if nobody had asked
+        } finally {
+            connections.remove(channel);
+        }
+    }
+
+    private String answer(String line) {
+        try {
+            String[] words = Stream.of(line.split(" ", -1)).map(word -> URLDecoder.decode(word, StandardCharsets.UTF_8))
+                    .toArray(String[]::new);
+            return answers.apply(words);
+        } catch (RuntimeException | StackOverflowError e) {
+            return error(String.valueOf(e.getMessage()));
+        }
+    }
+
+    private static String error(String text) {
+        return "{\"error\":\"" + text.replaceAll("[^ !#-\\[\\]-~]", "?") + "\"}";
+    }
+
+    private static void send(SocketChannel channel, String answer) throws IOException {
+        ByteBuffer bytes = ByteBuffer.wrap((answer + "\n").getBytes(StandardCharsets.UTF_8));
+        while (bytes.hasRemaining()) channel.write(bytes);
+    }
+
+    /** Closes who asks nothing, or doesn't read the answer: closing ends a read or write of another thread. */
+    private void endIdle() {
+        while (server.isOpen()) {
+            long now = System.nanoTime();
+            connections.forEach((channel, since) -> {
+                if (TimeUnit.NANOSECONDS.toMillis(now - since) > idleMs) close(channel);
+            });
+            sleep();
+        }
+    }
+
+    private static void close(SocketChannel channel) {
+        try {
+            channel.close();
+        } catch (IOException e) {
+            LOG.debug("A connection can't be closed", e);
+        }
+    }
+
+    private void sleep() {
+        try {
+            TimeUnit.MILLISECONDS.sleep(Math.min(1_000, idleMs));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static void daemon(Runnable work) {
+        Thread thread = new Thread(work, "quotahost-admin");
+        thread.setDaemon(true);
+        thread.start();
+    }
+}

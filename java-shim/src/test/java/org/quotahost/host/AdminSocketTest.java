@@ -1,0 +1,177 @@
+package org.quotahost.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The socket by which operators ask: who can open it, what it answers, and that nobody can fill the broker by it. */
+@Timeout(30)
+class AdminSocketTest {
+    @TempDir
+    Path temporary;
+
+    private Path directory;
+    private final List<AutoCloseable> open = new ArrayList<>();
+
+    @BeforeEach
+    void place() {
+        directory = temporary.resolve("admin");
+        System.setProperty(AdminSocket.DIRECTORY, directory.toString());
+    }
+
+    @AfterEach
+    void end() throws Exception {
+        System.clearProperty(AdminSocket.DIRECTORY);
+        for (AutoCloseable each : open) each.close();
+    }
+
+    private AdminSocket started(long idleMs) {
+        var socket = new AdminSocket("7", words -> {
+            if (words[0].equals("fail")) throw new IllegalStateException("no \"table\"\nhere");
+            return "[\"" + String.join("|", words) + "\"]";
+        }, idleMs);
+        open.add(socket);
+        socket.start();
+        return socket;
+    }
+
+    private Path path() {
+        return directory.resolve("broker-7-" + ProcessHandle.current().pid() + ".sock");
+    }
+
+    private final class Client {
+        final SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(path()));
+        final BufferedReader in =
+                new BufferedReader(new InputStreamReader(Channels.newInputStream(channel), StandardCharsets.UTF_8));
+
+        Client() throws IOException {
+            open.add(channel);
+        }
+
+        /** Null if the broker has closed the connection. */
+        String ask(String line) throws IOException {
+            try {
+                channel.write(ByteBuffer.wrap((line + "\n").getBytes(StandardCharsets.ISO_8859_1)));
+                return in.readLine();
+            } catch (IOException e) {
+                return null;
+            }
+        }
+    }
+
+    private static String mode(Path file) throws IOException {
+        return PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
+    }
+
+    @Test
+    void onlyItsOwnUserCanOpenIt() throws Exception {
+        AdminSocket socket = started(60_000);
+        assertEquals(List.of("rwx------", "rw-------"), List.of(mode(directory), mode(path())));
+        socket.close();
+        assertFalse(Files.exists(path()));
+    }
+
+    @Test
+    void aConnectionAsksAgainAndAgainAndAnyNameArrives() throws Exception {
+        started(60_000);
+        var client = new Client();
+        assertEquals("[\"client|a b|\u00fc\n\"]", client.ask("client a%20b %C3%BC%0A") + "\n" + client.in.readLine());
+        assertEquals("[\"client||\"]", client.ask("client  "));
+        assertEquals("{\"error\":\"no ?table??here\"}", client.ask("fail"));
+        assertEquals("[\"state\"]", client.ask("state"));
+    }
+
+    @Test
+    void garbageIsAnsweredOrEndsTheConnectionAndHarmsNobody() throws Exception {
+        started(60_000);
+        assertTrue(new Client().ask("%zz").startsWith("{\"error\":"));
+        assertEquals("[\"\"]", new Client().ask(""));
+        byte[] noise = new byte[10_000];
+        new Random(1).nextBytes(noise);
+        new Client().ask(new String(noise, StandardCharsets.ISO_8859_1));
+        var long_ = new Client();
+        String answer = long_.ask("x".repeat(AdminSocket.LONGEST + 10_000));
+        assertTrue(answer == null || answer.startsWith("{\"error\":\"a question may have"), answer);
+        assertEquals("[\"state\"]", new Client().ask("state"));
+    }
+
+    @Test
+    void noMoreThanAFewAreConnectedAtATimeAndTheNextFindsAPlaceAgain() throws Exception {
+        started(60_000);
+        var clients = new ArrayList<Client>();
+        for (int n = 0; n < AdminSocket.MOST; n++) {
+            clients.add(new Client());
+            assertEquals("[\"state\"]", clients.get(n).ask("state"));
+        }
+        assertEquals(null, new Client().ask("state"));
+        clients.get(0).channel.close();
+        while (new Client().ask("state") == null) Thread.sleep(10);
+        long threads = Thread.getAllStackTraces().keySet().stream().filter(t -> t.getName().equals("quotahost-admin")).count();
+        assertTrue(threads <= AdminSocket.MOST + 2, "threads: " + threads);
+    }
+
+    @Test
+    void whoAsksNothingIsEnded() throws Exception {
+        started(100);
+        var idle = new Client();
+        assertEquals("[\"state\"]", idle.ask("state"));
+        assertEquals(null, idle.in.readLine());
+    }
+
+    @Test
+    void aDirectoryThatOthersCanOpenOrThatIsNoneIsRefusedAndTheBrokerGoesOn() throws Exception {
+        Files.createDirectory(directory);
+        Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwxr-x---"));
+        started(60_000).close();
+        assertFalse(Files.exists(path()));
+        Files.delete(directory);
+        Path elsewhere = Files.createDirectory(temporary.resolve("elsewhere"),
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        Files.createSymbolicLink(directory, elsewhere);
+        started(60_000).close();
+        System.setProperty(AdminSocket.DIRECTORY, temporary.resolve("x".repeat(120)).toString());
+        started(60_000).close();
+        System.setProperty(AdminSocket.DIRECTORY, temporary.resolve("no/such").toString());
+        started(60_000).close();
+        try (Stream<Path> files = Files.list(elsewhere)) {
+            assertEquals(List.of(), files.toList());
+        }
+    }
+
+    @Test
+    void theSocketsOfBrokersThatHaveEndedAreRemovedAndOthersStay() throws Exception {
+        Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        Path dead = directory.resolve("broker-1-1.sock");
+        Path alive = directory.resolve("broker-2-2.sock");
+        for (Path each : List.of(dead, alive)) {
+            var server = ServerSocketChannel.open(StandardProtocolFamily.UNIX).bind(UnixDomainSocketAddress.of(each));
+            if (each == dead) server.close();
+            else open.add(server);
+        }
+        started(60_000);
+        assertEquals(List.of(false, true, true), Stream.of(dead, alive, path()).map(Files::exists).toList());
+    }
+}

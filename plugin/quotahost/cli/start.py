@@ -1,0 +1,44 @@
+"""The entry of the command ``quotahost``: two commands that must answer at once, and all others.
+
+An operator who asks why a client is slow, while a broker suffers, doesn't wait for typer and pydantic, which take
+longer to import than the broker to answer. So ``explain`` and ``top`` have argparse's parsers. ``main`` registers the
+others.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+from quotahost.errors import QuotahostError
+from quotahost.text import escaped
+
+#: The commands that start quickly, and what they do.
+QUICK: Final = {
+    "explain": "Say why a client goes as fast as it does, or what fills a volume, on a broker of this machine.",
+    "top": "Show live who uses what of a broker of this machine, or of a cluster, who is held back, and by what.",
+}
+
+
+def main() -> None:
+    """Run the command of this process's arguments."""
+    arguments = sys.argv[1:]
+    if arguments[:1] and arguments[0] in QUICK:
+        sys.exit(run(arguments))
+    from quotahost.cli.main import app
+
+    app(prog_name="quotahost")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one of the quick commands; the exit code. Its error goes to stderr, without a traceback."""
+    name, *options = arguments
+    try:
+        return int(import_module(f"quotahost.cli.{name}.command").main(options))
+    except QuotahostError as error:
+        print(escaped(str(error), keep="\n"), file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130  # as a shell says it

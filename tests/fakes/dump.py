@@ -1,0 +1,52 @@
+"""Java's raw dump by hand: the JSON of ``org.quotahost.table.Dump``, in which nothing is out of the ordinary."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final
+
+MARK: Final = {"topic": "orders", "place": "broker 3, volume /dev/sdb", "held": False}
+
+_STATE: Final[dict[str, Any]] = {
+    "pid": 42, "node": "1", "version": "0.1.0",
+    "enforced": True, "shadow": [], "factor": 1.0, "cause": "", "host_factor": 1.0, "limit_factor": 1.0,
+    "fallback": False, "silent_ms": 12, "validity_ms": 60000, "fallback_action": "OPEN", "factor_types": ["PRODUCE"],
+    "floors": {"PRODUCE": 35000.0, "FETCH": 35000.0, "REQUEST": 1.0, "CONTROLLER_MUTATION": 0.1},
+    "fence": {"installed": True, "closed": False, "counts_only": False}, "creation_refused": False,
+    "topics": {"threshold": 0.0, "rate": 0.0, "over": [], "in_shadow": []},
+    "controller": "1", "mutation_seconds": 11, "log_dirs": ["/data/1", "/data/2"],
+    "clients": 3, "clients_max": 100, "affected_topics": -1, "marked": 0, "sources": [],
+}  # fmt: skip
+
+_ROW: Final[dict[str, Any]] = {
+    "type": "PRODUCE", "user": "alice", "client_id": "app", "base": 1e6, "limit": 1e6, "slowed_limit": 1e6,
+    "stand_in": None, "exempt": False, "rate": 1000.0, "delay_ms": 0.0, "slowed_rate": None, "slowed_delay_ms": None,
+    "tokens": None, "idle_ms": 100, "turned_back": "", "mark": None, "passes": False,
+}  # fmt: skip
+
+
+def state(**changes: Any) -> dict[str, Any]:
+    """The state of broker 1; facts of fence and topics are merged with what is there."""
+    made = copy.deepcopy(_STATE)
+    for name, value in changes.items():
+        made[name] = made[name] | value if isinstance(made.get(name), dict) else value
+    return made
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """A scope of alice's app, which has 1 MB/s and uses next to nothing of it."""
+    limit = changes.get("limit", _ROW["limit"])
+    return {**_ROW, "slowed_limit": limit, **changes}
+
+
+def client(*rows: dict[str, Any], state: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """The answer to the question ``client`` about alice's app, with these rows."""
+    more = {"supplier": "static", "known": True, "failed": False, "shadow": ""}
+    quotas = [{**more, **each} for each in rows or (row(),)]
+    told = {"principal": "alice", "client_id": "app", "exempt": False, "passes": False, "mark": None, "turned_back": ""}
+    return {"state": state or _STATE, "client": {**told, "quotas": quotas, **changes}}
+
+
+def uses(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The answer to the question ``uses``, in a state with these changes."""
+    return {"state": state(**changes), "uses": list(rows)}
