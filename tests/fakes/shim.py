@@ -7,12 +7,29 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quotahost.host.messages import Answers, Batch, Event, Gauge
+from quotahost.host.messages import Answers, Batch, ConfigRow, Event, Gauge
 from quotahost.model import QUOTA_TYPES, Client, ClientUsage, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.model.client_use import ClientUse
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+
+
+def node_of(node_id: int, *brokers: str) -> dict[str, str]:
+    """Properties of a broker whose brokers are these to each other; without any they are ANONYMOUS."""
+    named = [name for name in brokers if name != "ANONYMOUS"]
+    listener = "SASL_PLAINTEXT" if named else "PLAINTEXT"
+    jaas = {f"listener.name.{listener.lower()}.plain.sasl.jaas.config": f'x required username="{n}";' for n in named}
+    return {
+        "node.id": str(node_id),
+        "listeners": f"{listener}://127.0.0.1:1,CONTROLLER://:2",
+        "security.inter.broker.protocol": listener,
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        # At the listener of controllers everybody is a node, where no client can be ANONYMOUS elsewhere.
+        **({"controller.listener.names": "CONTROLLER"} if "ANONYMOUS" in brokers else {}),
+        **jaas,
+    }
 
 
 @dataclass
@@ -34,10 +51,11 @@ class FakeShim:
         failed: the plugin of every counted failure.
         shown: every gauge and counter by type, name and attribute.
         numbers: what ``gauges`` returns.
+        client: how the cluster is asked.
     """
 
     given: dict[str, str] = field(default_factory=dict)
-    node: dict[str, str] = field(default_factory=lambda: {"node.id": "1"})
+    node: dict[str, str] = field(default_factory=lambda: node_of(1))
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
     table: dict[Client, list[tuple[int, float, str]]] = field(default_factory=dict)
     published: list[Client] = field(default_factory=list)
@@ -62,6 +80,7 @@ class FakeShim:
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
     client_uses: list[ClientUse] = field(default_factory=list)
     numbers: list[Gauge] = field(default_factory=list)
+    client: dict[str, str] = field(default_factory=dict)
 
     def ask(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -137,11 +156,17 @@ class FakeShim:
     def fence(self) -> bool:
         return self.has_fence
 
-    def client_config(self) -> dict[str, str]:
-        return {"bootstrap.servers": "127.0.0.1:1"}
+    def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
+        return {"ssl.ca.pem": f"CA of {len(ssl)}", "principal": "CN=broker"}
 
-    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
-        return {**config, "translated": "yes"}
+    def connect(self, client: Mapping[str, str]) -> None:
+        self.client = dict(client)
+
+    def cluster(self) -> tuple[str, dict[int, bool]]:
+        return "the-cluster", self.registered()
+
+    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
+        return []
 
     def registered(self) -> dict[int, bool]:
         return {1: False}

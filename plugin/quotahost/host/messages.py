@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from quotahost.model import DEFAULT, Client, ClientQuotaChange, Cluster, Default, QuotaEntity, QuotaType, ScopeKind
 
@@ -93,6 +93,15 @@ class Gauge:
     name: str
     attribute: str
     value: float
+
+
+class ConfigRow(NamedTuple):
+    """A property of a topic or a broker: whose, its name, its source (ConfigEntry.ConfigSource), its value."""
+
+    owner: str
+    name: str
+    source: str
+    value: str
 
 
 def plain(field: str) -> str:

@@ -30,7 +30,7 @@ class ArchitectureTest {
             .layer("table").definedBy("org.quotahost.table")
             .layer("topics").definedBy("org.quotahost.topics")
             .layer("python").definedBy("org.quotahost.python")
-            .layer("cluster").definedBy("org.quotahost.cluster")
+            .layer("internals").definedBy("org.quotahost.internals")
             .layer("metrics").definedBy("org.quotahost.metrics")
             .layer("inbox").definedBy("org.quotahost.inbox")
             .layer("fence").definedBy("org.quotahost.fence")
@@ -40,12 +40,12 @@ class ArchitectureTest {
             .layer("util").definedBy("org.quotahost.util")
             .whereLayer("root").mayOnlyAccessLayers("host", "table", "python", "metrics", "inbox", "fence", "brokerlog", "shapes",
                     "util")
-            .whereLayer("host").mayOnlyAccessLayers("table", "topics", "python", "cluster", "metrics", "inbox", "fence", "brokerlog",
+            .whereLayer("host").mayOnlyAccessLayers("table", "topics", "python", "internals", "metrics", "inbox", "fence", "brokerlog",
                     "util")
             .whereLayer("table").mayOnlyAccessLayers("inbox", "fence", "util")
             .whereLayer("topics").mayOnlyAccessLayers("fence", "util")
             .whereLayer("python").mayOnlyAccessLayers("util")
-            .whereLayer("cluster").mayOnlyAccessLayers("util")
+            .whereLayer("internals").mayOnlyAccessLayers("util")
             .whereLayer("fence").mayOnlyAccessLayers("brokerlog", "util")
             .whereLayer("brokerlog").mayOnlyAccessLayers("util")
             .whereLayer("explain").mayOnlyAccessLayers("util")

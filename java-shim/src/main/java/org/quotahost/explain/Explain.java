@@ -20,7 +20,7 @@ import org.quotahost.util.Escape;
  *
  * <p>It writes tab-separated, escaped lines to standard output. The first field of each is its kind, the others are:
  * of broker, pid and node id; of state, name and value; of quota, the fields of Description; of uses, those of ClientUse; of volumes, those of
- * VolumeState; of retention, those of ClusterAdmin; of error, its kind (ExplainException) and details. The exit code is
+ * VolumeState; of retention, those of VolumeState; of error, its kind (ExplainException) and details. The exit code is
  * 0, or 2 after an error. It needs the module jdk.attach of a JDK, and no class of Kafka's.
  */
 public final class Explain {

@@ -13,6 +13,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.python.StartException;
+import org.quotahost.util.BrokerConfigs;
 
 /**
  * Has the Python host check new properties and take them over, while the broker runs.
@@ -55,7 +56,7 @@ public final class Reconfiguration {
     }
 
     /** For an administrator's request: StartException if the host refuses the properties or doesn't answer in time. */
-    public void check(HostConfig config) {
+    public void check(BrokerConfigs config) {
         long ticket = tickets.incrementAndGet();
         CompletableFuture<String> answer = new CompletableFuture<>();
         checks.put(ticket, answer);
@@ -77,7 +78,7 @@ public final class Reconfiguration {
     }
 
     /** Has the host take over what Kafka applies. It waits for nothing. */
-    void apply(HostConfig config) {
+    void apply(BrokerConfigs config) {
         long ticket = tickets.incrementAndGet();
         applied.put(ticket, config.properties());
         inbox.postEvent("reconfigure", fields(ticket, config));
@@ -95,9 +96,9 @@ public final class Reconfiguration {
         if (answer != null) answer.complete(problem == null ? "" : problem);
     }
 
-    private static List<String> fields(long ticket, HostConfig config) {
+    private static List<String> fields(long ticket, BrokerConfigs config) {
         List<String> fields = new ArrayList<>(List.of(Long.toString(ticket)));
-        fields.addAll(List.of(HostConfig.flat(config.properties())));
+        fields.addAll(List.of(BrokerConfigs.flat(config.properties())));
         return fields;
     }
 }

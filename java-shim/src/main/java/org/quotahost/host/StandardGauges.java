@@ -4,12 +4,12 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.function.DoubleSupplier;
 import java.util.stream.Stream;
-import org.quotahost.cluster.ActiveController;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.Mute;
 import org.quotahost.fence.TurnedBackBytes;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.internals.KafkaBeans;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicMeters;
@@ -72,7 +72,7 @@ final class StandardGauges {
             String user, String clientId) {
         return Stream.concat(
                 Stream.of(TableState.lines(table, lease, topics, user, clientId)),
-                Stream.of(source(gauges), Escape.fields("controller", ActiveController.nodeId()),
+                Stream.of(source(gauges), Escape.fields("controller", KafkaBeans.activeController()),
                         Escape.fields("mutation-seconds", mutationSeconds))).toArray(String[]::new);
     }
 

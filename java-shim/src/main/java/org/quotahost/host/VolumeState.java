@@ -5,8 +5,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.Supplier;
-import org.quotahost.cluster.ClusterAdmin;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
@@ -22,6 +20,9 @@ import org.quotahost.util.Escape;
 final class VolumeState {
     /** How many of the busiest clients are told, and how many of those that are marked. */
     private static final int CLIENTS = 10;
+    /** The properties of a topic that decide what is deleted here, and when. */
+    private static final Set<String> RETENTION = Set.of("retention.ms", "retention.bytes", "cleanup.policy",
+            "remote.storage.enable", "local.retention.ms", "local.retention.bytes");
     private static final Set<String> SHOWN = Set.of("Volume", "VolumeLimits");
 
     private final Gauges gauges;
@@ -34,10 +35,17 @@ final class VolumeState {
         this.broker = broker;
     }
 
-    static void add(Gauges gauges, QuotaTable table, Map<String, String> broker, Supplier<ClusterAdmin> admin) {
+    static void add(Gauges gauges, QuotaTable table, Map<String, String> broker, ClusterAdmin admin) {
         var state = new VolumeState(gauges, table, broker);
         gauges.operation("QuotaTable", "volumes", args -> state.lines());
-        gauges.operation("QuotaTable", "retention", args -> admin.get().retention(args[0].split(",")));
+        gauges.operation("QuotaTable", "retention", args -> retention(args[0].isEmpty() ? new String[] {""} : admin.configs("TOPIC", args[0].split(","))));
+    }
+
+    /** A Reply with a line for each of RETENTION: topic, name, value, tab-separated. */
+    private static String[] retention(String[] reply) {
+        return List.of(reply).stream().map(line -> line.split("\t", -1))
+                .filter(each -> each.length == 1 || RETENTION.contains(each[1]))
+                .map(each -> each.length == 1 ? each[0] : String.join("\t", each[0], each[1], each[3])).toArray(String[]::new);
     }
 
     /**
