@@ -16,6 +16,8 @@ import zipfile
 from importlib import metadata
 from pathlib import Path
 
+from quotahost.cli.doctor.kafka import TRIED
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "java-shim/src/main/native/attach.c"
 BUILD = ROOT / "build"
@@ -83,11 +85,12 @@ def jpype() -> str:
 
 
 def versions(jpype_version: str) -> None:
-    """Writes which versions of quotahost and jpype1 the jar needs in the interpreter's environment."""
+    """Writes which versions of quotahost and jpype1 the jar needs in Python, and with which of Kafka it was tested."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     target = RESOURCES / "META-INF/quotahost/versions.properties"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(f"quotahost={project['version']}\njpype={jpype_version}\n")
+    oldest, newest = (".".join(map(str, line)) for line in TRIED)
+    target.write_text(f"quotahost={project['version']}\njpype={jpype_version}\nkafka={oldest} {newest}\n")
 
 
 def main() -> None:

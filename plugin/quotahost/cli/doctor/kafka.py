@@ -11,7 +11,8 @@ from quotahost.cli.console import Finding, good, note, weak
 
 Version = tuple[int, int, int]
 _JAR: Final = re.compile(r"kafka-clients-(\d+)\.(\d+)\.(\d+)[^/]*\.jar")
-_TRIED: Final = ((4, 0), (4, 4))  # the oldest and the newest
+#: The oldest and the newest release line that quotahost was tried with; the jar has it, too (tools/jar_resources.py).
+TRIED: Final = ((4, 0), (4, 4))
 # By release line the first version without the fault; it is also in all of 4.0 and 4.1.
 _MENDED: Final = {(4, 2): (4, 2, 2), (4, 3): (4, 3, 2)}
 
@@ -25,7 +26,7 @@ def check_kafka(kafka_home: Path | None) -> Iterator[Finding]:
         yield note(f"Kafka's version is not known: no kafka-clients-VERSION.jar in {kafka_home / 'libs'}")
         return
     text = ".".join(map(str, version))
-    if not _TRIED[0] <= version[:2] <= _TRIED[1]:
+    if not TRIED[0] <= version[:2] <= TRIED[1]:
         yield weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.4 only", "look for a newer quotahost")
     elif has_null_pointer(version):
         yield weak(

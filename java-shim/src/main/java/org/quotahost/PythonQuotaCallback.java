@@ -12,15 +12,15 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.brokerlog.BrokerLog;
-import org.quotahost.fence.Mute;
-import org.quotahost.host.Caller;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.internals.BrokerLog;
+import org.quotahost.internals.Caller;
+import org.quotahost.internals.Internals;
+import org.quotahost.internals.Mute;
 import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
-import org.quotahost.shapes.KafkaShapes;
 import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -45,7 +45,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public void configure(Map<String, ?> configs) {
-        KafkaShapes.require(getClass());
+        Internals.start(getClass());
         try {
             host = PythonHost.acquire(BrokerConfigs.of(configs));
             table = host.table();

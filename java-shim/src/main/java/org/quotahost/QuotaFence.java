@@ -4,16 +4,17 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.ForwardingAuthorizer;
 import org.quotahost.fence.InnerAuthorizer;
-import org.quotahost.fence.UnseenMetrics;
-import org.quotahost.shapes.KafkaShapes;
+import org.quotahost.internals.Internals;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,7 +46,7 @@ public class QuotaFence extends ForwardingAuthorizer {
 
     @Override
     public void configure(Map<String, ?> configs) {
-        KafkaShapes.require(getClass());
+        Internals.start(getClass());
         forwardTo(InnerAuthorizer.of(configs));
         inner().configure(configs);
         giveMetrics();
@@ -54,7 +55,6 @@ public class QuotaFence extends ForwardingAuthorizer {
         installed = roles.contains("broker");
         Fence.superUsers(configs);
         if (installed) Fence.install();
-        if (controls) Creation.prepare();
         LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
                 getClass().getSimpleName(), InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
     }
@@ -73,6 +73,7 @@ public class QuotaFence extends ForwardingAuthorizer {
         return results;
     }
 
+    /** Kafka may close it twice. */
     @Override
     public void close() throws IOException {
         if (installed) Fence.uninstall();
@@ -82,10 +83,7 @@ public class QuotaFence extends ForwardingAuthorizer {
 
     /** From Kafka 4.1 on StandardAuthorizer cannot work without metrics, and Kafka gives them only to a Monitorable. */
     void giveMetrics() {
-        try {
-            UnseenMetrics.giveTo(inner());
-        } catch (NoClassDefFoundError e) {
-            LOG.debug("This Kafka has no metrics for plugins: {}", e.toString());
-        }
+        Consumer<Authorizer> giver = Internals.AUTHORIZER_METRICS.get();
+        if (giver != null) giver.accept(inner());
     }
 }

@@ -1,6 +1,7 @@
 package org.quotahost;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -18,7 +19,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
-import org.quotahost.fence.Mute;
+import org.quotahost.internals.Internals;
+import org.quotahost.internals.InternalsFixture;
+import org.quotahost.internals.Mute;
 
 /** Which look-up of a request quota gets the limit that mutes, after the fence has turned a request back. */
 class MuteTest {
@@ -33,8 +36,8 @@ class MuteTest {
 
     @BeforeEach
     void close() {
-        Fence.close();
-        FenceFixture.handles(request);
+        Fence.state(true, null);
+        InternalsFixture.handles(request);
     }
 
     @AfterEach
@@ -71,7 +74,7 @@ class MuteTest {
 
     @Test
     void whereKafkaDoesNotTellTheRequestNobodyIsMutedSinceItsRecordsWouldStay() {
-        FenceFixture.handles(null);
+        InternalsFixture.handles(null);
         turnBack();
         assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
     }
@@ -90,8 +93,10 @@ class MuteTest {
     @Test
     void aMarkThatKafkaDidNotAskAboutIsGoneWithTheThreadsNextRequest() {
         turnBack();
+        assertFalse(Internals.MUTE.missing());
         fence.authorize(FenceFixture.from(ApiKeys.FETCH, alice, "app"), FenceFixture.write("t"));
         assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
+        assertTrue(Internals.MUTE.missing(), "a gauge and the log show that muting does not work");
     }
 
     @Test

@@ -3,12 +3,12 @@ package org.quotahost.fence;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.acl.AclOperation;
-import org.apache.kafka.common.errors.PolicyViolationException;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.internals.Requests;
 import org.quotahost.util.Escape;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
@@ -37,25 +37,14 @@ public final class Creation {
     /** Whose request was refused last, for the log; null once it was logged. */
     private static volatile AuthorizableRequestContext last;
     private static long logged;
-    private static LineLimit lines = new LineLimit(1);
+    static LineLimit lines = new LineLimit(1);
+
+    /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
+    private static final RuntimeException REFUSED = FenceError.of("POLICY_VIOLATION",
+            "quotahost creates no topics and partitions in a PAUSE, since disks of this cluster are full or their"
+                    + " state is unknown; delete topics or shorten their retention, or try again later");
 
     private Creation() {}
-
-    /**
-     * The answer to a refused request.
-     *
-     * <p>Kafka's clients give POLICY_VIOLATION to their caller at once, with this sentence, and don't try again: a PAUSE
-     * may last for hours. An ApiException has no stack trace, so one instance serves all requests.
-     */
-    private static final class Refused extends PolicyViolationException implements FenceError {
-        private static final long serialVersionUID = 1L;
-        static final Refused INSTANCE = new Refused();
-
-        private Refused() {
-            super("quotahost creates no topics and partitions in a PAUSE, since disks of this cluster are full or their"
-                    + " state is unknown; delete topics or shorten their retention, or try again later");
-        }
-    }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
@@ -78,14 +67,14 @@ public final class Creation {
             List<AuthorizationResult> results) {
         if (!refused() || !creates(context.requestType(), actions, results)) return null;
         if (Fence.exempt(context.principal(), context.clientId())) return null;
-        if (Exemptions.isSuperUser(context.principal()) || isHarmless(CreationRequest.of(context))) return null;
+        if (Exemptions.isSuperUser(context.principal()) || isHarmless(Requests.toCreate(context))) return null;
         if (Fence.inShadow()) {
             shadowed.increment();
             return null;
         }
         refusals.increment();
         last = context;
-        return Refused.INSTANCE;
+        return REFUSED;
     }
 
     /** Whether the client has just been allowed to create: topics by the cluster's or the topic's right, or partitions. */
@@ -97,7 +86,7 @@ public final class Creation {
         return false;
     }
 
-    private static boolean isHarmless(CreationRequest request) {
+    private static boolean isHarmless(Requests.ToCreate request) {
         return request != null && (request.validateOnly() || request.topics().stream().allMatch(Creation::isNeeded));
     }
 
@@ -106,11 +95,6 @@ public final class Creation {
     }
 
     // ---- the authorizer, the table, the watch, operators -----------------------------------------------------
-
-    /** Looks once whether this Kafka tells what a request holds, so that no request thread has to. */
-    public static void prepare() {
-        CurrentRequest.prepare();
-    }
 
     /** A PAUSE begins or ends. */
     public static void pause(boolean on) {
@@ -132,13 +116,6 @@ public final class Creation {
                 + " (pause.creation=allow lets them pass)", all - logged, Escape.ascii(one.principal().getName()),
                 Escape.ascii(String.valueOf(one.clientId())));
         logged = all;
-    }
-
-    /** Forgets what was logged; for tests, which refuse more often than a minute's lines allow. */
-    static synchronized void forgetLines() {
-        lines = new LineLimit(1);
-        last = null;
-        logged = refusals.sum();
     }
 
     /** How many requests were refused since the start of this JVM. */

@@ -11,8 +11,10 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
-import org.quotahost.brokerlog.BrokerLog;
+import org.quotahost.internals.Mute;
 import org.quotahost.util.LineLimit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Whether this broker takes produce requests; Exemptions says whose it takes in any case.
@@ -22,7 +24,13 @@ import org.quotahost.util.LineLimit;
  * Kafka makes the authorizer and the quota callback apart from each other, in one JVM.
  */
 public final class Fence {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
+    /** A volume at its hard limit may close the fence four times a second. */
+    static final int LINES_PER_MINUTE = 20;
+    /** THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
+    private static final RuntimeException CLOSED = FenceError.of("NOT_ENOUGH_REPLICAS", "quotahost has paused writing,"
+            + " since disks of this cluster are full or their state is unknown; try again");
 
     private static final LongAdder rejections = new LongAdder();
     private static final LongAdder shadowed = new LongAdder();
@@ -33,9 +41,24 @@ public final class Fence {
     private static volatile Rules rules;
     private static volatile boolean shadow;
     private static volatile double allowance;
-    private static FenceLog log = new FenceLog(new LineLimit(FenceLog.PER_MINUTE));
+    static LineLimit lines = new LineLimit(LINES_PER_MINUTE);
+    private static boolean loggedClosed;
 
     private Fence() {}
+
+    /**
+     * The topics whose produce requests are turned back at this moment, whoever sends them. The package topics hands the
+     * fence a new one whenever they change; request threads call it, but only while there are any.
+     */
+    public interface Topics {
+        /**
+         * The error with which a request is turned back, which Refusal is told, or null to let it through.
+         *
+         * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the
+         *     client may write can turn the request back
+         */
+        RuntimeException error(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results);
+    }
 
     /**
      * Which requests are turned back; replaced as a whole.
@@ -44,8 +67,8 @@ public final class Fence {
      * @param affected the topics whose writers are marked, and which of them are held; null if a closed fence holds all
      * @param topics otherwise the requests to these topics; null for none
      */
-    private record Rules(boolean closed, AffectedTopics affected, TurnedBackTopics topics) {
-        static Rules of(boolean closed, AffectedTopics affected, TurnedBackTopics topics) {
+    private record Rules(boolean closed, AffectedTopics affected, Topics topics) {
+        static Rules of(boolean closed, AffectedTopics affected, Topics topics) {
             return closed || affected != null || topics != null ? new Rules(closed, affected, topics) : null;
         }
     }
@@ -66,8 +89,9 @@ public final class Fence {
     /**
      * The error with which a request is turned back, or null to let it through.
      *
-     * <p>Only a request that may write to some topic is turned back, or marks its client as one that writes there. A transactional produce first asks whether it
-     * may use its transactional id; a client that may not must get that answer, and not the advice to try again.
+     * <p>Only a request that may write to some topic is turned back, or marks its client as one that writes there. A
+     * transactional produce first asks whether it may use its transactional id; a client that may not must get that
+     * answer, and not the advice to try again.
      *
      * @param results what the inner authorizer answered to the actions, in their order
      */
@@ -83,7 +107,7 @@ public final class Fence {
         if (holds && !shadow) {
             rejections.increment();
             Refusal.note(context, actions, results, "", allowance, rejectedBytes);
-            return FenceClosedException.INSTANCE;
+            return CLOSED;
         }
         if (holds) shadowed.increment();
         return now.topics == null ? null : now.topics.error(context, actions, results);
@@ -128,38 +152,31 @@ public final class Fence {
 
     // ---- the table and the topic quotas ----------------------------------------------------------------------
 
-    /** Closes the fence: produce requests are turned back, but for those of the exempt. */
-    public static synchronized void close() {
-        state(true, null);
-    }
-
-    /** Opens the fence; the topics whose requests are turned back stay. */
-    public static synchronized void open() {
-        state(false, null);
-    }
-
     /** Closes or opens the fence for those who write to these topics; null for all clients. */
     public static synchronized void state(boolean closed, AffectedTopics affected) {
-        if (closed) BrokerLog.install();
         Rules now = rules;
         AffectedTopics before = now == null ? null : now.affected;
         if (closed() != closed || before != affected) rules = Rules.of(closed, affected, topics());
-        log.state(closed, affected != null, shadow);
+        logState(closed, affected != null);
+    }
+
+    /** A state that was left out is logged as soon as a line may be written, since the table says it again and again. */
+    private static void logState(boolean closed, boolean some) {
+        if (closed == loggedClosed || lines.pass() == LineLimit.NO) return;
+        loggedClosed = closed;
+        if (!closed) LOG.info("The fence is open: produce requests go on");
+        else LOG.warn("The fence is closed: produce requests{} are {}", some ? " to topics on full volumes" : "",
+                shadow ? "only counted, since the factor is in shadow"
+                        : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
     }
 
     /** Replaces the topics whose requests are turned back; null for none. */
-    public static synchronized void turnBack(TurnedBackTopics topics) {
-        if (topics != null) BrokerLog.install();
+    public static synchronized void turnBack(Topics topics) {
         Rules now = rules;
         rules = Rules.of(closed(), now == null ? null : now.affected, topics);
     }
 
-    /** Forgets what was logged; for tests, which close it more often than a minute's lines allow. */
-    static synchronized void forgetLines() {
-        log = new FenceLog(new LineLimit(FenceLog.PER_MINUTE));
-    }
-
-    private static TurnedBackTopics topics() {
+    private static Topics topics() {
         Rules now = rules;
         return now == null ? null : now.topics;
     }
@@ -197,7 +214,6 @@ public final class Fence {
 
     /** A broker's authorizer in this JVM begins to ask the fence. */
     public static void install() {
-        CurrentRequest.prepare();
         installed.incrementAndGet();
         onInstall.run();
     }

@@ -6,13 +6,14 @@ import java.util.function.DoubleSupplier;
 import java.util.stream.Stream;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.Mute;
-import org.quotahost.fence.TurnedBackBytes;
+import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.internals.Internals;
 import org.quotahost.internals.KafkaBeans;
+import org.quotahost.internals.Meters;
+import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
-import org.quotahost.topics.TopicMeters;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Escape;
 import org.quotahost.util.HeldBack;
@@ -64,6 +65,7 @@ final class StandardGauges {
         gauges.add("Watch", "", "Errors", PeriodicThread::failures);
         gauges.operation("QuotaTable", "explain",
                 args -> explain(gauges, table, lease, topics, mutationSeconds, args[0], args[1]));
+        Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         add(gauges, topics);
     }
 
@@ -84,8 +86,8 @@ final class StandardGauges {
         Set<String> shown = new HashSet<>();
         Set<String> rules = new HashSet<>();
         return () -> {
-            for (String topic : TurnedBackBytes.topics()) {
-                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBackBytes.of(topic));
+            for (String topic : TurnedBack.topics()) {
+                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBack.of(topic));
             }
             heldBacks.all().forEach((rule, counts) -> {
                 if (rules.add(rule)) add(gauges, rule, counts);
@@ -113,7 +115,7 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "Rejections", TopicQuotas::rejections);
         gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas::shadowed);
         gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas::rejectedBytes);
-        gauges.add("TopicQuotas", "", "Failed", () -> TopicMeters.count("FailedProduceRequestsPerSec"));
-        gauges.add("TopicQuotas", "", "FailedBytes", () -> TopicMeters.count("BytesRejectedPerSec"));
+        gauges.add("TopicQuotas", "", "Failed", () -> Meters.count("FailedProduceRequestsPerSec"));
+        gauges.add("TopicQuotas", "", "FailedBytes", () -> Meters.count("BytesRejectedPerSec"));
     }
 }

@@ -1,8 +1,9 @@
 package org.quotahost.host;
 
 import java.util.concurrent.TimeUnit;
-import org.quotahost.brokerlog.BrokerLog;
 import org.quotahost.fence.Creation;
+import org.quotahost.internals.BrokerLog;
+import org.quotahost.internals.Internals;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
@@ -35,7 +36,6 @@ final class Watch {
 
     /** Starts the thread; only after the lease is configured, since that decides how often it is checked. */
     void start() {
-        BrokerLog.install();
         lease.renew(); // the start may have taken longer than validity
         thread = new PeriodicThread("quotahost-watch", everyMs(), this::check, () -> {});
         thread.start();
@@ -58,6 +58,7 @@ final class Watch {
         warnWhenFull();
         BrokerLog.summarize(table.factorInForce()::limitFactor);
         Creation.log();
+        Internals.log();
         showNews.run();
         return everyMs();
     }

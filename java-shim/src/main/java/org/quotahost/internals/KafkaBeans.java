@@ -23,13 +23,12 @@ public final class KafkaBeans {
      * (KafkaRaftMetrics).
      */
     public static String activeController() {
+        if (isTakenAway(Internals.CONTROLLER)) return "";
         try {
             Object leader = server().getAttribute(new ObjectName("kafka.server:type=raft-metrics"), "current-leader");
             return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
         } catch (JMException | RuntimeException e) {
-            // metrics.jmx.exclude may leave the MBean out, too
-            Missing.warn("the MBean kafka.server:type=raft-metrics",
-                    "explain does not know which node is the active controller");
+            failed(Internals.CONTROLLER, e.toString()); // metrics.jmx.exclude may leave the MBean out, too
             return "";
         }
     }
@@ -37,12 +36,12 @@ public final class KafkaBeans {
     /** The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory. */
     public static String[] offlineLogDirs() {
         List<String> offline = new ArrayList<>();
+        if (isTakenAway(Internals.OFFLINE_LOG_DIRS)) return new String[0];
         try {
             Set<ObjectName> names = server().queryNames(
                     new ObjectName("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
             if (names.isEmpty() && System.nanoTime() - LOADED > START_NANOS) {
-                Missing.warn("the MBean kafka.log:type=LogManager,name=LogDirectoryOffline",
-                        "a log directory that Kafka takes out of service counts by its disk alone");
+                failed(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
             }
             for (ObjectName name : names) {
                 if (server().getAttribute(name, "Value") instanceof Number value && value.intValue() != 0) {
@@ -54,6 +53,15 @@ public final class KafkaBeans {
             return offline.toArray(String[]::new); // an MBean has gone meanwhile; the next call sees the rest
         }
         return offline.toArray(String[]::new);
+    }
+
+    private static boolean isTakenAway(Internal<?> use) {
+        return use.get() == null && use.missing();
+    }
+
+    /** Before the trial (Internals.start) nothing is known of it. */
+    private static void failed(Internal<?> use, String reason) {
+        if (use.get() != null) use.failed(reason);
     }
 
     private static MBeanServer server() {

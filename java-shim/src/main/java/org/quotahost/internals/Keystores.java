@@ -24,7 +24,7 @@ import org.quotahost.util.BrokerConfigs;
  * <p>What it answers are secrets. Python gives it a client's or a listener's properties and decides what they are for.
  */
 public final class Keystores {
-    private static final String WEAKER = "SSL principals of brokers and credentials of plugins are not derived from"
+    static final String WEAKER = "SSL principals of brokers and credentials of plugins are not derived from"
             + " keystores; name them in " + BrokerConfigs.PREFIX + "static.excluded.principal.name.list and "
             + BrokerConfigs.PREFIX + "kafka.*";
 
@@ -39,19 +39,28 @@ public final class Keystores {
      * @throws Exception whatever Kafka's SSL code throws for a keystore that cannot be read
      */
     public static String[] read(String[] ssl) throws Exception {
-        try {
-            return Stores.read(ssl);
-        } catch (LinkageError e) {
-            Missing.warn("its reader of keystores (" + e + ")", WEAKER);
-            throw new IOException(WEAKER, e);
-        }
+        Reader kafkas = Internals.SSL.get();
+        if (kafkas == null) throw new IOException(WEAKER);
+        return kafkas.read(ssl);
+    }
+
+    /** Reads them by Kafka's own classes. */
+    interface Reader {
+        String[] read(String[] ssl) throws Exception;
+    }
+
+    static Reader ofKafka() throws Exception {
+        Reader reader = new Stores();
+        reader.read(new String[0]); // it loads them
+        return reader;
     }
 
     /** Apart, so that the class above can be loaded where Kafka's classes are missing. */
-    private static final class Stores {
+    private static final class Stores implements Reader {
         private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});
 
-        static String[] read(String[] ssl) throws Exception {
+        @Override
+        public String[] read(String[] ssl) throws Exception {
             Map<String, Object> given = new HashMap<>();
             for (int i = 0; i < ssl.length; i += 2) given.put(ssl[i], ssl[i + 1]);
             String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT").toString();

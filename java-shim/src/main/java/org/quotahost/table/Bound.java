@@ -3,7 +3,7 @@ package org.quotahost.table;
 import java.util.Locale;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.TurnedBackClients;
+import org.quotahost.fence.TurnedBack;
 
 /**
  * By what a client is held back now. This is the one place where it is decided: explain, top, the metrics and JMX show
@@ -29,7 +29,7 @@ enum Bound {
     static Bound turnsBack(String principal, String clientId, String topic, Affected affected) {
         boolean closed = Fence.closed() && !Fence.inShadow() && !Fence.passes(principal, clientId);
         if (closed && (affected == null || topic != null && affected.holds(topic))) return FENCE;
-        return TurnedBackClients.byTopics(principal, clientId) ? TOPIC_QUOTA : NOTHING;
+        return TurnedBack.byTopics(principal, clientId) ? TOPIC_QUOTA : NOTHING;
     }
 
     /**

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.TurnedBackClients;
+import org.quotahost.fence.TurnedBack;
 import org.quotahost.table.ClientUse.Who;
 
 /**
@@ -109,7 +109,7 @@ final class ClientUses {
     /** The scopes of those whom the fence or topic quotas have turned back lately. */
     private Map<Tags, Bound> turnedBack() {
         Map<Tags, Bound> scopesOf = new IdentityHashMap<>();
-        for (var each : TurnedBackClients.lately()) {
+        for (var each : TurnedBack.lately()) {
             Principal principal = remembered.principal(each.principal());
             Client client = principal == null ? null : principal.client(each.clientId());
             boolean exempt = Fence.exempt(Publication.byName(each.principal()), each.clientId());

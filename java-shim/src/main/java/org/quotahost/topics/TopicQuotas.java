@@ -5,7 +5,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceError;
+import org.quotahost.fence.Refusal;
+import org.quotahost.internals.Internals;
+import org.quotahost.internals.Meters;
 import org.quotahost.util.HeldBacks;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
@@ -27,17 +35,23 @@ public final class TopicQuotas {
     /** The beginning of the names of the rules in shadow that are this class's business. */
     private static final String RULES = "topic";
 
-    private final TopicMeters meters = new TopicMeters();
+    private static final String MESSAGE =
+            "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
+
+    private static final LongAdder rejections = new LongAdder();
+    private static final LongAdder shadowed = new LongAdder();
+    private static final LongAdder rejectedBytes = new LongAdder();
     /** What Python has configured last, null for no topic quotas. */
-    private volatile Configuration configured;
+    private volatile TopicThresholds configured;
     private volatile double totalRate;
     private volatile double share;
     /** What the fence has. */
-    private volatile TopicsOverThreshold overThreshold;
-    private final CarriedRate total = new CarriedRate();
+    private volatile Over over;
+    private OneMinuteRate total = new OneMinuteRate();
     private final Map<String, TopicUse> topics = new HashMap<>();
+    private Map<String, Meters.Of> meters = Map.of();
     /** What the last reading went by. */
-    private Configuration applied;
+    private TopicThresholds applied;
     private boolean suspended;
     private final LineLimit suspensions = new LineLimit(1);
     /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
@@ -45,8 +59,6 @@ public final class TopicQuotas {
     private boolean warnedOfNoFence;
     private final HeldBacks heldBacks;
     private long listedAt;
-
-    private record Configuration(TopicThresholds thresholds, RuntimeException error) {}
 
     public TopicQuotas() {
         this(new HeldBacks());
@@ -59,18 +71,13 @@ public final class TopicQuotas {
 
     // ---- the host --------------------------------------------------------------------------------------------
 
-    /** Replaces the thresholds by some that are all enforced. */
-    public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error) {
-        configure(bytesPerSecond, names, rates, spared, error, false, new String[0]);
-    }
-
     /**
      * Replaces the thresholds; the next reading goes by the new ones.
      *
      * @param bytesPerSecond of all topics together; NaN for no topic quotas
      * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
      * @param spared topics that are never turned back, Kafka's own among them
-     * @param error the name of the error with which requests are turned back (TopicQuotaError)
+     * @param error the name of the error with which requests are turned back (FenceError)
      * @param allInShadow whether no threshold is enforced, all are only counted
      * @param inShadow the topics of which that is so
      */
@@ -78,9 +85,8 @@ public final class TopicQuotas {
             boolean allInShadow, String[] inShadow) {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
-        configured = Double.isNaN(bytesPerSecond) ? null : new Configuration(
-                new TopicThresholds(bytesPerSecond, Map.copyOf(own), Set.copyOf(List.of(spared)),
-                        allInShadow ? null : Set.of(inShadow)), TopicQuotaError.of(error));
+        configured = Double.isNaN(bytesPerSecond) ? null : new TopicThresholds(bytesPerSecond, Map.copyOf(own),
+                Set.copyOf(List.of(spared)), allInShadow ? null : Set.of(inShadow), FenceError.of(error, MESSAGE));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -92,19 +98,30 @@ public final class TopicQuotas {
 
     /** Reads the meters, and hands the fence the topics that are over their thresholds now. */
     void read(long nanos) {
-        Configuration now = configured;
-        if (now != applied) apply(now, nanos);
-        TopicMeters.Reading all = now == null ? null : meters.total();
+        TopicThresholds now = configured;
+        if (now == null) {
+            end();
+            return;
+        }
+        Meters kafkas = Internals.METERS.get();
+        Meters.Of all = kafkas == null ? null : kafkas.of(Meters.BYTES_IN);
         if (all == null) {
-            if (now != null) suspend("Kafka's meter BytesInPerSec can't be found (metrics.jmx.exclude?)");
-            turnBack(Map.of(), now);
+            suspend("Kafka's meter " + Meters.BYTES_IN + " can't be found");
             return;
         }
         suspended = false;
-        if (nanos - listedAt >= LIST_NANOS) list(now.thresholds, nanos);
+        if (now != applied || nanos - listedAt >= LIST_NANOS) list(kafkas, now, nanos);
         totalRate = total.update(all, nanos);
-        Map<String, TopicUse> over = updateTopics(now.thresholds, nanos);
-        turnBack(totalRate > now.thresholds.total() ? over : Map.of(), now);
+        Map<String, TopicUse> found = updateTopics(now, nanos);
+        turnBack(totalRate > now.total() ? found : Map.of(), now.answer());
+    }
+
+    private void end() {
+        applied = null;
+        share = totalRate = 0;
+        total = new OneMinuteRate();
+        topics.clear();
+        turnBack(Map.of(), null);
     }
 
     /** Whether the broker takes in almost as much as is expected of it, or more. */
@@ -117,67 +134,89 @@ public final class TopicQuotas {
         boolean news = !suspended && Fence.installed();
         if (news && suspensions.pass() != LineLimit.NO) LOG.error("{}: until then topic quotas turn no request back", why);
         suspended = true;
-        turnBack(Map.of(), configured);
-    }
-
-    private void apply(Configuration now, long nanos) {
-        applied = now;
-        share = totalRate = 0;
-        if (now != null) list(now.thresholds, nanos);
-        else topics.clear();
+        turnBack(Map.of(), null);
     }
 
     /** Finds out which topics there are; with them changes the share of those that have no threshold of their own. */
-    private void list(TopicThresholds thresholds, long nanos) {
-        Set<String> names = meters.list();
-        topics.keySet().removeIf(name -> !names.contains(name) || thresholds.spares(name));
-        for (String name : names) if (!thresholds.spares(name)) topics.computeIfAbsent(name, TopicUse::new);
-        share = thresholds.share(names);
+    private void list(Meters kafkas, TopicThresholds thresholds, long nanos) {
+        applied = thresholds;
+        meters = kafkas.topics();
+        topics.keySet().removeIf(name -> !meters.containsKey(name) || thresholds.spares(name));
+        for (String name : meters.keySet()) if (!thresholds.spares(name)) topics.computeIfAbsent(name, TopicUse::new);
+        share = thresholds.share(meters.keySet());
         listedAt = nanos;
     }
 
     /** Reads the meter of each topic; answers the topics that are over their thresholds. */
     private Map<String, TopicUse> updateTopics(TopicThresholds thresholds, long nanos) {
-        Map<String, TopicUse> over = new HashMap<>();
-        // Far below the threshold no topic can be turned back soon, so reading the one meter of all topics is enough.
-        boolean near = totalRate > thresholds.total() / 2;
+        Map<String, TopicUse> found = new HashMap<>();
         for (TopicUse use : topics.values()) {
             String rule = thresholds.shadowOf(use.topic);
             use.shadow(rule == null ? null : heldBacks.of(rule));
-            TopicMeters.Reading now = near ? meters.of(use.topic) : null;
-            if (now != null && use.update(now, thresholds.expected(use.topic, share), nanos)) over.put(use.topic, use);
+            if (use.update(meters.get(use.topic), thresholds.expected(use.topic, share), nanos)) found.put(use.topic, use);
             use.log(totalRate, thresholds, nanos, periods);
         }
-        return over;
+        return found;
     }
 
-    private void turnBack(Map<String, TopicUse> over, Configuration now) {
+    private void turnBack(Map<String, TopicUse> found, RuntimeException answer) {
         heldBacks.begin(RULES);
-        over.values().forEach(TopicUse::countHeldBack);
+        found.values().forEach(TopicUse::countHeldBack);
         heldBacks.end(RULES);
-        TopicsOverThreshold next = over.isEmpty() ? null : new TopicsOverThreshold(Map.copyOf(over), now.error);
-        if (Objects.equals(next, overThreshold)) return;
+        Over next = found.isEmpty() ? null : new Over(Map.copyOf(found), answer);
+        if (Objects.equals(next, over)) return;
         if (next != null && !Fence.installed() && !warnedOfNoFence) {
             warnedOfNoFence = true;
             LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"
-                    + " nothing is turned back", over.keySet());
+                    + " nothing is turned back", found.keySet());
         }
-        overThreshold = next;
+        over = next;
         Fence.turnBack(next);
     }
 
     /** Ends the topic quotas: no request is turned back any more. */
     void close() {
         configured = null;
-        read(System.nanoTime());
+        end();
+    }
+
+    // ---- request threads -------------------------------------------------------------------------------------
+
+    /**
+     * The topics that take in more than is expected at this moment, and the error for requests to them.
+     *
+     * @param topics by name, each with the counter of its requests
+     */
+    private record Over(Map<String, TopicUse> topics, RuntimeException answer) implements Fence.Topics {
+        @Override
+        public RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
+                List<AuthorizationResult> results) {
+            TopicUse enforced = null;
+            boolean counts = false;
+            for (int i = 0; i < results.size(); i++) {
+                String topic = Fence.writable(actions.get(i), results.get(i));
+                TopicUse use = topic == null ? null : topics.get(topic);
+                if (use == null) continue;
+                use.countTurnedBack();
+                if (use.inShadow()) counts = true;
+                else if (enforced == null) enforced = use;
+            }
+            if (enforced == null) {
+                if (counts) shadowed.increment();
+                return null;
+            }
+            rejections.increment();
+            Refusal.note(context, actions, results, enforced.topic, enforced.allowance(), rejectedBytes);
+            return answer;
+        }
     }
 
     // ---- operators -------------------------------------------------------------------------------------------
 
     /** The bytes/s expected of all topics together; 0 without topic quotas. */
     public double threshold() {
-        Configuration now = configured;
-        return now == null ? 0 : now.thresholds.total();
+        TopicThresholds now = configured;
+        return now == null ? 0 : now.total();
     }
 
     /** The bytes/s that all topics take in together. */
@@ -192,29 +231,29 @@ public final class TopicQuotas {
 
     /** The topics that are over their thresholds now, by name. */
     public List<String> over() {
-        TopicsOverThreshold now = overThreshold;
-        return now == null ? List.of() : now.topics().keySet().stream().sorted().toList();
+        Over now = over;
+        return now == null ? List.of() : now.topics.keySet().stream().sorted().toList();
+    }
+
+    /** Those of them of which requests are only counted, since their thresholds are in shadow. */
+    public List<String> overInShadow() {
+        Over now = over;
+        return now == null ? List.of()
+                : now.topics.values().stream().filter(TopicUse::inShadow).map(use -> use.topic).sorted().toList();
     }
 
     /** How many requests topic quotas have turned back since the start of this JVM. */
     public static long rejections() {
-        return TopicsOverThreshold.rejections.sum();
+        return rejections.sum();
     }
 
     /** How many bytes of record batches topic quotas have turned back since the start of this JVM. */
     public static long rejectedBytes() {
-        return TopicsOverThreshold.rejectedBytes.sum();
-    }
-
-    /** The topics that are over their thresholds now, which are in shadow. */
-    public List<String> overInShadow() {
-        TopicsOverThreshold now = overThreshold;
-        return now == null ? List.of()
-                : now.topics().values().stream().filter(TopicUse::inShadow).map(use -> use.topic).sorted().toList();
+        return rejectedBytes.sum();
     }
 
     /** How many requests topic quotas would have turned back, had their thresholds not been in shadow. */
     public static long shadowed() {
-        return TopicsOverThreshold.shadowed.sum();
+        return shadowed.sum();
     }
 }

@@ -12,13 +12,10 @@ import java.util.Set;
  * @param own bytes/s by topic; Python checks that their sum is at most the total (quotahost.settings.topics)
  * @param spared topics that are never turned back and so have no share, by their whole names
  * @param inShadow topics whose thresholds are not enforced, only counted; null for all topics
+ * @param answer the error with which requests are turned back
  */
-record TopicThresholds(double total, Map<String, Double> own, Set<String> spared, Set<String> inShadow) {
-    /** Thresholds that are all enforced. */
-    TopicThresholds(double total, Map<String, Double> own, Set<String> spared) {
-        this(total, own, spared, Set.of());
-    }
-
+record TopicThresholds(double total, Map<String, Double> own, Set<String> spared, Set<String> inShadow,
+        RuntimeException answer) {
     /** The rule by which a topic's threshold is in shadow, as the property shadow names it; null if it is enforced. */
     String shadowOf(String topic) {
         return inShadow == null ? "topics" : inShadow.contains(topic) ? "topic." + topic : null;

@@ -2,6 +2,7 @@ package org.quotahost.topics;
 
 import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
+import org.quotahost.internals.Meters;
 import org.quotahost.util.HeldBack;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
@@ -34,7 +35,7 @@ final class TopicUse {
 
     final String topic;
     private final LongAdder turnedBack = new LongAdder();
-    private final CarriedRate meter = new CarriedRate();
+    private final OneMinuteRate meter = new OneMinuteRate();
     /** Both in bytes/s, as of the last reading; request threads read the second one. */
     private double rate;
     private volatile double expected;
@@ -94,15 +95,16 @@ final class TopicUse {
      * @param nanos now, by System.nanoTime
      * @return whether the topic is over its threshold
      */
-    boolean update(TopicMeters.Reading now, double bytesPerSecond, long nanos) {
+    boolean update(Meters.Of now, double bytesPerSecond, long nanos) {
+        long counted = now.count();
         expected = bytesPerSecond;
         rate = meter.update(now, nanos);
         seconds = count < 0 ? 0 : (nanos - readAt) / 1e9;
-        double came = count < 0 ? 0 : Math.max(0, now.count() - count);
+        double came = count < 0 ? 0 : Math.max(0, counted - count);
         beyond = Math.max(0, came - expected * seconds);
         credit = count < 0 ? MOST * expected : credit + expected * seconds - came;
         credit = Math.max(LEAST * expected, Math.min(MOST * expected, credit));
-        count = now.count();
+        count = counted;
         readAt = nanos;
         return rate > expected && credit <= 0;
     }

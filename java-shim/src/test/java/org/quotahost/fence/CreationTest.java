@@ -33,6 +33,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
+import org.quotahost.internals.InternalsFixture;
+import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
 /** Whose topics and partitions a controller creates in a PAUSE, and what the others are told. */
@@ -127,11 +129,11 @@ class CreationTest {
     void aQuestionWhetherItCouldBeCreatedPasses(boolean forwarded) {
         for (boolean only : new boolean[] {true, false}) {
             CreateTopicsRequest topics = topics(only, "t");
-            FenceFixture.handles(forwarded ? inEnvelope(ApiKeys.CREATE_TOPICS, topics) : topics);
+            InternalsFixture.handles(forwarded ? inEnvelope(ApiKeys.CREATE_TOPICS, topics) : topics);
             if (only) passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
             else refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
             CreatePartitionsRequest partitions = partitions(only);
-            FenceFixture.handles(forwarded ? inEnvelope(ApiKeys.CREATE_PARTITIONS, partitions) : partitions);
+            InternalsFixture.handles(forwarded ? inEnvelope(ApiKeys.CREATE_PARTITIONS, partitions) : partitions);
             if (only) passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
             else refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
         }
@@ -140,9 +142,9 @@ class CreationTest {
     @Test
     void internalAndSparedTopicsAreCreatedUnlessOthersAreToBeCreatedWithThem() {
         Fence.spare(new String[] {"__remote_log_metadata"});
-        FenceFixture.handles(topics(false, "__consumer_offsets", "__remote_log_metadata"));
+        InternalsFixture.handles(topics(false, "__consumer_offsets", "__remote_log_metadata"));
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-        FenceFixture.handles(topics(false, "__consumer_offsets", "t"));
+        InternalsFixture.handles(topics(false, "__consumer_offsets", "t"));
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
     }
 
@@ -167,7 +169,8 @@ class CreationTest {
 
     @Test
     void aMinuteOfRefusalsIsOneLineWhichNoNameForges() {
-        Creation.forgetLines();
+        Creation.log();
+        Creation.lines = new LineLimit(1);
         String log = LogCapture.during(() -> {
             for (int i = 0; i < 3; i++) refusal(ApiKeys.CREATE_TOPICS, "al\nice", CLUSTER);
             Creation.log();

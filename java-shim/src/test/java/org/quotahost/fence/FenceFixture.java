@@ -11,7 +11,6 @@ import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.network.ClientInformation;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.resource.PatternType;
@@ -24,6 +23,9 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.QuotaFence;
+import org.quotahost.internals.InternalsFixture;
+import org.quotahost.internals.Mute;
+import org.quotahost.util.LineLimit;
 
 /**
  * Fences of a broker, the requests that Kafka asks an authorizer about, and the state that each test has to leave.
@@ -32,7 +34,7 @@ public final class FenceFixture {
     public static final ListenerName LISTENER = ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT);
 
     /** The error with which a closed fence turns a produce request back. */
-    public static final Class<? extends RuntimeException> PAUSED = FenceClosedException.class;
+    public static final Class<? extends RuntimeException> PAUSED = FenceError.NotEnoughReplicas.class;
 
     private static final int TIMES = 100_000;
     private static final List<QuotaFence> MADE = new ArrayList<>();
@@ -41,7 +43,7 @@ public final class FenceFixture {
 
     /** One such error, as KafkaApis logs it. */
     public static RuntimeException error() {
-        return FenceClosedException.INSTANCE;
+        return FenceError.of("NOT_ENOUGH_REPLICAS", "paused");
     }
 
     /** A broker's fence in front of that authorizer ("" for the default), configured with more properties. */
@@ -95,14 +97,15 @@ public final class FenceFixture {
 
     /** Restores the state that every test of the fence must leave: none installed, open, no client exempt. */
     public static void reset() {
-        TurnedBackClients.forget();
+        TurnedBack.clients.clear();
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
-        Fence.open();
-        Fence.forgetLines();
+        Fence.state(false, null);
+        Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Creation.pause(false);
         Creation.allow(false);
-        Creation.forgetLines();
+        Creation.log();
+        Creation.lines = new LineLimit(1);
         Fence.turnBack(null);
         Fence.shadow(false);
         Fence.exempt(new String[0], new String[0], "");
@@ -110,37 +113,6 @@ public final class FenceFixture {
         Exemptions.superUsers(Map.of());
         Fence.allowance(0);
         Mute.unmark();
-        handles(null);
-    }
-
-    /** What Kafka has of a request; this thread handles it. */
-    public static final class Request {
-        private final AbstractRequest body;
-        private final int size;
-
-        Request(AbstractRequest body, int size) {
-            this.body = body;
-            this.size = size;
-        }
-
-        public int sizeInBytes() {
-            return size;
-        }
-
-        public AbstractRequest loggableRequest() {
-            return body;
-        }
-    }
-
-    private static final ThreadLocal<Request> CURRENT = new ThreadLocal<>();
-
-    /** Until the end of the test this thread handles a request of 1,000 bytes with this body; null for none. */
-    public static void handles(AbstractRequest body) {
-        try {
-            CurrentRequest.of(body == null ? null : CURRENT, Request.class);
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(e);
-        }
-        CURRENT.set(body == null ? null : new Request(body, 1_000));
+        InternalsFixture.handles(null);
     }
 }

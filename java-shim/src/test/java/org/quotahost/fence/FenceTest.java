@@ -29,6 +29,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
+import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
 /** Which clients a closed fence turns back, and with which error. */
@@ -44,7 +45,7 @@ class FenceTest {
 
     @BeforeEach
     void closed() {
-        Fence.close();
+        Fence.state(true, null);
     }
 
     @AfterEach
@@ -65,15 +66,15 @@ class FenceTest {
     }
 
     private void assertTurnedBack(String user, String clientId) {
-        assertThrows(FenceClosedException.class, () -> produce(user, clientId), user + "/" + clientId);
+        assertThrows(FenceError.NotEnoughReplicas.class, () -> produce(user, clientId), user + "/" + clientId);
     }
 
     @Test
     void aProduceRequestIsTurnedBackUntilTheFenceOpens() {
         assertTurnedBack("alice", "app");
-        Fence.open();
+        Fence.state(false, null);
         assertEquals(ALLOWED, produce("alice", "app"));
-        Fence.close();
+        Fence.state(true, null);
         assertTurnedBack("alice", "app");
     }
 
@@ -104,7 +105,7 @@ class FenceTest {
         List<Action> id = List.of(FenceFixture.to(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"));
 
         assertEquals(ALLOWED, fence.authorize(request, id));
-        assertThrows(FenceClosedException.class, () -> fence.authorize(request, FenceFixture.write("t")));
+        assertThrows(FenceError.NotEnoughReplicas.class, () -> fence.authorize(request, FenceFixture.write("t")));
     }
 
     @Test
@@ -158,7 +159,7 @@ class FenceTest {
         Fence.exempt(new String[] {"alice"}, new String[] {"1"}, INTERNAL);
 
         assertEquals(ALLOWED, produce(new KafkaPrincipal("User", "alice")));
-        assertThrows(FenceClosedException.class, () -> produce(new KafkaPrincipal("Group", "alice")));
+        assertThrows(FenceError.NotEnoughReplicas.class, () -> produce(new KafkaPrincipal("Group", "alice")));
         assertFalse(Fence.exempt(new KafkaPrincipal("Group", "alice"), "app"));
         assertFalse(Fence.exempt(new KafkaPrincipal("Group", "ANONYMOUS"), "1"));
     }
@@ -179,7 +180,7 @@ class FenceTest {
             assertEquals(ALLOWED, produce("root", "x"));
             assertEquals(ALLOWED, produce("CN=b,OU=c", "x"));
             assertEquals(ALLOWED, produce(new KafkaPrincipal("Role", "admins")));
-            assertThrows(FenceClosedException.class, () -> produce(new KafkaPrincipal("Role", "root")));
+            assertThrows(FenceError.NotEnoughReplicas.class, () -> produce(new KafkaPrincipal("Role", "root")));
             assertTurnedBack("admins", "x");
             assertTrue(Fence.passes("root", "x"));
             assertFalse(Fence.exempt(new KafkaPrincipal("User", "root"), "x"));
@@ -192,7 +193,7 @@ class FenceTest {
         Fence.turnBack((context, actions, results) -> over);
         try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
-            Fence.open();
+            Fence.state(false, null);
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
         }
     }
@@ -224,11 +225,11 @@ class FenceTest {
         List<AuthorizationResult> both = List.of(AuthorizationResult.ALLOWED, AuthorizationResult.ALLOWED);
 
         assertEquals(ALLOWED, produceTo("__remote_log_metadata"));
-        assertThrows(FenceClosedException.class, () -> produceTo("__remote_log_metadata", "t"));
-        assertThrows(FenceClosedException.class, () -> produceTo("t", "__remote_log_metadata"));
+        assertThrows(FenceError.NotEnoughReplicas.class, () -> produceTo("__remote_log_metadata", "t"));
+        assertThrows(FenceError.NotEnoughReplicas.class, () -> produceTo("t", "__remote_log_metadata"));
         Fence.spare(new String[0]);
-        assertThrows(FenceClosedException.class, () -> produceTo("__remote_log_metadata"));
-        Fence.open();
+        assertThrows(FenceError.NotEnoughReplicas.class, () -> produceTo("__remote_log_metadata"));
+        Fence.state(false, null);
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
@@ -258,7 +259,7 @@ class FenceTest {
         Fence.exempt(new String[] {"root"}, new String[0], "");
         long before = Fence.rejections();
 
-        assertThrows(FenceClosedException.class,
+        assertThrows(FenceError.NotEnoughReplicas.class,
                 () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t", "u", "v")));
         produce("root", "app");
 
@@ -268,15 +269,39 @@ class FenceTest {
     @Test
     void eachChangeIsLoggedOnce() {
         String log = LogCapture.during(() -> {
-            Fence.close();
-            Fence.open();
-            Fence.open();
-            Fence.close();
-            Fence.close();
+            Fence.state(true, null);
+            Fence.state(false, null);
+            Fence.state(false, null);
+            Fence.state(true, null);
+            Fence.state(true, null);
         });
 
         assertEquals(1, LogCapture.lines(log, "The fence is open"));
         assertEquals(1, LogCapture.lines(log, "The fence is closed"));
+    }
+
+    @Test
+    void aFenceThatFluttersWritesABoundedNumberOfLinesAndThenTheLastState() {
+        long[] now = {0};
+        Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE, () -> now[0]);
+        assertEquals(Fence.LINES_PER_MINUTE, LogCapture.during(() -> {
+            for (int i = 0; i < 10_000; i++) Fence.state(i % 2 == 1, null);
+        }).lines().count());
+        now[0] += 60_000_000_000L;
+        Fence.state(false, null);
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, null)), "The fence is closed"));
+        assertEquals(0, LogCapture.during(() -> Fence.state(true, null)).lines().count());
+    }
+
+    @Test
+    void closingItTwiceUninstallsItOnce() throws IOException {
+        QuotaFence other = FenceFixture.fence("none", Map.of());
+        fence.close();
+        fence.close();
+        assertTrue(Fence.installed());
+        other.close();
+        assertFalse(Fence.installed());
+        new QuotaFence().close();
     }
 
     @Test

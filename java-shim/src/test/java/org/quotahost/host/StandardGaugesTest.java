@@ -72,6 +72,6 @@ class StandardGaugesTest {
         assertEquals(1.0, server.getAttribute(name, "Resolved"));
         assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
         Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
-        assertEquals(Set.of("QuotaTable", "Fence", "TopicQuotas", "Inbox", "Lease", "Host", "Watch"), types);
+        assertEquals(Set.of("QuotaTable", "Fence", "Internals", "TopicQuotas", "Inbox", "Lease", "Host", "Watch"), types);
     }
 }

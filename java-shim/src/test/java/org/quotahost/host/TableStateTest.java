@@ -20,7 +20,7 @@ class TableStateTest {
 
     @AfterEach
     void close() {
-        Fence.open();
+        Fence.state(false, null);
     }
 
     private static Map<String, String> state(QuotaTable table, Lease lease) {

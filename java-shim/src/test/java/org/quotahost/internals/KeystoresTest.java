@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.lang.reflect.InvocationTargetException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -18,7 +17,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.util.LogCapture;
 
 /** What Python gets of the keystores that Kafka reads. */
 class KeystoresTest {
@@ -32,6 +30,7 @@ class KeystoresTest {
 
     @BeforeAll
     static void makeKeystores() throws Exception {
+        Internals.SSL.find(Keystores.ofKafka());
         for (String type : List.of("JKS", "PKCS12")) STORES.put(type, KeystoreFiles.make(folder, type, SUBJECT));
     }
 
@@ -116,40 +115,13 @@ class KeystoresTest {
     }
 
     @Test
-    void aKafkaWithoutItsReaderIsNamedWithWhatIsWeakerThen() throws Exception {
-        Class<?> without = new WithoutKafkasReader().loadClass(Keystores.class.getName());
-        List<Throwable> errors = new ArrayList<>();
-
-        String log = LogCapture.during(() -> {
-            for (int i = 0; i < 2; i++) {
-                errors.add(assertThrows(InvocationTargetException.class, () -> without
-                        .getMethod("read", String[].class).invoke(null, (Object) new String[0])).getCause());
-            }
-        });
-
-        assertEquals(IOException.class, errors.get(0).getClass());
-        String told = "credentials of plugins are not derived from keystores; name them in client.quota.callback.";
-        assertTrue(errors.get(0).getMessage().contains(told), errors.get(0).getMessage());
-        assertEquals(1, LogCapture.lines(log, told), log);
-    }
-
-    /** Loads quotahost's classes anew, and finds no DefaultSslEngineFactory. */
-    private static final class WithoutKafkasReader extends ClassLoader {
-        WithoutKafkasReader() {
-            super(KeystoresTest.class.getClassLoader());
-        }
-
-        @Override
-        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-            if (name.endsWith("DefaultSslEngineFactory")) throw new ClassNotFoundException(name);
-            if (!name.startsWith("org.quotahost.internals.")) return super.loadClass(name, resolve);
-            if (findLoadedClass(name) != null) return findLoadedClass(name);
-            try (var in = getParent().getResourceAsStream(name.replace('.', '/') + ".class")) {
-                byte[] code = in.readAllBytes();
-                return defineClass(name, code, 0, code.length);
-            } catch (IOException e) {
-                throw new ClassNotFoundException(name, e);
-            }
+    void whereKafkasReaderIsMissingTheErrorSaysWhatIsWeaker() throws Exception {
+        Internals.SSL.find(null);
+        try {
+            String problem = assertThrows(IOException.class, this::read).getMessage();
+            assertTrue(problem.contains("credentials of plugins are not derived from keystores; name them in "), problem);
+        } finally {
+            Internals.SSL.find(Keystores.ofKafka());
         }
     }
 }

@@ -1,69 +1,74 @@
 package org.quotahost.topics;
 
-import java.lang.management.ManagementFactory;
+import com.yammer.metrics.stats.EWMA;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import javax.management.JMException;
-import javax.management.ObjectName;
-import org.quotahost.metrics.NumberBean;
+import java.util.concurrent.TimeUnit;
+import org.quotahost.internals.InternalsFixture;
+import org.quotahost.internals.Meters;
 
-/** Kafka's meters of bytes in, as MBeans, in simulated time: like yammer's Meter they tick every 5 s. */
-final class SimulatedMeters implements AutoCloseable {
+/** Kafka's meters of bytes in, in simulated time: each has Yammer's own mean, which ticks every 5 s. */
+final class SimulatedMeters implements Meters, AutoCloseable {
     static final String TOTAL = "";
-    private static final double ALPHA = 1 - Math.exp(-5 / 60.0);
 
-    private final Map<String, Meter> meters = new LinkedHashMap<>();
+    private final Map<String, Simulated> meters = new LinkedHashMap<>();
     private long ms;
 
-    private static final class Meter {
-        private final long madeAt;
+    private final class Simulated implements Of {
+        private final long madeAt = ms;
+        private final EWMA mean = EWMA.oneMinuteEWMA();
         private long count;
-        private long uncounted;
-        private double rate;
-        private boolean ticked;
 
-        Meter(long madeAt) {
-            this.madeAt = madeAt;
+        @Override
+        public long count() {
+            return count;
         }
 
-        void tick() {
-            double mean = uncounted / 5.0;
-            rate = ticked ? rate + ALPHA * (mean - rate) : mean;
-            ticked = true;
-            uncounted = 0;
+        @Override
+        public double oneMinuteRate() {
+            return mean.rate(TimeUnit.SECONDS);
+        }
+
+        @Override
+        public double seconds() {
+            return (ms - madeAt) / 1e3;
         }
     }
 
     SimulatedMeters() {
         meter(TOTAL);
+        InternalsFixture.meters(this);
+    }
+
+    @Override
+    public Of of(String meter) {
+        return meter.equals(BYTES_IN) ? meters.get(TOTAL) : null;
+    }
+
+    @Override
+    public Map<String, Of> topics() {
+        Map<String, Of> topics = new LinkedHashMap<>(meters);
+        topics.remove(TOTAL);
+        return topics;
     }
 
     /** Makes the meter, as the first append does. */
     void meter(String topic) {
-        meters.computeIfAbsent(topic, name -> {
-            Meter meter = new Meter(ms);
-            var bean = NumberBean.of(Map.of("OneMinuteRate", () -> meter.rate, "Count", () -> meter.count));
-            try {
-                ManagementFactory.getPlatformMBeanServer().registerMBean(bean, bean(name));
-            } catch (JMException e) {
-                throw new AssertionError(e);
-            }
-            return meter;
-        });
+        meters.computeIfAbsent(topic, name -> new Simulated());
     }
 
     void append(String topic, long bytes) {
         meter(topic);
         for (String name : new String[] {TOTAL, topic}) {
             meters.get(name).count += bytes;
-            meters.get(name).uncounted += bytes;
+            meters.get(name).mean.update(bytes);
         }
     }
 
     /** Lets simulated time go on, by a step that divides 5 s. */
     void sleep(long millis) {
         ms += millis;
-        for (Meter meter : meters.values()) if ((ms - meter.madeAt) % 5_000 == 0) meter.tick();
+        for (Simulated meter : meters.values()) if ((ms - meter.madeAt) % 5_000 == 0) meter.mean.tick();
     }
 
     long count(String topic) {
@@ -71,7 +76,7 @@ final class SimulatedMeters implements AutoCloseable {
     }
 
     double rate(String topic) {
-        return meters.get(topic).rate;
+        return meters.get(topic).oneMinuteRate();
     }
 
     long nanos() {
@@ -81,19 +86,10 @@ final class SimulatedMeters implements AutoCloseable {
     /** Removes the meter, as Kafka does when this broker leads no partition of the topic any more. */
     void remove(String topic) {
         meters.remove(topic);
-        try {
-            ManagementFactory.getPlatformMBeanServer().unregisterMBean(bean(topic));
-        } catch (JMException e) {
-            throw new AssertionError(e);
-        }
     }
 
     @Override
     public void close() {
-        for (String topic : meters.keySet().toArray(new String[0])) remove(topic);
-    }
-
-    private static ObjectName bean(String topic) throws JMException {
-        return new ObjectName("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec" + (topic.isEmpty() ? "" : ",topic=" + topic));
+        InternalsFixture.meters(null);
     }
 }

@@ -20,11 +20,14 @@ import org.quotahost.Proves;
 
 /** How many bytes/s are expected of each topic. */
 class TopicThresholdsTest {
+    private static TopicThresholds thresholds(double total, Map<String, Double> own, Set<String> spared) {
+        return new TopicThresholds(total, own, spared, Set.of(), null);
+    }
 
     @Proves("v1.rest")
     @Test
     void topicsWithoutAThresholdShareWhatTheOthersLeave() {
-        var thresholds = new TopicThresholds(100, Map.of("important", 50.0, "absent", 20.0), Set.of());
+        var thresholds = thresholds(100, Map.of("important", 50.0, "absent", 20.0), Set.of());
 
         double share = thresholds.share(List.of("important", "a", "b"));
 
@@ -36,14 +39,14 @@ class TopicThresholdsTest {
     @Proves("v1.exempt")
     @Test
     void topicsThatAreNeverTurnedBackHaveNoShare() {
-        var thresholds = new TopicThresholds(100, Map.of(), Set.of("__consumer_offsets", "snapshots"));
+        var thresholds = thresholds(100, Map.of(), Set.of("__consumer_offsets", "snapshots"));
 
         assertEquals(50, thresholds.share(List.of("__consumer_offsets", "a", "snapshots", "b")));
     }
 
     @Test
     void noBeginningOfANameSparesATopic() {
-        var thresholds = new TopicThresholds(100, Map.of(), Set.of("__consumer_offsets"));
+        var thresholds = thresholds(100, Map.of(), Set.of("__consumer_offsets"));
 
         assertEquals(50, thresholds.share(List.of("__consumer_offsets", "__mine", "__consumer_offsets_2")));
         assertFalse(thresholds.spares("__mine"));
@@ -51,8 +54,8 @@ class TopicThresholdsTest {
 
     @Test
     void withNothingLeftTheShareIsNothingAndWithoutTopicsItIsAll() {
-        assertEquals(0, new TopicThresholds(0.3, Map.of("a", 0.1, "b", 0.2), Set.of()).share(List.of("c")));
-        assertEquals(100, new TopicThresholds(100, Map.of(), Set.of()).share(List.of()));
+        assertEquals(0, thresholds(0.3, Map.of("a", 0.1, "b", 0.2), Set.of()).share(List.of("c")));
+        assertEquals(100, thresholds(100, Map.of(), Set.of()).share(List.of()));
     }
 
     @Property
@@ -61,7 +64,7 @@ class TopicThresholdsTest {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < rates.size(); i++) own.put("own" + i, (double) rates.get(i));
         double total = rates.stream().mapToDouble(Integer::doubleValue).sum() + left;
-        var thresholds = new TopicThresholds(total, own, Set.of());
+        var thresholds = thresholds(total, own, Set.of());
         List<String> topics = new ArrayList<>(own.keySet());
         for (int i = 0; i < others; i++) topics.add("other" + i);
 

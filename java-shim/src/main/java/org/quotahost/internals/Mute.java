@@ -1,5 +1,6 @@
-package org.quotahost.fence;
+package org.quotahost.internals;
 
+import java.lang.reflect.Method;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -36,16 +37,25 @@ public final class Mute {
         return Collections.unmodifiableMap(tags);
     }
 
+    static boolean ofKafka() throws ReflectiveOperationException {
+        Class<?> helper = Class.forName("kafka.server.RequestHandlerHelper", false, Mute.class.getClassLoader());
+        for (Method each : helper.getMethods()) if (each.getName().equals("sendErrorResponseMaybeThrottle")) return true;
+        throw new NoSuchMethodException("RequestHandlerHelper.sendErrorResponseMaybeThrottle");
+    }
+
     /** The request that this thread handles is turned back, and its connection is to be muted. */
-    static void mark(KafkaPrincipal principal) {
+    public static void mark(KafkaPrincipal principal) {
+        if (Internals.MUTE.get() == null) return;
         used = true;
         marked.set(principal);
         count.increment();
     }
 
     /** This thread's next look-up is of another request, whose connection is not to be muted. */
-    static void unmark() {
-        if (used) marked.set(null);
+    public static void unmark() {
+        if (!used || marked.get() == null) return;
+        marked.set(null);
+        Internals.MUTE.failed("it has not asked for the request quota of a request that was turned back");
     }
 
     /**

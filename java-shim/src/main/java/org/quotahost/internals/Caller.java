@@ -1,5 +1,6 @@
-package org.quotahost.host;
+package org.quotahost.internals;
 
+import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
 
@@ -16,12 +17,20 @@ public final class Caller {
     private static final Set<String> OF_A_REQUEST = Set.of("ConfigAdminManager", "KafkaRequestHandler");
     private static final Set<String> APPLYING =
             Set.of("DynamicConfigPublisher", "BrokerConfigHandler", "MetadataLoader");
+    /** One of a request and one that applies, where they are in 4.0 to 4.4. */
+    private static final List<String> KNOWN = List.of("kafka.server.ConfigAdminManager",
+            "kafka.server.metadata.DynamicConfigPublisher");
 
     private Caller() {}
 
+    static boolean ofKafka() throws ClassNotFoundException {
+        for (String name : KNOWN) Class.forName(name, false, Caller.class.getClassLoader());
+        return true;
+    }
+
     /** Whether the calling thread serves an administrator's request, which may be refused and may wait. */
     public static boolean isAdministrator() {
-        return isAdministrator(StackWalker.getInstance().walk(
+        return Internals.CALLER.get() != null && isAdministrator(StackWalker.getInstance().walk(
                 frames -> frames.map(StackWalker.StackFrame::getClassName).toList()).stream());
     }
 

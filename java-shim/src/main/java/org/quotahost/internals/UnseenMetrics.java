@@ -1,4 +1,4 @@
-package org.quotahost.fence;
+package org.quotahost.internals;
 
 import java.util.LinkedHashMap;
 import org.apache.kafka.common.MetricName;
@@ -16,13 +16,13 @@ import org.apache.kafka.server.authorizer.Authorizer;
  * authorizer that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these. The class loads
  * on Kafka 4.1 and newer only: PluginMetrics does not exist before.
  */
-public final class UnseenMetrics implements PluginMetrics {
+final class UnseenMetrics implements PluginMetrics {
     private final Metrics metrics = new Metrics();
 
     private UnseenMetrics() {}
 
     /** Gives metrics to an authorizer that wants them. */
-    public static void giveTo(Authorizer authorizer) {
+    static void giveTo(Authorizer authorizer) {
         if (authorizer instanceof Monitorable monitorable) monitorable.withPluginMetrics(new UnseenMetrics());
     }
 

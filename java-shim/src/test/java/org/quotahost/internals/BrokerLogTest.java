@@ -1,7 +1,8 @@
-package org.quotahost.brokerlog;
+package org.quotahost.internals;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -36,7 +37,7 @@ class BrokerLogTest {
 
     @BeforeEach
     void listen() {
-        BrokerLog.install();
+        Internals.tryAll();
         written.clear();
         var appender = new AbstractAppender("written", null, null, true, Property.EMPTY_ARRAY) {
             @Override
@@ -110,7 +111,7 @@ class BrokerLogTest {
         assertEquals(1, written.size(), "%s".formatted(written));
         kafkaReadsLimits(JAVA, 2_000);
 
-        assertTrue(written.size() <= LimitLines.PER_MINUTE, "%d lines".formatted(written.size()));
+        assertTrue(written.size() <= BrokerLog.PER_MINUTE, "%d lines".formatted(written.size()));
     }
 
     /** As a broker's SLF4J hands more than two parameters on. */
@@ -157,7 +158,7 @@ class BrokerLogTest {
     @Test
     void itIsPutInOnceHoweverOftenItIsAskedFor() {
         var filter = context.getConfiguration().getFilter();
-        for (int i = 0; i < 3; i++) BrokerLog.install();
+        for (int i = 0; i < 3; i++) Internals.tryAll();
 
         assertEquals(filter, context.getConfiguration().getFilter());
     }
@@ -173,5 +174,61 @@ class BrokerLogTest {
         assertEquals(1, LogCapture.lines(log, "Kafka has taken over changed limits: "), log);
         assertFalse(log.contains(": 0 in"), log);
         assertTrue(log.contains("multiplied: 0.350"), log);
+    }
+
+    // ---- which lines about changed limits pass, and the line in place of the others -------------------------
+
+    private long now = 1;
+    private final BrokerLog lines = new BrokerLog(() -> now);
+
+    private long passing(int count) {
+        long passed = 0;
+        for (int i = 0; i < count; i++) if (!lines.leavesOut(false)) passed++;
+        return passed;
+    }
+
+    @Test
+    void aTypeThatIsReadAgainForAnotherReasonIsNotTakenForTheFactors() {
+        lines.scan(0, 1);
+        assertTrue(lines.leavesOut(false));
+        lines.scan(0, 1);
+        assertFalse(lines.leavesOut(false));
+        lines.scan(1, 1);
+        assertTrue(lines.leavesOut(false), "the other type has not seen that step yet");
+    }
+
+    @Test
+    void othersHaveAFewLinesInEachMinute() {
+        assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
+        now += BrokerLog.MINUTE - 1;
+        assertEquals(0, passing(10));
+        now += 1;
+        assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
+    }
+
+    @Test
+    void whetherTheLevelIsOnIsNotCountedAsALine() {
+        for (int i = 0; i < 1_000; i++) assertFalse(lines.leavesOut(true));
+        assertEquals(BrokerLog.PER_MINUTE, passing(1_000));
+        assertTrue(lines.leavesOut(true), "then the line is not even made");
+    }
+
+    @Test
+    void theLineComesOnceAMinuteWithAllThatWasLeftOutSince() {
+        assertNull(lines.summary(() -> 1));
+        passing(BrokerLog.PER_MINUTE + 7);
+        assertTrue(lines.summary(() -> 1).contains("7 more changed limits than are named above"));
+        now += BrokerLog.MINUTE;
+        lines.scan(0, 1);
+        passing(2_000);
+        assertTrue(lines.summary(() -> 0.5).contains("2,000 in 1 readings"));
+        for (int step = 2; step < 40; step++) {
+            lines.scan(0, step);
+            passing(2_000);
+            assertNull(lines.summary(() -> 0.5));
+        }
+        now += BrokerLog.MINUTE;
+        assertTrue(lines.summary(() -> 0.1).contains("76,000 in 38 readings"));
+        assertNull(lines.summary(() -> 0.1), "nothing was left out since");
     }
 }

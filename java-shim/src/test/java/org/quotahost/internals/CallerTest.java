@@ -1,4 +1,4 @@
-package org.quotahost.host;
+package org.quotahost.internals;
 
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;

@@ -1,0 +1,180 @@
+package org.quotahost.internals;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.Collection;
+import java.util.List;
+import org.apache.kafka.common.message.ProduceRequestData.PartitionProduceData;
+import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.CreatePartitionsRequest;
+import org.apache.kafka.common.requests.CreateTopicsRequest;
+import org.apache.kafka.common.requests.EnvelopeRequest;
+import org.apache.kafka.common.requests.ProduceRequest;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+
+/**
+ * The request that this request thread handles: how large it is, and what it holds.
+ *
+ * <p>An authorizer isn't told. But Kafka keeps each thread's request in a ThreadLocal of KafkaRequestHandler (for its
+ * asynchronous callbacks), and Scala has made the accessor public. Kafka 4.0 to 4.4 have it. Where it is missing nothing
+ * is known of any request (Internals.REQUESTS).
+ */
+public final class Requests {
+    public static final long UNKNOWN = -1;
+
+    private final ThreadLocal<?> current;
+    private final MethodHandle size;
+    private final MethodHandle body;
+
+    Requests(ThreadLocal<?> current, Class<?> request) throws ReflectiveOperationException {
+        this.current = current;
+        size = generic(request.getMethod("sizeInBytes"), int.class);
+        body = generic(request.getMethod("loggableRequest"), AbstractRequest.class);
+        ProduceRequest.class.getMethod("clearPartitionRecords");
+    }
+
+    static Requests ofKafka() throws ReflectiveOperationException {
+        ClassLoader loader = Requests.class.getClassLoader();
+        Class<?> handler = Class.forName("kafka.server.KafkaRequestHandler$", true, loader);
+        Object module = handler.getField("MODULE$").get(null);
+        String accessor = "kafka$server$KafkaRequestHandler$$threadCurrentRequest";
+        return new Requests((ThreadLocal<?>) handler.getMethod(accessor).invoke(module), requestClass(loader));
+    }
+
+    /** Kafka 4.4 has it at another place than those before. */
+    private static Class<?> requestClass(ClassLoader loader) throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.network.Request", false, loader);
+        } catch (ClassNotFoundException e) {
+            return Class.forName("kafka.network.RequestChannel$Request", false, loader);
+        }
+    }
+
+    private static MethodHandle generic(Method method, Class<?> result) throws IllegalAccessException {
+        return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(result, Object.class));
+    }
+
+    private static Object now(Requests kafkas) {
+        return kafkas == null ? null : kafkas.current.get();
+    }
+
+    /** The bytes of the whole request, as Kafka's produce quota counts them; UNKNOWN if this Kafka doesn't tell. */
+    public static long bytes() {
+        Requests kafkas = Internals.REQUESTS.get();
+        Object request = now(kafkas);
+        try {
+            return request == null ? UNKNOWN : (int) kafkas.size.invokeExact(request);
+        } catch (Throwable e) {
+            Internals.REQUESTS.failed(e.toString());
+            return UNKNOWN;
+        }
+    }
+
+    /** The request itself, which may be an envelope around a client's; null if this Kafka doesn't tell. */
+    private static AbstractRequest body() {
+        Requests kafkas = Internals.REQUESTS.get();
+        Object request = now(kafkas);
+        try {
+            return request == null ? null : (AbstractRequest) kafkas.body.invokeExact(request);
+        } catch (Throwable e) {
+            Internals.REQUESTS.failed(e.toString());
+            return null;
+        }
+    }
+
+    // ---- produce requests ------------------------------------------------------------------------------------
+
+    /** What the request has for each topic; empty if this Kafka doesn't tell. */
+    public static Collection<TopicProduceData> topics() {
+        return body() instanceof ProduceRequest produce ? produce.data().topicData() : List.of();
+    }
+
+    /**
+     * Lets the records go, as Kafka does once it has appended them; what is needed for the answer stays.
+     *
+     * <p>Kafka keeps a request for as long as its connection is muted. With its records a second of turned back requests
+     * of clients that reconnect for each would fill the heap.
+     *
+     * @return whether they are gone
+     */
+    public static boolean release() {
+        if (!(body() instanceof ProduceRequest produce)) return false;
+        produce.clearPartitionRecords();
+        return true;
+    }
+
+    /** The record batches of a partition, and their bytes; the class of the former has moved between Kafka 4.0 and 4.3. */
+    record Records(MethodHandle ofPartition, MethodHandle bytes) {
+        static Records ofKafka() throws ReflectiveOperationException {
+            Method records = PartitionProduceData.class.getMethod("records");
+            return new Records(generic(records, Object.class),
+                    generic(records.getReturnType().getMethod("sizeInBytes"), int.class));
+        }
+
+        private long bytes(PartitionProduceData partition) throws Throwable {
+            Object records = (Object) ofPartition.invokeExact((Object) partition);
+            return records == null ? 0 : (int) bytes.invokeExact(records);
+        }
+    }
+
+    /** The bytes of the record batches for one topic, as Kafka's BytesInPerSec counts them once they are appended. */
+    public static long records(TopicProduceData topic) {
+        Records kafkas = Internals.RECORDS.get();
+        if (kafkas == null) return 0;
+        try {
+            long bytes = 0;
+            for (PartitionProduceData partition : topic.partitionData()) bytes += kafkas.bytes(partition);
+            return bytes;
+        } catch (Throwable e) {
+            Internals.RECORDS.failed(e.toString());
+            return 0;
+        }
+    }
+
+    // ---- requests that create topics or partitions -----------------------------------------------------------
+
+    /**
+     * What a request is to create.
+     *
+     * @param topics the names of all of its topics
+     * @param validateOnly it only asks whether they could be created
+     */
+    public record ToCreate(List<String> topics, boolean validateOnly) {}
+
+    /** What this thread's request is to create; null if this Kafka doesn't tell, or if it is another request. */
+    public static ToCreate toCreate(AuthorizableRequestContext context) {
+        try {
+            AbstractRequest body = body();
+            // A broker forwards its clients' requests in an envelope.
+            return toCreate(body instanceof EnvelopeRequest envelope ? forwarded(envelope, context) : body);
+        } catch (RuntimeException | LinkageError e) {
+            Internals.REQUESTS.failed(e.toString());
+            return null;
+        }
+    }
+
+    /** Kafka has parsed it, too, but keeps that for itself (EnvelopeUtils). */
+    private static AbstractRequest forwarded(EnvelopeRequest envelope, AuthorizableRequestContext context) {
+        ByteBuffer data = envelope.requestData().duplicate();
+        RequestHeader.parse(data);
+        return ((RequestContext) context).parseRequest(data).request;
+    }
+
+    private static ToCreate toCreate(AbstractRequest body) {
+        if (body instanceof CreateTopicsRequest request) {
+            return new ToCreate(request.data().topics().stream().map(topic -> topic.name()).toList(),
+                    request.data().validateOnly());
+        }
+        if (body instanceof CreatePartitionsRequest request) {
+            return new ToCreate(request.data().topics().stream().map(topic -> topic.name()).toList(),
+                    request.data().validateOnly());
+        }
+        return null;
+    }
+}

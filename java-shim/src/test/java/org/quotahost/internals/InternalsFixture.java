@@ -1,0 +1,29 @@
+package org.quotahost.internals;
+
+import org.apache.kafka.common.requests.AbstractRequest;
+
+/** What a test has in place of Kafka's internals: kafka_2.13.jar is not on the class path of these tests. */
+public final class InternalsFixture {
+    private static final ThreadLocal<Request> CURRENT = new ThreadLocal<>();
+
+    private InternalsFixture() {}
+
+    /** What Kafka has of a request; this thread handles it. */
+    public record Request(AbstractRequest loggableRequest, int sizeInBytes) {}
+
+    /** This thread handles a request of 1,000 bytes with this body, and Kafka mutes; null for a Kafka that tells nothing. */
+    public static void handles(AbstractRequest body) {
+        try {
+            Internals.REQUESTS.find(body == null ? null : new Requests(CURRENT, Request.class));
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+        CURRENT.set(body == null ? null : new Request(body, 1_000));
+        Internals.MUTE.find(true);
+    }
+
+    /** Takes these meters for Kafka's. */
+    public static void meters(Meters meters) {
+        Internals.METERS.find(meters);
+    }
+}
