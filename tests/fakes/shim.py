@@ -8,12 +8,29 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quotahost.host.messages import Answers, Batch, Event, Gauge
+from quotahost.host.messages import Answers, Batch, ConfigRow, Event, Gauge
 from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes import dump
+
+
+def node_of(node_id: int, *brokers: str) -> dict[str, str]:
+    """Properties of a broker whose brokers are these to each other; without any they are ANONYMOUS."""
+    named = [name for name in brokers if name != "ANONYMOUS"]
+    listener = "SASL_PLAINTEXT" if named else "PLAINTEXT"
+    jaas = {f"listener.name.{listener.lower()}.plain.sasl.jaas.config": f'x required username="{n}";' for n in named}
+    return {
+        "node.id": str(node_id),
+        "listeners": f"{listener}://127.0.0.1:1,CONTROLLER://:2",
+        "security.inter.broker.protocol": listener,
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        # At the listener of controllers everybody is a node, where no client can be ANONYMOUS elsewhere.
+        **({"controller.listener.names": "CONTROLLER"} if "ANONYMOUS" in brokers else {}),
+        **jaas,
+    }
 
 
 @dataclass
@@ -37,10 +54,11 @@ class FakeShim:
         numbers: what the question ``gauges`` is answered with.
         answers: what other questions are answered with, by their first word.
         questions: the words of every question.
+        client: how the cluster is asked.
     """
 
     given: dict[str, str] = field(default_factory=dict)
-    node: dict[str, str] = field(default_factory=lambda: {"node.id": "1"})
+    node: dict[str, str] = field(default_factory=lambda: node_of(1))
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
     table: dict[Client, list[tuple[int, float, str]]] = field(default_factory=dict)
     published: list[Client] = field(default_factory=list)
@@ -67,6 +85,7 @@ class FakeShim:
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
     questions: list[tuple[str, ...]] = field(default_factory=list)
     numbers: list[Gauge] = field(default_factory=list)
+    client: dict[str, str] = field(default_factory=dict)
 
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -144,11 +163,17 @@ class FakeShim:
     def fence(self) -> bool:
         return self.has_fence
 
-    def client_config(self) -> dict[str, str]:
-        return {"bootstrap.servers": "127.0.0.1:1"}
+    def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
+        return {"ssl.ca.pem": f"CA of {len(ssl)}", "principal": "CN=broker"}
 
-    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
-        return {**config, "translated": "yes"}
+    def connect(self, client: Mapping[str, str]) -> None:
+        self.client = dict(client)
+
+    def cluster(self) -> tuple[str, dict[int, bool]]:
+        return "the-cluster", self.registered()
+
+    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
+        return []
 
     def registered(self) -> dict[int, bool]:
         return {1: False}

@@ -17,7 +17,7 @@ import jpype
 
 from quotahost.host.logs import Logs
 from quotahost.host.loop import Host
-from quotahost.host.messages import Answers, Batch, parse
+from quotahost.host.messages import Answers, Batch, ConfigRow, parse
 from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
@@ -156,16 +156,26 @@ class JavaShim:
     def fence(self) -> bool:
         return bool(self._host.fenceInstalled())
 
-    def client_config(self) -> dict[str, str]:
-        return _pairs(_lines(self._host.clientConfig()))
+    def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
+        return _pairs(_lines(self._host.keystores(self._flat(ssl))))
 
-    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
-        flat = [text for pair in config.items() for text in pair]
-        return _pairs(_lines(self._host.librdkafka(self._strings(flat))))
+    def connect(self, client: Mapping[str, str]) -> None:
+        self._admin.configure(self._flat(client))
+
+    def cluster(self) -> tuple[str, dict[int, bool]]:
+        cluster_id, *rows = _lines(self._admin.brokers())
+        pairs = (row.split("\t") for row in rows)
+        return cluster_id, {int(broker): fenced == "1" for broker, fenced in pairs}
+
+    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
+        lines = _lines(self._admin.configs(type, self._strings(_all_unicode(names))))
+        return [ConfigRow(*line.split("\t", 3)) for line in lines]
 
     def registered(self) -> dict[int, bool]:
-        rows = (str(row).split("\t") for row in _lines(self._admin.brokers()))
-        return {int(broker): fenced == "1" for broker, fenced in rows}
+        return self.cluster()[1]
+
+    def _flat(self, pairs: Mapping[str, str]) -> Any:
+        return self._strings([text for pair in pairs.items() for text in pair])
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         rows = (str(row).split("\t") for row in _lines(self._admin.logDirs(self._ints(list(brokers)))))
@@ -179,6 +189,12 @@ class JavaShim:
         if isinstance(answer, dict) and "error" in answer:
             raise ConnectionError(answer["error"])
         return answer
+
+    def answer(self, ticket: str, text: str) -> None:
+        self._host.answer(ticket, _unicode(text))
+
+    def held(self, text: str) -> None:
+        self._host.held(_unicode(text))
 
     # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from quotahost.connections.jaas import options
 from quotahost.host.messages import Reason
 from quotahost.model import Client, Cluster
 from quotahost.records.topics import TIERING
@@ -38,8 +39,6 @@ INTERNAL_CLIENT_IDS: Final = "|".join(
 #: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.
 LONGEST: Final = 256
 _INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
-#: A name in JAAS may be quoted. A value is quoted, with escaped quotes in it, or ends at a blank or the semicolon.
-_JAAS_USER: Final = re.compile(r'\busername"?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
 class Exemptions:
@@ -57,10 +56,14 @@ class Exemptions:
         spared_topics: topics that the fence lets everybody write to.
     """
 
-    def __init__(self, settings: Settings, broker: Mapping[str, str]) -> None:
-        """``broker`` are the broker's own properties with node.id and inter.broker.principals (``Shim.broker``)."""
-        # Java joins them by line breaks: a principal from a certificate is a DN, which contains commas.
-        brokers = [name for name in broker.get("inter.broker.principals", "").split("\n") if name]
+    def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
+        """Know the listed principals and the brokers'.
+
+        Args:
+            settings: those in force.
+            broker: the broker's own properties, with node.id.
+            brokers: the principals of the cluster's brokers (``principals``).
+        """
         # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
         # The last reason wins: an operator's list stands above what quotahost finds out.
@@ -132,10 +135,8 @@ def _own_users(settings: Settings) -> set[str]:
     # If kafka.* gives the address, HostBroker uses none of Strimzi's properties, so their user never connects.
     if jaas is None or "bootstrap.servers" in settings.kafka:
         return set()
-    found = _JAAS_USER.search(jaas.get_secret_value())
-    if found is None:
-        return set()
-    return {found[2] if found[1] is None else re.sub(r"\\(.)", r"\1", found[1])}
+    name = options(jaas.get_secret_value()).get("username")
+    return set() if name is None else {name}
 
 
 def node_id(broker: Mapping[str, str]) -> int:

@@ -76,7 +76,7 @@ def marks(ask: Ask, most: int) -> list[tuple[Client, str]]:
 
 def gauges(ask: Ask) -> list[Gauge]:
     """All numbers of the shim as they are now."""
-    return [Gauge(*each) for each in ask("gauges")]
+    return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in ask("gauges")]
 
 
 def numbers_of(shown: Iterable[Gauge]) -> Mapping[str, Mapping[str, float]]:

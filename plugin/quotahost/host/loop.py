@@ -21,6 +21,7 @@ from quotahost.disks.monitor import DiskMonitor
 from quotahost.disks.no_disks import NoDisks
 from quotahost.host.broker import HostBroker
 from quotahost.host.changed_answers import ChangedAnswers
+from quotahost.host.cluster_look import ClusterLook
 from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import Exporter, exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
@@ -35,6 +36,7 @@ from quotahost.host.resolver import Resolver, Supplier
 from quotahost.host.roles import NodeRoles
 from quotahost.host.shim import Shim
 from quotahost.host.workshop import Configuration, Workshop, without_unknown
+from quotahost.model import Cluster
 from quotahost.settings.broker import read_properties
 from quotahost.settings.declaration import Problem, SettingsError
 from quotahost.settings.strimzi.translation import Note, Translation
@@ -66,6 +68,7 @@ class Host:
         self._logged: set[Note | Problem] = set()
         self._workshop: Workshop | None = None
         self._disks: DiskMonitor | None = None
+        self._look = ClusterLook(shim)
         self._exporter: Exporter | None = None
         self._refused: tuple[dict[str, str], str] | None = None  # what Kafka applied last, if that was refused, and why
 
@@ -101,6 +104,7 @@ class Host:
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
         # The broker goes on only now: limits and exemptions are in place before its first request.
         self._shim.ready(self._in_force.live)
+        self._look.start(node_id(self._broker.properties()) if self._roles.broker else None)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
 
     def _open_disks(self) -> Callable[[], Disks]:
@@ -118,6 +122,7 @@ class Host:
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
                 self._handle_guarded(event)
+            self._look.hand_on(self._know, self._on_stored)
             # Changes that tick() announces are asked for again in the same round.
             self._tick()
             self._ask_again()
@@ -198,7 +203,10 @@ class Host:
         self._notifier.client_quota_changed(self._plugins, client_quota(fields))
 
     def _on_cluster(self, fields: tuple[str, ...]) -> None:
-        now = cluster(fields)
+        self._look.kafka_tells()
+        self._know(cluster(fields))
+
+    def _know(self, now: Cluster) -> None:
         if self._exemptions.know(now):
             self._exempt()
             # A client that is exempt now may stand in the table with a quota.
@@ -283,12 +291,12 @@ class Host:
             self._shim.plugin(plugin.context.name)
         # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
         self._notifier.introduce(new)
-        self._exemptions = Exemptions(settings, self._broker.properties())
+        self._broker.refresh(settings)
+        self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster)
         # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
         self._exempt()
-        self._broker.settings = settings
         self._factor.forget()
         suppliers = {name: Supplier.of(supplier) for name, supplier in plugins.suppliers()}
         in_shadow = settings.in_shadow.suppliers
@@ -312,5 +320,6 @@ class Host:
             self._workshop.drop()
         if self._disks:
             self._disks.close()
+        self._look.close()
         if self._exporter:
             self._exporter.close()

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate, islice, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from quotahost.model import DEFAULT, Client, ClientQuotaChange, Cluster, Default, QuotaEntity, QuotaType, ScopeKind
 
@@ -96,6 +96,15 @@ class Gauge:
     name: str
     attribute: str
     value: float
+
+
+class ConfigRow(NamedTuple):
+    """A property of a topic or a broker: whose, its name, its source (ConfigEntry.ConfigSource), its value."""
+
+    owner: str
+    name: str
+    source: str
+    value: str
 
 
 def parse(data: bytes, handle: Any) -> Batch:

@@ -1,7 +1,7 @@
 """The Java half as the host sees it: a Protocol, so that the host runs without a JVM in tests.
 
 ``bridge.JavaShim`` implements it in a broker, ``tests.fakes.shim.FakeShim`` in unit tests. The values that go through
-it are in ``messages``. Methods from ``client_config`` to ``forget`` are also what plugins reach by ``Context.broker``
+it are in ``messages``. Methods from ``registered`` to ``forget`` are also what plugins reach by ``Context.broker``
 and ``Context.metrics``, from any thread; the others are for the host alone.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from quotahost.host.messages import Answers, Batch
+from quotahost.host.messages import Answers, Batch, ConfigRow
 from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
@@ -23,7 +23,7 @@ class Shim(Protocol):
         """The broker properties under ``client.quota.callback.`` that were confirmed last, secrets included."""
 
     def broker(self) -> dict[str, str]:
-        """A few of the broker's own properties, and ``inter.broker.principals`` (a line each)."""
+        """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
 
     def starting(self, timeout: float) -> None:
         """The settings are valid: the broker waits for ``ready`` at most this many seconds more."""
@@ -61,15 +61,21 @@ class Shim(Protocol):
     def fence(self) -> bool:
         """Whether this JVM has a fence, which turns produce requests back during a PAUSE."""
 
-    def client_config(self) -> dict[str, str]:
-        """The librdkafka configuration of a client that connects as this broker itself; it contains secrets."""
-
-    def librdkafka(self, config: Mapping[str, str]) -> dict[str, str]:
-        """A Java client's configuration in librdkafka's names: keystores as PEM, JAAS as user and password.
+    def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
+        """What the keystores hold that properties ``ssl.*`` name (``connections.librdkafka.Keystores``).
 
         Raises:
-            ConnectionError: a keystore can't be read.
+            ConnectionError: one can't be read.
         """
+
+    def connect(self, client: Mapping[str, str]) -> None:
+        """As whom the four questions below are asked: a Java client's configuration, empty if there is none."""
+
+    def cluster(self) -> tuple[str, dict[int, bool]]:
+        """The cluster's id and what ``registered`` returns; waits for the cluster."""
+
+    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
+        """All properties of these TOPICs or BROKERs; waits for the cluster. A topic that doesn't exist has none."""
 
     def registered(self) -> dict[int, bool]:
         """Every registered broker by its id, and whether it is fenced; waits for the cluster."""
@@ -86,6 +92,12 @@ class Shim(Protocol):
         Raises:
             ConnectionError: Java can't answer it.
         """
+
+    def answer(self, ticket: str, text: str) -> None:
+        """Answer an event that has a ticket: "question" in JSON, "clients-table" as ``host.client_table`` writes it."""
+
+    def held(self, text: str) -> None:
+        """Keep a JSON text in Java that says whom rules in shadow would hold back, and hand it out with the state."""
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""

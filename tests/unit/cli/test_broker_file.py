@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.cli.doctor.listeners import unauthenticated
+from quotahost.connections.listeners import Listeners
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import CLASS, broker, doctor
 
@@ -41,4 +41,4 @@ def test_values_of_config_providers_are_left_to_the_broker(site: Path, package: 
     ],
 )  # fmt: skip
 def test_listeners_on_which_everybody_is_anonymous(tmp_path: Path, properties: str, expected: list[str]) -> None:
-    assert unauthenticated(broker(tmp_path, properties)) == expected
+    assert Listeners(broker(tmp_path, properties).properties).unauthenticated() == expected

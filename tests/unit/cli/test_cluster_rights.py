@@ -187,8 +187,9 @@ def test_dead_letters_need_no_compaction_and_what_is_not_shown_is_said(monkeypat
     assert "configuration of __quotahost_shares is not checked" in found[1][1]
 
 
-def test_the_file_of_javas_client_is_read_as_well() -> None:
-    jaas = 'o.PlainLoginModule required username="u" password="a \\"b\\" \\\\c";'
+@pytest.mark.parametrize("user", ['username="u"', '"username"="u"', "username=u"])
+def test_the_file_of_javas_client_is_read_as_well(user: str) -> None:
+    jaas = f'o.PlainLoginModule required {user} password="a \\"b\\" \\\\c";'
     made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
     assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
     pem = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}

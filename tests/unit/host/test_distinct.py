@@ -29,7 +29,7 @@ from quotahost.plugins.tasks.publish_usage import PublishUsage
 from quotahost.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.settings.broker import Settings
 from tests.fakes.plugin_context import context, settings
-from tests.fakes.shim import FakeShim
+from tests.fakes.shim import FakeShim, node_of
 
 NAMES = st.sampled_from(["", "a", "b", "c", "alice"])
 ALICE = Client("alice", "app")
@@ -81,7 +81,7 @@ def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any, capl
 
 
 def test_the_exempt_are_so_by_principal_as_a_whole_and_by_client_id_alone() -> None:
-    node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
+    node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
     shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "app"))
     Host(shim, lambda: 0.0).run()

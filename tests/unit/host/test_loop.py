@@ -15,7 +15,7 @@ from quotahost.host.messages import EXEMPT, NEWCOMER, Batch, Event
 from quotahost.model import Client
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim
+from tests.fakes.shim import FakeShim, node_of
 
 PLUGINS = """
     import threading
@@ -138,7 +138,7 @@ def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> No
 
 
 def test_listed_principals_and_the_brokers_are_exempt() -> None:
-    node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
+    node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
     shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
     shim.arrive(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
@@ -149,7 +149,7 @@ def test_listed_principals_and_the_brokers_are_exempt() -> None:
 
 
 def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
-    shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
+    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
     shim.arrive(("ANONYMOUS", "5"))
     shim.post("cluster", "the-cluster", "4", "5")
     shim.idle()
@@ -158,7 +158,7 @@ def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
 
 
 def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
-    node = {"node.id": "4", "inter.broker.principals": "ANONYMOUS\nbroker"}
+    node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
     shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
     shim.post("cluster", "the-cluster", "4", "5")
@@ -200,14 +200,14 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
         "Persister-client-x",
         "__remote_log_metadata_client_2_other",
     ]
-    shim = FakeShim({"static.produce": "2M"}, {"node.id": "4", "inter.broker.principals": "ANONYMOUS"})
+    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
     shim.arrive(*[("ANONYMOUS", client_id) for client_id in exempt + others])
     run(shim)
     assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
 
 
 def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
-    shim = FakeShim({}, {"node.id": "4", "inter.broker.principals": "broker"})
+    shim = FakeShim({}, node_of(4, "broker"))
     shim.idle()
     run(shim)
     assert shim.exempted == [(["broker"], [], "")]
@@ -217,7 +217,7 @@ def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
 def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_its_topics_and_claims_no_client_id(
     kind: str,
 ) -> None:
-    shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, {"node.id": "4", "inter.broker.principals": "b"})
+    shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, node_of(4, "b"))
     shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     run(shim)
     assert shim.exempted == [(["b"], [], "")]
@@ -238,7 +238,7 @@ def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_it
 def test_the_fence_spares_tiered_storages_metadata_where_it_is_in_use_and_no_topic_of_the_plugins_otherwise(
     given: dict[str, str], brokers: str, tiering: bool
 ) -> None:
-    node = {"node.id": "4", "inter.broker.principals": brokers}
+    node = node_of(4, brokers)
     shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
     shim.idle()
     run(shim)
@@ -334,7 +334,7 @@ def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, 
 def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
     excluded = "static.excluded.principal.name.list"
     given = {"supplier": "mine,static", "static.produce": "1M", excluded: "User:root", "kafka.sasl.username": "own"}
-    shim = FakeShim(given, {"node.id": "1", "inter.broker.principals": "kafka"})
+    shim = FakeShim(given, node_of(1, "kafka"))
     state["answer"] = None
     shim.arrive(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
     run(shim)

@@ -6,16 +6,15 @@ takes. Messages contain names only: values may be secrets.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
 import javaproperties
 
+from quotahost.connections.librdkafka import endpoint, login
 from quotahost.errors import QuotahostError
 
 _JAAS: Final = "sasl.jaas.config"
-_JAAS_OPTION: Final = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 #: Java's names for files of PEM texts, and librdkafka's.
 _PEM: Final = {
     "ssl.truststore.location": ("ssl.ca.location",),
@@ -23,7 +22,6 @@ _PEM: Final = {
     "ssl.keystore.location": ("ssl.certificate.location", "ssl.key.location"),
 }
 _TYPES: Final = {"ssl.truststore.location": "ssl.truststore.type", "ssl.keystore.location": "ssl.keystore.type"}
-_ENDPOINT: Final = "ssl.endpoint.identification.algorithm"
 
 
 def read_client_config(path: Path) -> dict[str, str]:
@@ -49,10 +47,7 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
         QuotahostError: a keystore has a format that librdkafka doesn't read.
     """
     made = {name: value for name, value in given.items() if not name.startswith(("ssl.truststore", "ssl.keystore"))}
-    for option, quoted, bare in _JAAS_OPTION.findall(made.pop(_JAAS, "")):
-        made[f"sasl.{option}"] = re.sub(r"\\(.)", r"\1", quoted) or bare
-    if made.get(_ENDPOINT) == "":
-        made[_ENDPOINT] = "none"  # librdkafka has a word for no check of host names
+    made |= login(made.pop(_JAAS, "")) | endpoint(made)
     for name in _PEM:
         if name in given:
             _need_pem(given, name)

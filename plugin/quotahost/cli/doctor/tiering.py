@@ -11,7 +11,8 @@ from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
-from quotahost.cli.doctor.listeners import inter_broker_listener, is_open, login_name, protocol
+from quotahost.connections.jaas import login_name
+from quotahost.connections.listeners import Listeners
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
@@ -27,10 +28,11 @@ def check_tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if broker.get("remote.log.storage.system.enable").lower() != "true":
         return
     client = _Client(broker)
-    own = inter_broker_listener(broker)
+    listeners = Listeners(broker.properties)
+    own = listeners.inter_broker
     if client.is_anonymous:
         # Where brokers are anonymous, too, client-ids exempt both.
-        if not is_open(broker, own) and _ANONYMOUS not in settings.excluded_principals:
+        if listeners.authenticates(own) and _ANONYMOUS not in settings.excluded_principals:
             yield weak(
                 f"tiered storage's client for __remote_log_metadata connects as {_ANONYMOUS}, while brokers "
                 f"authenticate to each other: it {_SLOW}",
@@ -44,7 +46,7 @@ def check_tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
             f"is the brokers' own or listed, it {_SLOW}",
             f"make sure that {_EXCLUDED} lists it",
         )
-    elif name not in {*settings.excluded_principals, _own_name(broker, own)}:
+    elif name not in {*settings.excluded_principals, _own_name(listeners)}:
         yield weak(
             f"tiered storage's client for __remote_log_metadata logs in as {printable(name)}, which {_SLOW}",
             f"add User:{printable(name)} to {_EXCLUDED}",
@@ -68,7 +70,7 @@ class _Client:
         listener = self._broker.get(_LISTENER)
         given = self._get("security.protocol").upper()
         if given in ("", "SSL") and listener:
-            return is_open(self._broker, listener)
+            return not Listeners(self._broker.properties).authenticates(listener)
         return given in ("", "PLAINTEXT")
 
     @property
@@ -77,10 +79,7 @@ class _Client:
         return login_name(self._get("sasl.jaas.config"), self._get("sasl.mechanism") or "GSSAPI")
 
 
-def _own_name(broker: BrokerFile, listener: str) -> str | None:
+def _own_name(listeners: Listeners) -> str | None:
     """As whom brokers log in at each other's listener."""
-    if not protocol(broker, listener).startswith("SASL"):
-        return None
-    mechanism = broker.get("sasl.mechanism.inter.broker.protocol") or "GSSAPI"
-    own = broker.get(f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config")
-    return login_name(own or broker.get("sasl.jaas.config"), mechanism)
+    own = listeners.inter_broker
+    return listeners.login_name(own) if listeners.protocol(own).startswith("SASL") else None

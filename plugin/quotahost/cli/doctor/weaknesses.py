@@ -14,12 +14,12 @@ from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
-from quotahost.cli.doctor.listeners import unauthenticated
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.rights import check_rights
 from quotahost.cli.doctor.scope import check_scope
 from quotahost.cli.doctor.tiering import check_tiering
 from quotahost.cli.doctor.windows import check_windows
+from quotahost.connections.listeners import Listeners
 from quotahost.model import LimitType, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -44,7 +44,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
 
 
 def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    listeners = ", ".join(unauthenticated(broker))
+    listeners = ", ".join(Listeners(broker.properties).unauthenticated())
     if listeners and _ANONYMOUS in settings.excluded_principals:
         yield weak(
             f"{_ANONYMOUS} is excluded, and so is everybody on {listeners}: nobody there is throttled",

@@ -21,7 +21,7 @@ def test_their_client_is_translated_and_is_the_plugins_client() -> None:
     assert config == {
         "bootstrap.servers": "localhost:9092",
         "security.protocol": "SSL",
-        "translated": "yes",
+        "ssl.ca.pem": "CA of 0",
         "client.id": "quotahost-1",
     }
 

@@ -12,7 +12,6 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.host.HostConfig;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
@@ -22,6 +21,7 @@ import org.quotahost.internals.Internals;
 import org.quotahost.internals.Mute;
 import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
+import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -47,7 +47,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     public void configure(Map<String, ?> configs) {
         Internals.start(getClass());
         try {
-            host = PythonHost.acquire(HostConfig.of(configs));
+            host = PythonHost.acquire(BrokerConfigs.of(configs));
             table = host.table();
         } catch (StartException e) {
             throw new ConfigException(e.getMessage());
@@ -107,7 +107,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         clientQuota(type, entity, null);
     }
 
-    /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); ClusterLook asks the cluster then. */
+    /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); the Python host asks the cluster then. */
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host;
         if (now != null && cluster != null) {
@@ -133,7 +133,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         PythonHost now = host;
         if (now == null || !Caller.isAdministrator()) return;
         try {
-            now.reconfiguration().check(HostConfig.of(configs));
+            now.reconfiguration().check(BrokerConfigs.of(configs));
         } catch (StartException e) {
             throw new ConfigException(e.getMessage());
         }

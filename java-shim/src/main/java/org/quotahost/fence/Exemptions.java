@@ -93,7 +93,7 @@ public final class Exemptions {
      * <p>User:ANONYMOUS is none here: as everybody who does not authenticate, it would open the fence to all of them.
      */
     static void superUsers(Map<String, ?> configs) {
-        superUsers = Set.copyOf(Arrays.stream(new BrokerConfigs(configs).text("super.users").split(";"))
+        superUsers = Set.copyOf(Arrays.stream(BrokerConfigs.text(configs.get("super.users")).split(";"))
                 .map(String::strip).filter(user -> !user.isEmpty() && !user.equals(NOBODY.toString())).toList());
     }
 

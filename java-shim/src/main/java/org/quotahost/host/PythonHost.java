@@ -1,23 +1,23 @@
 package org.quotahost.host;
 
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
-import org.quotahost.cluster.ClusterAdmin;
-import org.quotahost.cluster.LibrdkafkaConfig;
-import org.quotahost.cluster.OfflineLogDirs;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.internals.KafkaBeans;
+import org.quotahost.internals.Keystores;
+import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.topics.TopicWatch;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.HeldBacks;
 import org.quotahost.util.Reply;
 import org.quotahost.util.Schedule;
@@ -40,6 +40,8 @@ public final class PythonHost {
     private static final long CLOSE_MS = 4_000;
     /** How long an operator's question to Python may take, which may ask the cluster. */
     private static final long ANSWER_MS = 8_000;
+    /** How long a reader of JMX waits for the table of clients. */
+    private static final long TABLE_MS = 1_000;
     private static volatile PythonHost current;
 
     private final Inbox inbox = new Inbox();
@@ -54,22 +56,22 @@ public final class PythonHost {
     private final HostQuestions hostQuestions = new HostQuestions(inbox);
     private final Reconfiguration reconfiguration;
     private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
-    private ClusterAdmin admin;
-    private final ClusterLook clusterLook;
+    private final ClusterAdmin admin;
     private final HostThread thread = new HostThread(inbox);
     private final Questions questions;
+    private final AdminSocket socket;
     /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
-    private volatile HostConfig config;
+    private volatile BrokerConfigs config;
     private volatile boolean reconfigured;
     /** How many callbacks use it; under the lock of this class. */
     private int references;
 
-    private PythonHost(HostConfig config) {
+    private PythonHost(BrokerConfigs config) {
         this.config = config;
         reconfiguration = new Reconfiguration(hostQuestions, config.properties());
         questions = new Questions(table, lease, topicQuotas, gauges, config.broker(), this::askPython);
-        StoredLook storedLook = new StoredLook(inbox, config.isBroker(), this::stored);
-        clusterLook = new ClusterLook(inbox, () -> admin().alive(), storedLook);
+        admin = new ClusterAdmin("quotahost-" + nodeId());
+        socket = new AdminSocket(nodeId(), this::ask);
     }
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ public final class PythonHost {
      * The running host; it starts one if there is none. If that fails it throws StartException and leaves nothing
      * behind.
      */
-    public static synchronized PythonHost acquire(HostConfig config) {
+    public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
             current = host;
@@ -121,14 +123,14 @@ public final class PythonHost {
      */
     public void apply(Map<String, ?> configs) {
         try {
-            take(HostConfig.of(configs));
+            take(BrokerConfigs.of(configs));
         } catch (Throwable e) {
             gauges.set("Host", "", "ConfigRefused", 1);
             LOG.error("The new properties cannot be read, and the old ones stay", e);
         }
     }
 
-    private void take(HostConfig next) {
+    private void take(BrokerConfigs next) {
         reconfigured = true;
         config = next;
         reconfiguration.apply(next);
@@ -136,7 +138,7 @@ public final class PythonHost {
 
     /** Kafka's news of the brokers that are alive. */
     public void cluster(String clusterId, List<String> brokers) {
-        clusterLook.news(clusterId, brokers);
+        inbox.cluster(clusterId, brokers);
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ public final class PythonHost {
 
     /** The properties of quotahost that were confirmed last; names and values alternate. */
     public String[] properties() {
-        return HostConfig.flat(reconfiguration.confirmed());
+        return BrokerConfigs.flat(reconfiguration.confirmed());
     }
 
     /** Whether the broker's start is over: the Python host that asks is not the first of this JVM. */
@@ -183,9 +185,9 @@ public final class PythonHost {
         return thread.started();
     }
 
-    /** Some of the broker's own properties; names and values alternate. */
+    /** Some of the broker's own properties, secrets among them; names and values alternate. */
     public String[] broker() {
-        return HostConfig.flat(config.broker());
+        return BrokerConfigs.flat(config.broker());
     }
 
     /** Python has read the settings; the broker's start waits this much longer for the plugins (start.timeout). */
@@ -275,42 +277,29 @@ public final class PythonHost {
         pluginErrors.get(name).increment();
     }
 
-    /** The Admin client, one for all plugins; the first call makes it. */
-    public synchronized ClusterAdmin admin() {
-        if (admin == null) admin = new ClusterAdmin(config.client(), "quotahost-" + nodeId());
+    /** The Admin client, one for all plugins; Python tells it how to connect. */
+    public ClusterAdmin admin() {
         return admin;
     }
 
-    /** A Reply with the stored names of quotahost's. It is asked once, so its client ends at once. */
-    private String[] stored() {
-        try (ClusterAdmin once = new ClusterAdmin(config.client(), "quotahost-" + nodeId())) {
-            return once.stored(nodeId());
-        }
-    }
-
-    /**
-     * A Reply with the configuration of a librdkafka client with this broker's credentials; names and values
-     * alternate.
-     */
-    public String[] clientConfig() {
-        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.of(config.client())));
-    }
-
-    /** A Reply with a Java client's configuration, translated for librdkafka; names and values alternate in both. */
-    public String[] librdkafka(String[] java) {
-        Map<String, Object> config = new HashMap<>();
-        for (int i = 0; i < java.length; i += 2) config.put(java[i], java[i + 1]);
-        return Reply.lines(() -> HostConfig.flat(LibrdkafkaConfig.of(config)));
+    /** A Reply with what the keystores of these properties hold (Keystores.read). */
+    public String[] keystores(String[] ssl) {
+        return Reply.lines(() -> Keystores.read(ssl));
     }
 
     /** The log directories that Kafka itself has taken out of service. */
     public String[] offlineLogDirs() {
-        return OfflineLogDirs.now();
+        return KafkaBeans.offlineLogDirs();
     }
 
     /** The answer to a question about this broker (Questions), in JSON. */
     public String ask(String[] words) {
         return questions.answer(words);
+    }
+
+    /** Keeps what the host says of rules in shadow, for those who ask for the state. */
+    public void held(String json) {
+        questions.held(json);
     }
 
     /** What Java does not know; a failure is {"error": why}. */
@@ -325,10 +314,12 @@ public final class PythonHost {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
         gauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
+        gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
+        Fence.onInstall(table::fenceInstalled);
         thread.start(environment);
         watch.start();
         topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
-        clusterLook.start();
+        socket.start();
     }
 
     private String nodeId() {
@@ -338,16 +329,14 @@ public final class PythonHost {
     private void close() {
         // All are told to end before one is waited for, so that a broker that stops waits no longer than for the slowest.
         thread.end();
+        socket.close();
         watch.end();
         topicSchedule.end();
-        clusterLook.end();
         long until = System.nanoTime() + CLOSE_MS * 1_000_000;
         thread.awaitEnd(CLOSE_MS);
         watch.awaitEnd(leftMs(until));
         if (topicSchedule.close(leftMs(until))) topicQuotas.close();
-        synchronized (this) {
-            if (admin != null) admin.close();
-        }
+        admin.close();
         gauges.close();
     }
 

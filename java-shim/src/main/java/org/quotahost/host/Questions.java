@@ -8,9 +8,9 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.cluster.ActiveController;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
+import org.quotahost.internals.KafkaBeans;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.Dump;
 import org.quotahost.table.FactorInForce;
@@ -33,6 +33,8 @@ final class Questions {
     private final Gauges gauges;
     private final Map<String, String> broker;
     private final Function<String[], String> python;
+    /** By which rule in shadow scopes would be held back, as Python has told last. */
+    private volatile String held = "{}";
 
     /**
      * @param broker some of the broker's own properties
@@ -57,15 +59,19 @@ final class Questions {
                 case "client" -> Json.text(Map.of("state", state(), "client", dump.client(words[1], words[2])));
                 case "uses" -> Json.text(Map.of("state", state(), "uses", dump.uses(Integer.parseInt(words[1]))));
                 case "usage" -> Json.text(Map.of("usage", dump.usage(Integer.parseInt(words[1]))));
-                case "holders" -> Json.text(Map.of("state", state(), "holders", dump.holders()));
+                case "holders" -> Json.text(Map.of("state", state(), "holders", dump.holders(words.length > 1 ? words[1] : "")));
                 case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
                 case "gauges" -> Json.text(gauges.all().stream()
-                        .map(g -> new Object[] {g.type(), g.name(), g.attribute(), g.value().getAsDouble()}).toList());
+                        .map(g -> new Object[] {g.type(), g.name(), g.attribute(), Double.toString(g.value().getAsDouble())}).toList());
                 default -> python.apply(words);
             };
         } catch (RuntimeException e) {
             return Json.text(Map.of("error", e.toString()));
         }
+    }
+
+    void held(String json) {
+        held = json;
     }
 
     private Map<String, Object> state() {
@@ -91,13 +97,14 @@ final class Questions {
         all.put("creation_refused", Creation.refused());
         all.put("topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
                 "in_shadow", topics.overInShadow()));
-        all.put("controller", ActiveController.nodeId());
+        all.put("controller", KafkaBeans.activeController());
         all.put("mutation_seconds", number("controller.quota.window.num", "11") * number("controller.quota.window.size.seconds", "1"));
         all.put("log_dirs", logDirs());
         all.put("clients", table.size());
         all.put("clients_max", table.clientsMax());
         all.put("affected_topics", table.affectedTopics());
         all.put("marked", table.marked());
+        all.put("held", held);
         all.put("sources", gauges.names("FactorSource", "Answers", 1));
         return all;
     }

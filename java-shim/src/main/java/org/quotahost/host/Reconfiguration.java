@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.quotahost.python.StartException;
+import org.quotahost.util.BrokerConfigs;
 
 /**
  * Has the Python host check new properties and take them over, while the broker runs.
@@ -44,7 +45,7 @@ public final class Reconfiguration {
     }
 
     /** For an administrator's request: StartException if the host refuses the properties or doesn't answer in time. */
-    public void check(HostConfig config) {
+    public void check(BrokerConfigs config) {
         String problem = questions.ask("validate", fields(config), ANSWER_MS);
         if (problem == null) {
             throw new StartException("the Python host did not check the change within " + ANSWER_MS
@@ -54,7 +55,7 @@ public final class Reconfiguration {
     }
 
     /** Has the host take over what Kafka applies. It waits for nothing. */
-    void apply(HostConfig config) {
+    void apply(BrokerConfigs config) {
         String ticket = questions.ticket();
         applied.put(Long.valueOf(ticket), config.properties());
         questions.post("reconfigure", ticket, fields(config));
@@ -71,7 +72,7 @@ public final class Reconfiguration {
         questions.answer(ticket, problem == null ? "" : problem);
     }
 
-    private static List<String> fields(HostConfig config) {
-        return List.of(HostConfig.flat(config.properties()));
+    private static List<String> fields(BrokerConfigs config) {
+        return List.of(BrokerConfigs.flat(config.properties()));
     }
 }

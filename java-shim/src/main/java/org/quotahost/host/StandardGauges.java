@@ -8,6 +8,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.Internals;
+import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Meters;
 import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;

@@ -2,7 +2,6 @@ package org.quotahost.internals;
 
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -46,12 +45,14 @@ public final class Internals {
     public static final Internal<Boolean> SHUTDOWN_ORDER = new Internal<>("ShutdownOrder",
             "JPype interrupts the broker's threads in its shutdown, and the next start may have to recover logs",
             () -> exists("org.jpype.JPypeContext", "addShutdownHook", Thread.class));
-    public static final Internal<Boolean> SSL = new Internal<>("Ssl", "quotahost's clients can't take over a keystore or"
-            + " truststore that is no PEM file",
-            () -> exists("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory", "configure", Map.class));
+    public static final Internal<Keystores.Reader> SSL = new Internal<>("Ssl", Keystores.WEAKER, Keystores::ofKafka);
+    public static final Internal<Boolean> CONTROLLER = new Internal<>("ActiveController",
+            "explain does not say which node counts partition mutations", () -> true);
+    public static final Internal<Boolean> OFFLINE_LOG_DIRS = new Internal<>("OfflineLogDirs",
+            "a log directory that Kafka has taken out of service counts like any other", () -> true);
 
     private static final List<Internal<?>> ALL = List.of(REQUESTS, RECORDS, MUTE, METERS, BROKER_LOG, CALLER, AUTHORIZER,
-            AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL);
+            AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS);
 
     private Internals() {}
 

@@ -6,6 +6,7 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
@@ -117,21 +118,25 @@ public final class Dump {
      * principal, client-id, whether it stands for all client-ids of the principal, type, the two tags, base rate, stand-in,
      * rate, whether exempt, whether a newcomer, supplier, what suppliers in shadow would give, whether marked, whether a
      * closed fence lets it pass.
+     *
+     * @param only the name of one type, or "" for all
      */
-    public synchronized List<Object[]> holders() {
+    public synchronized List<Object[]> holders(String only) {
         List<Object[]> all = new ArrayList<>();
         List<Row> rows = new ArrayList<>();
-        for (Scope scope : recent()) for (int type = PRODUCE; type <= REQUEST; type++) rows.add(new Row(scope, type, ""));
+        List<Integer> types = IntStream.rangeClosed(PRODUCE, REQUEST).boxed()
+                .filter(type -> only.isEmpty() || TYPES[type].name().equals(only)).toList();
+        for (Scope scope : recent()) for (int type : types) rows.add(new Row(scope, type, ""));
         measure(rows, 0);
         int now = table.now();
         table.principals().forEach(entry -> {
             boolean isRecent = now - entry.seen() <= RECENT_BEATS;
-            for (int type = PRODUCE; isRecent && type <= REQUEST; type++) {
-                if (entry.all[type] != null) hold(all, entry, entry.sample, true, entry, entry.all[type], type);
+            for (int type : types) {
+                if (isRecent && entry.all[type] != null) hold(all, entry, entry.sample, true, entry, entry.all[type], type);
             }
             for (Client client : entry.clients.values()) {
                 if (now - client.seen() > RECENT_BEATS) continue;
-                for (int type = PRODUCE; type <= REQUEST; type++) {
+                for (int type : types) {
                     hold(all, entry, client.clientId, false, client, client.tags(type).scope, type);
                 }
             }

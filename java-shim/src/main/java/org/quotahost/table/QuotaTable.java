@@ -313,6 +313,11 @@ public final class QuotaTable {
         }
     }
 
+    /** Kafka has made an authorizer that asks the fence: a PAUSE is the fence's from now on. */
+    public synchronized void fenceInstalled() {
+        follow();
+    }
+
     // ---- the watch -------------------------------------------------------------------------------------------
 
     /** Moves the table's clock to so many ms after the start, and limits with it. The watch calls it every BEAT_MS. */

@@ -1,93 +1,70 @@
 package org.quotahost.util;
 
-import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
-import java.util.stream.Stream;
+import java.util.TreeMap;
 import org.apache.kafka.common.config.types.Password;
 
 /**
- * A broker's properties, read as texts and by listener.
+ * The properties that the Python host gets of those that Kafka hands to a callback, as an operator would write them.
  *
- * <p>Kafka hands plugins a map whose values are partly parsed (Password, List, Integer) and partly not. This record
- * reads both forms in one way, for all classes that derive something from the broker's own properties: the host's
- * configuration, the brokers' principals, a client's configuration. Values may be secrets.
+ * <p>A combined node makes one for each of its two callbacks, and each change of properties makes a new one;
+ * PythonHost and Reconfiguration compare them and hand them on. What they mean is Python's. Values may be secrets.
+ *
+ * @param properties those whose names begin with PREFIX, but for the callback's class
+ * @param broker those of the broker's own that say what it is and how brokers and clients connect to it
  */
-public record BrokerConfigs(Map<String, ?> values) {
+public record BrokerConfigs(Map<String, String> properties, Map<String, String> broker) {
     /** Every property of quotahost begins with this; Kafka lets the callback choose the names that follow. */
     public static final String PREFIX = "client.quota.callback.";
+    private static final String CLASS = PREFIX + "class";
+    /** How the names of the broker's own properties begin that Python gets. */
+    private static final List<String> OF_THE_BROKER = List.of("node.id", "broker.id", "process.roles", "log.dir",
+            "quota.window.", "controller.quota.window.", "remote.log.storage.system.enable",
+            "listener", "advertised.listeners", "inter.broker.listener.name", "controller.listener.names",
+            "security.", "sasl.", "ssl.");
 
-    /** A value as an operator would write it in the broker's properties; "" for null. */
+    public static BrokerConfigs of(Map<String, ?> configs) {
+        Map<String, String> properties = new TreeMap<>();
+        Map<String, String> broker = new TreeMap<>();
+        configs.forEach((name, value) -> {
+            if (name.startsWith(PREFIX)) properties.put(name, text(value));
+            else if (value != null && OF_THE_BROKER.stream().anyMatch(name::startsWith)) broker.put(name, text(value));
+        });
+        properties.remove(CLASS);
+        return new BrokerConfigs(properties, broker);
+    }
+
+    /**
+     * A value as an operator would write it in the broker's properties; "" for null. Kafka hands plugins a map whose
+     * values are partly parsed (Password, List, Integer) and partly not.
+     */
     public static String text(Object value) {
         if (value instanceof Password secret) return secret.value();
         if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
         return Objects.toString(value, "").strip();
     }
 
-    /** The value of a property, "" if it is not set. */
-    public String text(String name) {
-        return text(values.get(name));
+    /** The interpreter to start (python.executable). */
+    public String executable() {
+        return properties.getOrDefault(PREFIX + "python.executable", "python3");
     }
 
-    /** The value of a property, or the default if it is not set or empty. */
-    public String textOr(String name, String defaultValue) {
-        String value = text(name);
-        return value.isEmpty() ? defaultValue : value;
+    /** For how many seconds a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s. */
+    public long mutationSeconds() {
+        return Long.parseLong(broker.getOrDefault("controller.quota.window.num", "11"))
+                * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
     }
 
-    /** The parts of a property that is a list, divided by commas. */
-    public Stream<String> texts(String name) {
-        return Stream.of(text(name).split(",")).map(String::strip).filter(part -> !part.isEmpty());
-    }
-
-    /** Whether the node is a controller and no broker: then it has no listener of brokers. */
-    public boolean controllerAlone() {
-        String roles = text("process.roles");
-        return roles.contains("controller") && !roles.contains("broker");
-    }
-
-    /** The name of the listener by which brokers reach each other. */
-    public String interBrokerListener() {
-        return textOr("inter.broker.listener.name", textOr("security.inter.broker.protocol", "PLAINTEXT"));
-    }
-
-    /**
-     * The security protocol of a listener by listener.security.protocol.map; a listener may be named like its
-     * protocol.
-     */
-    public String protocol(String listener) {
-        for (String pair : text("listener.security.protocol.map").split(",")) {
-            String[] parts = pair.strip().split(":");
-            if (parts.length == 2 && parts[0].equalsIgnoreCase(listener)) return parts[1].toUpperCase(Locale.ROOT);
-        }
-        return listener.toUpperCase(Locale.ROOT);
-    }
-
-    /** The prefix of the properties that one listener has instead of the broker's own ones. */
-    public static String prefix(String listener) {
-        return "listener.name." + listener.toLowerCase(Locale.ROOT) + ".";
-    }
-
-    /**
-     * All properties that are set. A property with the prefix stands under its name without the prefix, where it
-     * overrides the broker's own.
-     */
-    public Map<String, Object> overridden(String prefix) {
-        Map<String, Object> own = new HashMap<>();
-        values.forEach((name, value) -> {
-            if (value != null) own.put(name, value);
-        });
-        values.forEach((name, value) -> {
-            if (name.startsWith(prefix) && value != null) own.put(name.substring(prefix.length()), value);
-        });
-        return own;
+    /** A map as Python gets it: names and values alternate. */
+    public static String[] flat(Map<String, String> map) {
+        return map.entrySet().stream().flatMap(e -> List.of(e.getKey(), e.getValue()).stream()).toArray(String[]::new);
     }
 
     /** Only the names, since values may be secrets. */
     @Override
     public String toString() {
-        return "BrokerConfigs" + values.keySet();
+        return "BrokerConfigs" + properties.keySet();
     }
 }

@@ -10,6 +10,7 @@ import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inboxes;
 import org.quotahost.python.StartException;
+import org.quotahost.util.BrokerConfigs;
 
 /** An administrator's change waits for a verdict, what Kafka applies does not; a restart uses what was confirmed. */
 class ReconfigurationTest {
@@ -18,8 +19,8 @@ class ReconfigurationTest {
     private final Inbox inbox = new Inbox();
     private final Reconfiguration reconfiguration = new Reconfiguration(new HostQuestions(inbox), Map.of(NAME, "1M"));
 
-    private static HostConfig config(String rate) {
-        return new HostConfig(Map.of(NAME, rate), Map.of(), Map.of());
+    private static BrokerConfigs config(String rate) {
+        return new BrokerConfigs(Map.of(NAME, rate), Map.of());
     }
 
     /** The host's answer to the events that wait. */

@@ -1,4 +1,4 @@
-package org.quotahost.cluster;
+package org.quotahost.internals;
 
 import java.io.ByteArrayOutputStream;
 import java.io.FileInputStream;
@@ -9,10 +9,10 @@ import java.util.Base64;
 import java.util.List;
 
 /** Keystores with a key of their own, made by the JDK's keytool. */
-final class Keystores {
+final class KeystoreFiles {
     static final String PASSWORD = "changeit";
 
-    private Keystores() {}
+    private KeystoreFiles() {}
 
     /** Makes a keystore with a new key; its type is JKS or PKCS12. */
     static Path make(Path folder, String type, String subject) throws Exception {

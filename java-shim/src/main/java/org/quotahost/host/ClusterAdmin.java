@@ -1,0 +1,177 @@
+package org.quotahost.host;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.DescribeClusterOptions;
+import org.apache.kafka.clients.admin.LogDirDescription;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.quotahost.util.Reply;
+
+/**
+ * Asks the cluster with Java's Admin client, as whom Python says: librdkafka lists neither fenced brokers (KIP-1073)
+ * nor log directories, and cannot log in by each mechanism by which brokers can.
+ *
+ * <p>Python calls it on threads other than the host's: a call waits up to TIMEOUT_MS. Every answer is a Reply: its
+ * first line is empty, or the only one and says what went wrong. Fields of a line are separated by tabs.
+ */
+public final class ClusterAdmin implements AutoCloseable {
+    private static final int TIMEOUT_MS = 10_000;
+
+    private final String clientId;
+    private volatile Map<String, Object> config = Map.of();
+    private volatile boolean closed;
+    private Admin admin;
+
+    ClusterAdmin(String clientId) {
+        this.clientId = clientId;
+    }
+
+    /** @param client a Java client's configuration, names and values in turn, without bootstrap.servers if there is none */
+    public synchronized void configure(String[] client) {
+        Map<String, Object> next = new HashMap<>();
+        for (int i = 0; i < client.length; i += 2) next.put(client[i], client[i + 1]);
+        next.put("client.id", clientId);
+        next.put("request.timeout.ms", TIMEOUT_MS / 2);
+        next.put("default.api.timeout.ms", TIMEOUT_MS);
+        next.put("reconnect.backoff.max.ms", TIMEOUT_MS);
+        next.put("metric.reporters", "");
+        if (!next.equals(config) && admin != null) {
+            admin.close(Duration.ZERO);
+            admin = null;
+        }
+        config = next;
+    }
+
+    /**
+     * The cluster's id, then a line for each registered broker: its id, and 1 if it is fenced (Kafka's term: not in
+     * service) or else 0.
+     */
+    public String[] brokers() {
+        return Reply.lines(() -> {
+            var answer = admin().describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
+            Stream<String> nodes = get(answer.nodes()).stream().map(node -> node.id() + "\t" + (node.isFenced() ? 1 : 0));
+            return Stream.concat(Stream.of(get(answer.clusterId())), nodes).toArray(String[]::new);
+        });
+    }
+
+    /**
+     * A line for each log directory of these brokers: broker, path, capacity and usable bytes (-1 if the broker does
+     * not report them), error ("" for none). A broker that does not answer has one line with its error and no path.
+     */
+    public String[] logDirs(int[] brokers) {
+        return Reply.lines(() -> {
+            List<Integer> ids = new ArrayList<>();
+            for (int broker : brokers) ids.add(broker);
+            List<String> lines = new ArrayList<>();
+            for (var answer : admin().describeLogDirs(ids).descriptions().entrySet()) {
+                String broker = answer.getKey().toString();
+                try {
+                    get(answer.getValue()).forEach((path, found) -> lines.add(line(broker, path, found)));
+                } catch (ExecutionException | TimeoutException e) {
+                    Throwable why = e.getCause() == null ? e : e.getCause();
+                    lines.add(String.join("\t", broker, "", "-1", "-1", why.getClass().getSimpleName()));
+                }
+            }
+            return lines.toArray(String[]::new);
+        });
+    }
+
+    private static String line(String broker, String path, LogDirDescription found) {
+        String error = found.error() == null ? "" : found.error().getClass().getSimpleName();
+        return String.join("\t", broker, path.replace("\t", " "), String.valueOf(found.totalBytes().orElse(-1)),
+                String.valueOf(found.usableBytes().orElse(-1)), error);
+    }
+
+    /**
+     * A line for each property of these topics or brokers: whose it is, its name, its source (ConfigEntry.ConfigSource)
+     * and its value ("" for null, and for a secret). A topic that does not exist has none. Such questions are rare, so
+     * each has a client of its own, which ends with it.
+     *
+     * @param type TOPIC or BROKER
+     */
+    public String[] configs(String type, String[] names) {
+        return Reply.lines(() -> {
+            List<ConfigResource> asked = Stream.of(names)
+                    .map(name -> new ConfigResource(ConfigResource.Type.valueOf(type), name)).toList();
+            Admin once = open();
+            try {
+                var answers = once.describeConfigs(asked).values();
+                List<String> lines = new ArrayList<>();
+                for (ConfigResource each : asked) {
+                    try {
+                        get(answers.get(each)).entries().forEach(entry -> lines.add(line(each.name(), entry)));
+                    } catch (ExecutionException e) {
+                        if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) throw e;
+                    }
+                }
+                return lines.toArray(String[]::new);
+            } finally {
+                once.close(Duration.ZERO);
+            }
+        });
+    }
+
+    private static String line(String name, ConfigEntry entry) {
+        String value = entry.value() == null ? "" : entry.value();
+        return String.join("\t", name, entry.name(), entry.source().name(), value);
+    }
+
+    private static <T> T get(KafkaFuture<T> future) throws Exception {
+        return future.get(TIMEOUT_MS, TimeUnit.MILLISECONDS);
+    }
+
+    private synchronized Admin admin() throws IOException {
+        if (admin == null) admin = open();
+        return admin;
+    }
+
+    /** Made when it is first needed: at the broker's start its own listener is not open yet. */
+    private Admin open() throws IOException {
+        Map<String, Object> now = config;
+        if (closed) throw new IOException("this broker is stopping");
+        if (now.get("bootstrap.servers") == null) {
+            throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
+        }
+        reach(now.get("bootstrap.servers").toString());
+        return Admin.create(now);
+    }
+
+    /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */
+    static void reach(String addresses) throws IOException {
+        IOException last = new IOException("no address");
+        for (String each : addresses.split(",")) {
+            String address = each.strip();
+            int colon = address.lastIndexOf(':');
+            String host = address.substring(0, colon).replaceAll("[\\[\\]]", "");
+            try (Socket socket = new Socket()) {
+                socket.connect(new InetSocketAddress(host, Integer.parseInt(address.substring(colon + 1))), 1_000);
+                return;
+            } catch (IOException e) {
+                last = e;
+            }
+        }
+        throw last;
+    }
+
+    /** Closes the client without a wait: the broker that it talks to may have stopped already. */
+    @Override
+    public synchronized void close() {
+        closed = true;
+        if (admin != null) admin.close(Duration.ZERO);
+        admin = null;
+    }
+}

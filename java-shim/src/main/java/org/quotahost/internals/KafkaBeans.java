@@ -1,0 +1,70 @@
+package org.quotahost.internals;
+
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+
+/** What only Kafka's own MBeans tell; their names and attributes are no public API. */
+public final class KafkaBeans {
+    /** Kafka makes its log directories' MBeans after its callback, and the disks are looked at from then on. */
+    private static final long START_NANOS = TimeUnit.MINUTES.toNanos(2);
+    private static final long LOADED = System.nanoTime();
+
+    private KafkaBeans() {}
+
+    /**
+     * The node id of the active controller, the only node that counts partition mutations (ControllerApis); "" while
+     * there is none, or this node knows of none. Every node of a KRaft cluster follows the quorum and shows its leader
+     * (KafkaRaftMetrics).
+     */
+    public static String activeController() {
+        if (isTakenAway(Internals.CONTROLLER)) return "";
+        try {
+            Object leader = server().getAttribute(new ObjectName("kafka.server:type=raft-metrics"), "current-leader");
+            return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
+        } catch (JMException | RuntimeException e) {
+            failed(Internals.CONTROLLER, e.toString()); // metrics.jmx.exclude may leave the MBean out, too
+            return "";
+        }
+    }
+
+    /** The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory. */
+    public static String[] offlineLogDirs() {
+        List<String> offline = new ArrayList<>();
+        if (isTakenAway(Internals.OFFLINE_LOG_DIRS)) return new String[0];
+        try {
+            Set<ObjectName> names = server().queryNames(
+                    new ObjectName("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
+            if (names.isEmpty() && System.nanoTime() - LOADED > START_NANOS) {
+                failed(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
+            }
+            for (ObjectName name : names) {
+                if (server().getAttribute(name, "Value") instanceof Number value && value.intValue() != 0) {
+                    String directory = name.getKeyProperty("logDirectory");
+                    offline.add(directory.startsWith("\"") ? ObjectName.unquote(directory) : directory);
+                }
+            }
+        } catch (JMException e) {
+            return offline.toArray(String[]::new); // an MBean has gone meanwhile; the next call sees the rest
+        }
+        return offline.toArray(String[]::new);
+    }
+
+    private static boolean isTakenAway(Internal<?> use) {
+        return use.get() == null && use.missing();
+    }
+
+    /** Before the trial (Internals.start) nothing is known of it. */
+    private static void failed(Internal<?> use, String reason) {
+        if (use.get() != null) use.failed(reason);
+    }
+
+    private static MBeanServer server() {
+        return ManagementFactory.getPlatformMBeanServer();
+    }
+}

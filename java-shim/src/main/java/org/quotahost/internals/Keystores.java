@@ -1,0 +1,119 @@
+package org.quotahost.internals;
+
+import java.io.IOException;
+import java.security.Key;
+import java.security.KeyStore;
+import java.security.cert.Certificate;
+import java.security.cert.X509Certificate;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.SslConfigs;
+import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
+import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
+import org.quotahost.util.BrokerConfigs;
+
+/**
+ * Reads keystores of any type, as Kafka reads them, for Python and librdkafka, which read PEM alone.
+ *
+ * <p>What it answers are secrets. Python gives it a client's or a listener's properties and decides what they are for.
+ */
+public final class Keystores {
+    static final String WEAKER = "SSL principals of brokers and credentials of plugins are not derived from"
+            + " keystores; name them in " + BrokerConfigs.PREFIX + "static.excluded.principal.name.list and "
+            + BrokerConfigs.PREFIX + "kafka.*";
+
+    private Keystores() {}
+
+    /**
+     * What the stores hold, names and values in turn: ssl.ca.pem (all certificates of the truststore), and of the
+     * keystore's first key ssl.key.pem, ssl.certificate.pem (its chain) and principal (the name that Kafka makes of
+     * the certificate, DefaultKafkaPrincipalBuilder). Of a store that is not named there is nothing.
+     *
+     * @param ssl properties that begin with ssl., names and values in turn, ssl.principal.mapping.rules among them
+     * @throws Exception whatever Kafka's SSL code throws for a keystore that cannot be read
+     */
+    public static String[] read(String[] ssl) throws Exception {
+        Reader kafkas = Internals.SSL.get();
+        if (kafkas == null) throw new IOException(WEAKER);
+        return kafkas.read(ssl);
+    }
+
+    /** Reads them by Kafka's own classes. */
+    interface Reader {
+        String[] read(String[] ssl) throws Exception;
+    }
+
+    static Reader ofKafka() throws Exception {
+        Reader reader = new Stores();
+        reader.read(new String[0]); // it loads them
+        return reader;
+    }
+
+    /** Apart, so that the class above can be loaded where Kafka's classes are missing. */
+    private static final class Stores implements Reader {
+        private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});
+
+        @Override
+        public String[] read(String[] ssl) throws Exception {
+            Map<String, Object> given = new HashMap<>();
+            for (int i = 0; i < ssl.length; i += 2) given.put(ssl[i], ssl[i + 1]);
+            String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT").toString();
+            ConfigDef known = new ConfigDef();
+            SslConfigs.addClientSslSupport(known);
+            Map<String, ?> values = new AbstractConfig(known, given, false).values();
+            List<String> found = new ArrayList<>();
+            try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
+                factory.configure(values);
+                if (factory.truststore() != null) {
+                    KeyStore store = factory.truststore();
+                    StringBuilder all = new StringBuilder();
+                    for (String alias : Collections.list(store.aliases())) all.append(pem(store.getCertificate(alias)));
+                    found.addAll(List.of("ssl.ca.pem", all.toString()));
+                }
+                if (factory.keystore() != null) key(factory.keystore(), values, rules, found);
+            }
+            return found.toArray(String[]::new);
+        }
+
+        private static void key(KeyStore store, Map<String, ?> values, String rules, List<String> found) throws Exception {
+            Object secret = values.get(SslConfigs.SSL_KEY_PASSWORD_CONFIG);
+            if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
+            char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
+            for (String alias : Collections.list(store.aliases())) {
+                if (!store.isKeyEntry(alias)) continue;
+                Key key = store.getKey(alias, password);
+                StringBuilder chain = new StringBuilder();
+                for (Certificate each : store.getCertificateChain(alias)) chain.append(pem(each));
+                found.addAll(List.of("ssl.key.pem", block("PRIVATE KEY", key.getEncoded()), "ssl.certificate.pem",
+                        chain.toString()));
+                if (store.getCertificate(alias) instanceof X509Certificate certificate) {
+                    String subject = certificate.getSubjectX500Principal().getName();
+                    found.addAll(List.of("principal", mapped(subject, rules)));
+                }
+                return;
+            }
+        }
+
+        private static String mapped(String subject, String rules) {
+            try {
+                return SslPrincipalMapper.fromRules(rules).getName(subject);
+            } catch (IOException e) {
+                return subject; // no rule fits
+            }
+        }
+
+        private static String pem(Certificate certificate) throws Exception {
+            return certificate == null ? "" : block("CERTIFICATE", certificate.getEncoded());
+        }
+
+        private static String block(String what, byte[] der) {
+            return "-----BEGIN " + what + "-----\n" + LINES.encodeToString(der) + "\n-----END " + what + "-----\n";
+        }
+    }
+}

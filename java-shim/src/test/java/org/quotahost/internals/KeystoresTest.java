@@ -1,0 +1,127 @@
+package org.quotahost.internals;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What Python gets of the keystores that Kafka reads. */
+class KeystoresTest {
+    private static final String SUBJECT = "CN=broker-1,OU=kafka,O=quotahost";
+    private static final Map<String, Path> STORES = new HashMap<>();
+
+    @TempDir
+    private static Path folder;
+
+    private final Map<String, String> ssl = new HashMap<>();
+
+    @BeforeAll
+    static void makeKeystores() throws Exception {
+        Internals.SSL.find(Keystores.ofKafka());
+        for (String type : List.of("JKS", "PKCS12")) STORES.put(type, KeystoreFiles.make(folder, type, SUBJECT));
+    }
+
+    private void store(String kind, String type) {
+        ssl.putAll(Map.of("ssl." + kind + ".location", STORES.get(type).toString(), "ssl." + kind + ".type", type,
+                "ssl." + kind + ".password", KeystoreFiles.PASSWORD));
+    }
+
+    private static String[] flat(Map<String, String> pairs) {
+        List<String> flat = new ArrayList<>();
+        pairs.forEach((name, value) -> flat.addAll(List.of(name, value)));
+        return flat.toArray(String[]::new);
+    }
+
+    private Map<String, String> read() throws Exception {
+        String[] found = Keystores.read(flat(ssl));
+        Map<String, String> pairs = new HashMap<>();
+        for (int i = 0; i < found.length; i += 2) pairs.put(found[i], found[i + 1]);
+        return pairs;
+    }
+
+    @Test
+    void ofNoStoreThereIsNothing() throws Exception {
+        assertEquals(Map.of(), read());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"JKS", "PKCS12"})
+    void storesBecomePem(String type) throws Exception {
+        store("keystore", type);
+        store("truststore", type);
+        ssl.put("ssl.key.password", KeystoreFiles.PASSWORD);
+
+        Map<String, String> found = read();
+
+        assertTrue(found.get("ssl.ca.pem").startsWith("-----BEGIN CERTIFICATE-----\n"));
+        assertEquals(found.get("ssl.ca.pem"), found.get("ssl.certificate.pem"));
+        assertTrue(found.get("ssl.key.pem").startsWith("-----BEGIN PRIVATE KEY-----\n"));
+        assertEquals(SUBJECT, found.get("principal"));
+    }
+
+    @Test
+    void pemIsReadFromAFileAndFromThePropertiesThemselves() throws Exception {
+        List<String> pem = KeystoreFiles.pem(STORES.get("PKCS12"));
+        ssl.putAll(Map.of("ssl.keystore.type", "PEM", "ssl.keystore.key", pem.get(0), "ssl.keystore.certificate.chain",
+                pem.get(1)));
+        assertEquals(SUBJECT, read().get("principal"));
+
+        ssl.keySet().removeAll(List.of("ssl.keystore.key", "ssl.keystore.certificate.chain"));
+        Path file = Files.writeString(folder.resolve("broker.pem"), pem.get(0) + pem.get(1));
+        ssl.put("ssl.keystore.location", file.toString());
+        assertEquals(SUBJECT, read().get("principal"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"RULE:^CN=([^,]*),.*$/$1/U", "RULE:^none$/x/,RULE:^CN=([^,]*),.*$/$1/U"})
+    void theNameIsMadeByTheRulesOfTheListener(String rules) throws Exception {
+        store("keystore", "PKCS12");
+        ssl.put("ssl.principal.mapping.rules", rules);
+
+        assertEquals("BROKER-1", read().get("principal"));
+    }
+
+    @Test
+    void whereNoRuleFitsTheNameIsTheSubject() throws Exception {
+        store("keystore", "PKCS12");
+        ssl.put("ssl.principal.mapping.rules", "RULE:^none$/x/");
+
+        assertEquals(SUBJECT, read().get("principal"));
+    }
+
+    @Test
+    void theErrorOfAKeystoreThatCannotBeReadHasNoPassword() {
+        store("keystore", "PKCS12");
+        ssl.put("ssl.keystore.password", "S3CR3T");
+
+        Exception error = assertThrows(Exception.class, this::read);
+
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            assertFalse(String.valueOf(each).contains("S3CR3T"));
+        }
+    }
+
+    @Test
+    void whereKafkasReaderIsMissingTheErrorSaysWhatIsWeaker() throws Exception {
+        Internals.SSL.find(null);
+        try {
+            String problem = assertThrows(IOException.class, this::read).getMessage();
+            assertTrue(problem.contains("credentials of plugins are not derived from keystores; name them in "), problem);
+        } finally {
+            Internals.SSL.find(Keystores.ofKafka());
+        }
+    }
+}

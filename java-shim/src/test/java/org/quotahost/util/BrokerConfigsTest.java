@@ -1,0 +1,78 @@
+package org.quotahost.util;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.config.types.Password;
+import org.junit.jupiter.api.Test;
+
+/** The part of the broker's properties that the Python host gets. */
+class BrokerConfigsTest {
+    private final Map<String, Object> configs = new HashMap<>(Map.of(
+            "client.quota.callback.class", "org.quotahost.PythonQuotaCallback",
+            "client.quota.callback.static.produce", " 1M ",
+            "client.quota.callback.kafka.sasl.password", new Password("hunter2"),
+            "node.id", 3, "log.dirs", List.of("/a", "/b"), "num.partitions", 7, "delegation.token.secret.key", "hunter2"));
+
+    @Test
+    void onlyItsOwnPropertiesAndAFewOfTheBrokersAreHandedOn() {
+        BrokerConfigs config = BrokerConfigs.of(configs);
+
+        assertEquals(Map.of("client.quota.callback.static.produce", "1M", "client.quota.callback.kafka.sasl.password", "hunter2"),
+                config.properties());
+        assertEquals(Map.of("node.id", "3", "log.dirs", "/a,/b"), config.broker());
+    }
+
+    @Test
+    void howBrokersAndClientsConnectIsHandedOn() {
+        Map<String, String> connection = Map.of("listeners", "A://:1", "advertised.listeners", "A://a:1",
+                "listener.security.protocol.map", "A:SASL_SSL", "inter.broker.listener.name", "A",
+                "controller.listener.names", "C", "security.inter.broker.protocol", "SSL", "ssl.key.password", "hunter2",
+                "sasl.mechanism.inter.broker.protocol", "PLAIN", "listener.name.a.plain.sasl.jaas.config", "hunter2");
+
+        assertEquals(connection, BrokerConfigs.of(connection).broker());
+    }
+
+    @Test
+    void aValueThatIsEmptyIsHandedOnAndOneThatIsNotSetIsNot() {
+        configs.clear();
+        configs.put("ssl.endpoint.identification.algorithm", "");
+        configs.put("ssl.keystore.location", null);
+
+        assertEquals(Map.of("ssl.endpoint.identification.algorithm", ""), BrokerConfigs.of(configs).broker());
+    }
+
+    @Test
+    void aBucketOfMutationsSavesUpElevenSecondsUnlessTheControllersWindowIsSet() {
+        assertEquals(11, BrokerConfigs.of(configs).mutationSeconds());
+        configs.putAll(Map.of("controller.quota.window.num", 100, "controller.quota.window.size.seconds", "2"));
+        assertEquals(200, BrokerConfigs.of(configs).mutationSeconds());
+    }
+
+    @Test
+    void secretsAreNotPrinted() {
+        configs.put("ssl.key.password", "hunter2");
+
+        assertFalse(BrokerConfigs.of(configs).toString().contains("hunter2"));
+    }
+
+    @Test
+    void rawAndParsedValuesAreTheSameConfiguration() {
+        Map<String, Object> raw = new HashMap<>(configs);
+        raw.put("client.quota.callback.kafka.sasl.password", "hunter2");
+        raw.put("node.id", "3");
+        raw.put("log.dirs", "/a,/b");
+
+        assertEquals(BrokerConfigs.of(configs), BrokerConfigs.of(raw));
+    }
+
+    @Test
+    void thePythonOfThePathIsTakenIfNoneIsNamed() {
+        assertEquals("python3", BrokerConfigs.of(configs).executable());
+        configs.put("client.quota.callback.python.executable", "/opt/q/bin/python");
+        assertEquals("/opt/q/bin/python", BrokerConfigs.of(configs).executable());
+    }
+}
