@@ -44,6 +44,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def pause(node: KafkaNode, factor: float = 0) -> None:
     alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{factor:g}"})
     eventually(lambda: gauge(node, "QuotaTable", "Factor") == factor)
+    eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0))
 
 
 def topics(node: KafkaNode) -> set[str]:
