@@ -248,5 +248,6 @@ def test_records_go_on_without_batches_while_nothing_comes(running: Running) -> 
         assert last is not None
         return last.sequence - (running.metric("batches_total", query="volumes") or 0)
 
-    before = eventually(beyond_batches, PATIENCE)
+    eventually(lambda: newest(running.bootstrap), PATIENCE)
+    before = beyond_batches()
     eventually(lambda: beyond_batches() >= before + 5, PATIENCE)
