@@ -200,7 +200,7 @@ def test_a_client_far_below_its_quota_keeps_room_on_every_broker_after_a_burst_o
         with ProducerLoad(config, "t1"):
             eventually(lambda: limit(cluster.brokers[0], "q") > 0.9 * QUOTA, timeout=40)
         eventually(lambda: min(limits(cluster, "q")) > 0.3 * QUOTA, timeout=40)
-        seen, end = [], pipeline.sequence + 40
+        seen, end = [], pipeline.sequence + 20
 
         def saw_enough() -> bool:
             seen.append(min(limits(cluster, "q")))
