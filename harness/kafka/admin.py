@@ -6,18 +6,24 @@ and command line tools, because librdkafka lacks client quotas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from harness.java.helper import helper
+from harness.java.helper import HelperError, helper
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
+
+T = TypeVar("T")
+
+# What a broker's plugin answers to a change that it had no time to check; it takes some seconds to say so.
+_NOT_CHECKED: Final = "Try again"
+_ATTEMPTS: Final = 10
 
 
 class Default(Enum):
@@ -108,10 +114,12 @@ def describe_quotas(node: KafkaNode) -> list[tuple[dict[str, str | Default], dic
 def alter_broker_config(node: KafkaNode, config: Mapping[str, str | None], broker: int | None = None) -> None:
     """Changes dynamic configs of one broker, or with ``broker=None`` of all brokers; a value None removes a config.
 
+    A change that a plugin had no time to check, on a busy machine, is sent again, as its message asks for.
+
     Raises:
         HelperError: a broker did not accept the change; the message has its reason.
     """
-    _ask(node, "alter-configs", "BROKER", "" if broker is None else str(broker), dict(config))
+    _until_checked(lambda: _ask(node, "alter-configs", "BROKER", "" if broker is None else str(broker), dict(config)))
 
 
 def alter_config(node: KafkaNode, kind: str, name: str, config: Mapping[str, str | None]) -> None:
@@ -153,10 +161,24 @@ def kafka_configs(node: KafkaNode, *args: str) -> str:
     Raises:
         ToolFailed: its exit code was not 0.
     """
-    code, output = helper(node.version).ask("configs", "--bootstrap-server", node.bootstrap, *args)
-    if code != 0:
-        raise ToolFailed(f"kafka-configs.sh {' '.join(args)}: exit code {code}\n{output}")
-    return str(output)
+
+    def run() -> str:
+        code, output = helper(node.version).ask("configs", "--bootstrap-server", node.bootstrap, *args)
+        if code != 0:
+            raise ToolFailed(f"kafka-configs.sh {' '.join(args)}: exit code {code}\n{output}")
+        return str(output)
+
+    return _until_checked(run)
+
+
+def _until_checked(change: Callable[[], T]) -> T:
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return change()
+        except (HelperError, ToolFailed) as refused:
+            if _NOT_CHECKED not in str(refused):
+                raise
+    return change()
 
 
 def _ask(node: KafkaNode, command: str, *args: object) -> Any:

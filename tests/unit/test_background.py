@@ -8,23 +8,24 @@ import threading
 import pytest
 
 from quotahost.background import LoggedOnce, Periodic
+from tests.fakes.plugin_context import WITHIN
 
 
 def test_work_is_done_at_once_and_again_until_it_is_closed() -> None:
     three = threading.Semaphore(0)
     periodic = Periodic("test", three.release, lambda: 0.001)
-    assert all(three.acquire(timeout=10) for _ in range(3))
-    assert periodic.close(within=10)
+    assert all(three.acquire(timeout=WITHIN) for _ in range(3))
+    assert periodic.close(within=WITHIN)
     assert periodic.closing
 
 
 def test_a_wake_ends_the_wait() -> None:
     done = threading.Semaphore(0)
     periodic = Periodic("test", done.release, lambda: 3600)
-    assert done.acquire(timeout=10)
+    assert done.acquire(timeout=WITHIN)
     periodic.wake()
-    assert done.acquire(timeout=10)
-    assert periodic.close(within=10)
+    assert done.acquire(timeout=WITHIN)
+    assert periodic.close(within=WITHIN)
 
 
 def test_close_does_not_wait_for_work_that_hangs() -> None:
@@ -35,10 +36,10 @@ def test_close_does_not_wait_for_work_that_hangs() -> None:
         hang.wait()
 
     periodic = Periodic("test", work, lambda: 3600)
-    assert begun.wait(10)
+    assert begun.wait(WITHIN)
     assert not periodic.close(within=0.01)
     hang.set()
-    assert periodic.close(within=10)
+    assert periodic.close(within=WITHIN)
 
 
 def test_a_fault_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:

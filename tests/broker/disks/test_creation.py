@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Final
 
 import pytest
@@ -43,6 +44,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def pause(node: KafkaNode, factor: float = 0) -> None:
     alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{factor:g}"})
     eventually(lambda: gauge(node, "QuotaTable", "Factor") == factor)
+    eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0))
 
 
 def topics(node: KafkaNode) -> set[str]:
@@ -108,8 +110,14 @@ def test_allow_and_shadow_let_all_pass_and_shadow_counts(node: KafkaNode) -> Non
     alter_broker_config(node, {PREFIX + "pause.creation": "allow"})
     eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
     alter_broker_config(node, {PREFIX + "pause.creation": None, PREFIX + "mode": "shadow"})
-    before = gauge(node, "Fence", "CreationsShadowed")
-    eventually(lambda: mutate(node, "app", "create", {"shadowed": 1})["shadowed"] is None)
-    assert gauge(node, "Fence", "CreationsShadowed") > before
+    names = (f"shadowed-{number}" for number in count())
+
+    def passes_and_is_counted() -> bool:
+        """Of a new topic: until the change holds, the former rule lets all pass, and counts nothing."""
+        name, before = next(names), gauge(node, "Fence", "CreationsShadowed")
+        assert mutate(node, "app", "create", {name: 1}) == {name: None}
+        return gauge(node, "Fence", "CreationsShadowed") > before
+
+    eventually(passes_and_is_counted)
     alter_broker_config(node, {PREFIX + "mode": None})
     assert "Unexpected error" not in node.log_text()

@@ -143,9 +143,10 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_lets_it_go_
         assert state(node) == THROTTLE
         fill(node, FULL)
         eventually(lambda: gauge(node, "Fence", "Closed") == 1)
-        end = end_offset(node, "t")
         before = gauge(node, "Fence", "Rejections")
         eventually(lambda: gauge(node, "Fence", "Rejections") > before)
+        end = end_offset(node, "t")  # what was under way is there by now
+        eventually(lambda: gauge(node, "Fence", "Rejections") > before + 1)
         assert end_offset(node, "t") == end
         eventually(lambda: "QuotahostPause" in firing(server))
         assert "127.0.0.1" in firing(server)["QuotahostPause"]["summary"]

@@ -70,7 +70,7 @@ def test_an_open_transaction_hides_nothing(node: KafkaNode, topic: str, reading:
     producer.produce(topic, "of the transaction")
     producer.flush(30)
     write(node, topic, "after it began")
-    eventually(lambda: (b"after it began", True) in reading.records, timeout=20)
+    eventually(lambda: (b"after it began", True) in reading.records)
     producer.abort_transaction(30)
 
 
@@ -84,7 +84,7 @@ def test_after_the_topic_was_made_anew_its_old_records_are_read_as_old_ones(
     eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
     create_topic(node, topic)
     write(node, topic, "again")
-    eventually(lambda: reading.records[-1][0] == b"again", timeout=40)
+    eventually(lambda: reading.records[-1][0] == b"again")
     assert reading.records[-1] == (b"again", False)
 
 
@@ -95,4 +95,4 @@ def test_records_of_a_partition_that_was_added_are_read(node: KafkaNode, topic: 
     for added in admin.create_partitions([NewPartitions(topic, 2)]).values():
         added.result(30)
     write(node, topic, "second", partition=1)
-    eventually(lambda: any(value == b"second" for value, _ in reading.records), timeout=20)
+    eventually(lambda: any(value == b"second" for value, _ in reading.records))

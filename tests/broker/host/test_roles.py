@@ -41,6 +41,7 @@ class World:
 
     def __init__(self, node: KafkaNode, folder: Path) -> None:
         self.node, self.folder = node, folder
+        self.task_hangs = folder / "task.hangs"
 
     def tell(self, plugin: str, mood: str) -> None:
         told = self.folder / "told"
@@ -50,6 +51,7 @@ class World:
     def heal(self) -> None:
         for plugin in METHODS:
             (self.folder / plugin).unlink(missing_ok=True)
+        self.task_hangs.unlink(missing_ok=True)
 
     def fill(self, thousandths: int) -> None:
         (self.folder / "consumed").write_text(str(thousandths))
@@ -171,7 +173,7 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
     eventually(lambda: world.factor() == LEFT and world.runs("Outsider") > runs + 1)
     eventually(lambda: gauge(world.node, "Factor", "Unknown") == 0)
     world.node.wait_for_log("works again in", start=start)
-    assert has_own_quota(world.node, ANYONE, f"new-while-{plugin}-fails")
+    eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-fails"))
 
 
 @pytest.mark.parametrize("plugin", ASKED)
@@ -195,9 +197,10 @@ def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_task
 def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World) -> None:
     applied = world.fallbacks()
     world.tell("task", "hang")
+    eventually(world.task_hangs.exists)
+    stuck = world.runs("Outsider")
     before = world.runs("Neighbour")
     eventually(lambda: world.runs("Neighbour") > before + 5)
-    stuck = world.runs("Outsider")
     world.fill(500)
     world.check_serves("new-beside-a-task-that-hangs", QUOTA * 0.5)
     assert world.runs("Outsider") == stuck

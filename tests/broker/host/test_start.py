@@ -1,4 +1,8 @@
-"""A wrong configuration stops the broker at its start, with one error that names property, value and remedy."""
+"""A wrong configuration stops the broker at its start, with one error that names property, value and remedy.
+
+Each start takes seconds. So ``make test`` starts one broker for each way by which an error comes to Kafka; the other
+cases, whose words tests without a broker hold, are ``long``.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +35,25 @@ def start_error(directory: Path, settings: dict[str, str]) -> str:
     [
         ({"static.prodcue": "1M"}, ["client.quota.callback.static.prodcue", "static.produce"]),
         ({"static.produce": "fast"}, ["client.quota.callback.static.produce", "fast", "10M"]),
-        ({"validity": "60"}, ["client.quota.callback.validity", "60", "s"]),
+        pytest.param({"validity": "60"}, ["client.quota.callback.validity", "60", "s"], marks=pytest.mark.long),
         ({"supplier": "statik"}, ["statik", "static"]),
         ({"supplier": "unimportable"}, ["unimportable", "no_such_module_anywhere"]),
-        ({"supplier": "roleless"}, ["roleless", "quota"]),
+        pytest.param({"supplier": "roleless"}, ["roleless", "quota"], marks=pytest.mark.long),
         ({"supplier": "ends-itself"}, ["ends-itself", "SystemExit"]),
-        ({"plugin.fixed.factor": "0.5"}, ["plugin.fixed"]),
-        (
+        pytest.param({"plugin.fixed.factor": "0.5"}, ["plugin.fixed"], marks=pytest.mark.long),
+        pytest.param(
             {"usage.topic": "__quotahost_snapshots"},
             ["snapshots.topic and usage.topic both name the topic __quotahost_snapshots; give each one of its own"],
+            marks=pytest.mark.long,
         ),
-        ({"factor.source": "fixed", "plugin.fixed.factor": "2"}, ["plugin.fixed.factor", "2"]),
+        pytest.param(
+            {"factor.source": "fixed", "plugin.fixed.factor": "2"}, ["plugin.fixed.factor", "2"], marks=pytest.mark.long
+        ),
         ({"supplier": "hangs-when-built", "start.timeout": "2s"}, ["start.timeout"]),
         ({"python.executable": "/no/such/python"}, ["python.executable=/no/such/python", "full path"]),
-        ({"python.executable": "/bin/true"}, ["python.executable=/bin/true", "no Python"]),
+        pytest.param(
+            {"python.executable": "/bin/true"}, ["python.executable=/bin/true", "no Python"], marks=pytest.mark.long
+        ),
     ],
     ids=lambda value: next(iter(value.items()))[0] if isinstance(value, dict) else "",
 )
@@ -60,10 +69,18 @@ def test_a_wrong_property_is_named_with_its_remedy(
     ("lines", "expected_words"),
     [
         ("version=3.11.4\nquotahost={v}\njpype=1.7.1\nlibpython=\nexecutable=x", "no shared libpython"),
-        ("version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=/x\nexecutable=x", "jpype 1.6.0, this jar needs 1.7.1"),
-        ("version=3.11.4\nquotahost=\njpype=1.7.1\nlibpython=/x\nexecutable=x", "quotahost is not installed there"),
+        pytest.param(
+            "version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=/x\nexecutable=x",
+            "jpype 1.6.0, this jar needs 1.7.1",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "version=3.11.4\nquotahost=\njpype=1.7.1\nlibpython=/x\nexecutable=x",
+            "quotahost is not installed there",
+            marks=pytest.mark.long,
+        ),
         ("version=3.9.1\nquotahost=\njpype=\nlibpython=/x\nexecutable=x", "3.11 or newer"),
-        ("version=3.13.0\nfree-threaded=true\nexecutable=x", "free-threaded"),
+        pytest.param("version=3.13.0\nfree-threaded=true\nexecutable=x", "free-threaded", marks=pytest.mark.long),
     ],
     ids=["no-libpython", "other-jpype", "no-quotahost", "old", "free-threaded"],
 )

@@ -93,26 +93,31 @@ def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback:
         assert (gauge(node, "QuotaTable", "State") == 0) if callback == QUOTAHOST else (strimzi_factor(node) == 1)
 
 
-@BOTH_CALLBACKS
-def test_more_free_space_demanded_than_there_is_stops_producers(tmp_path: Path, callback: str) -> None:
-    with broker(tmp_path, callback, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
-        if callback == STRIMZI:
-            eventually(lambda: strimzi_factor(node) == 0)
-        else:
-            eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
-            log = node.log_text()
-            assert f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes" in log
-            assert f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s" in log
-            assert log.count(f"{INTERVAL}=2 read as") == 1
+def test_more_free_space_demanded_than_there_is_stops_producers_by_strimzis_plugin(tmp_path: Path) -> None:
+    with broker(tmp_path, STRIMZI, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+        eventually(lambda: strimzi_factor(node) == 0)
 
 
-def test_properties_with_strimzis_names_can_be_changed_live(tmp_path: Path) -> None:
-    with broker(tmp_path, QUOTAHOST, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    """The same broker with quotahost."""
+    with broker(tmp_path_factory.mktemp("ours"), QUOTAHOST, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
-        alter_broker_config(node, {PREFIX + LIMIT: "1"})
-        eventually(lambda: gauge(node, "QuotaTable", "State") == 0)
-        with pytest.raises(Exception, match=f"{re.escape(LIMIT)}=much"):
-            alter_broker_config(node, {PREFIX + LIMIT: "much"})
+        yield node
+
+
+def test_more_free_space_demanded_than_there_is_stops_producers_by_quotahost(ours: KafkaNode) -> None:
+    log = ours.log_text()
+    assert f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes" in log
+    assert f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s" in log
+    assert log.count(f"{INTERVAL}=2 read as") == 1
+
+
+def test_properties_with_strimzis_names_can_be_changed_live(ours: KafkaNode) -> None:
+    alter_broker_config(ours, {PREFIX + LIMIT: "1"})
+    eventually(lambda: gauge(ours, "QuotaTable", "State") == 0)
+    with pytest.raises(Exception, match=f"{re.escape(LIMIT)}=much"):
+        alter_broker_config(ours, {PREFIX + LIMIT: "much"})
 
 
 def test_plugins_connect_with_the_properties_of_strimzis_admin_client(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class Moody:
             self.file.unlink()
             ctypes.PyDLL(None).sleep(GIL_SECONDS)  # PyDLL keeps the interpreter's lock
         while self.mood() == "hang":
+            self.file.with_suffix(".hangs").touch()
             time.sleep(0.05)
         return "nonsense" if mood == "nonsense" else None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -65,12 +67,15 @@ def test_every_level_gives_the_tags_and_the_limit_that_the_stock_broker_gives(
 ) -> None:
     up = [(level, 1e6 * n, 1e6 * n) for n, level in enumerate(LEVELS, start=1)]
     down = [(level, None, 1e6 * (n - 1)) for n, level in reversed(list(enumerate(LEVELS, start=1)))]
-    for level, rate, expected in up + down[:-1]:
-        found = []
-        for node in nodes:
-            set_quota(node, {KEY: rate}, **level)
-            found.append(eventually(lambda n=node, e=expected: _with_bound(n, e), poll=0.1))
-        assert found[0] == found[1], level
+    with ThreadPoolExecutor(len(nodes)) as both:
+        for level, rate, expected in up + down[:-1]:
+            stock, with_plugin = both.map(partial(_tags_after, level=level, rate=rate, expected=expected), nodes)
+            assert stock == with_plugin, level
+
+
+def _tags_after(node: KafkaNode, level: dict[str, Any], rate: float | None, expected: float) -> dict[str, str]:
+    set_quota(node, {KEY: rate}, **level)
+    return eventually(lambda: _with_bound(node, expected), poll=0.1)
 
 
 def _with_bound(node: KafkaNode, bound: float) -> dict[str, str]:

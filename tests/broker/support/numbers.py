@@ -88,6 +88,12 @@ def appended(cluster: Cluster) -> list[int]:
     return [end_offset(cluster.brokers[1], "t", partition) for partition in range(3)]
 
 
+def settled_ends(cluster: Cluster) -> list[int]:
+    """The same once requests that were under way when the fences closed have been appended."""
+    eventually(lambda: appended(cluster) == appended(cluster))
+    return appended(cluster)
+
+
 def values(node: KafkaNode, topic: str) -> list[str]:
     """The values in partition 0, also those that transactions committed, in order."""
     return [value.decode() for _, value in records(node, topic)]

@@ -20,10 +20,10 @@ from tests.broker.disks.test_cluster_volumes import (
     SNAPSHOT_SOURCE,
     HighestFactor,
     limits_of_broker_1,
-    settled_ends,
     wait_for_source,
 )
 from tests.broker.support.node import OPEN, PAUSE, cluster_with_fence, gauge, wait_for_state
+from tests.broker.support.numbers import settled_ends
 from tests.pipeline.support.topics import published
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]

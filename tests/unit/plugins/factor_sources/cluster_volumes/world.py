@@ -13,7 +13,7 @@ from quotahost.model import ClusterVolumes, Volume
 from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, eventually, monitor
+from tests.fakes.plugin_context import WITHIN, Clock, context, eventually, monitor
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
@@ -57,7 +57,7 @@ class World:
         self.sequence = 0
 
     def build(self, name: str, metrics: Metrics) -> LoadedPlugin:
-        assert self.may_build.wait(10)
+        assert self.may_build.wait(WITHIN)
         if self.failure:
             raise self.failure
         own = context(name=name)
