@@ -43,7 +43,10 @@ final class Principals {
         private final Tags mutation;
         /** What the host has answered for it. */
         final Answer answer;
-        /** The beat at which Kafka asked for it last; written by request threads, only when it differs. */
+        /**
+         * The beat at which Kafka asked for it last, and in the lower bits for which types; written by request threads, only
+         * when it differs: a write moves the cache line away from the others.
+         */
         private int seen;
 
         Known(Scope[] scopes, Answer answer, int seen) {
@@ -52,7 +55,7 @@ final class Principals {
             request = own(scopes[2]);
             mutation = own(scopes[3]);
             this.answer = answer;
-            this.seen = seen;
+            this.seen = seen << QuotaTable.TYPES;
         }
 
         private static Tags own(Scope scope) {
@@ -68,12 +71,16 @@ final class Principals {
             };
         }
 
-        final void see(int beat) {
-            if (seen != beat) seen = beat; // a write moves the cache line away from the other request threads
+        /** Notes that Kafka asks for a type. Answers whether it is the first time in this beat. */
+        final boolean see(int type, int beat) {
+            int last = seen;
+            if (last >> QuotaTable.TYPES == beat && (last & 1 << type) != 0) return false;
+            seen = (last >> QuotaTable.TYPES == beat ? last : beat << QuotaTable.TYPES) | 1 << type;
+            return true;
         }
 
         final int seen() {
-            return seen;
+            return seen >> QuotaTable.TYPES;
         }
     }
 
@@ -90,26 +97,18 @@ final class Principals {
         }
     }
 
-    /**
-     * The clients of a principal that have something of their own. The keys are texts, which Java arranges as a tree where
-     * many have one hash; so names that were chosen to collide are no slower.
-     */
-    static final class Clients extends ConcurrentHashMap<String, Client> {
-        private static final long serialVersionUID = 1L;
-        /** One of them, which is found without the map: most users have one. */
-        transient volatile Client first;
-
-        Clients() {
-            super(2);
-        }
-    }
-
     /** One principal, and what holds whatever its client-id; replaced as a whole by each answer. */
     static final class Entry extends Known {
         final String name;
         /** The name as Kafka has it in tags, sanitized. */
         final String user;
-        final Clients clients;
+        /**
+         * The clients that have something of their own. The keys are texts, which Java arranges as a tree where many have one
+         * hash; so names that were chosen to collide are no slower.
+         */
+        final ConcurrentHashMap<String, Client> clients;
+        /** One of them, which is found without the map: most users have one. */
+        volatile Client first;
         /** By quota type, the scope of all its client-ids but the distinct ones; null where each has a scope of its own. */
         final Scope[] all;
         /** By quota type, the scope of its client-ids that are not known yet; never null. */
@@ -130,12 +129,27 @@ final class Principals {
         /** Whether some of its client-ids may be exempt: anybody may be this principal, a broker too (Fence.exempt). */
         private final boolean anonymous;
 
-        Entry(String name, String user, Clients clients, Scope[] all, Scope[] unknown, Scope[] former, int formerUntil,
-                Set<String> distinct, String sample, Answer answer, boolean answered, boolean failed, int seen) {
+        /** Of a principal that the table doesn't know yet: all its client-ids have this scope. */
+        Entry(String name, String sample, Scope unknown, int now) {
+            this(name, Sanitized.tag(name), new ConcurrentHashMap<>(2), null, new Scope[QuotaTable.TYPES],
+                    Scopes.everyType(unknown), new Scope[QuotaTable.TYPES], 0, Set.of(), sample, Answer.NONE, false, false, now);
+        }
+
+        /** In the place of an entry that there was before. */
+        Entry(Entry before, Scope[] all, Scope[] unknown, Scope[] former, int formerUntil, Set<String> distinct, String sample,
+                Answer answer, boolean answered, boolean failed) {
+            this(before.name, before.user, before.clients, before.first, all, unknown, former, formerUntil, distinct, sample,
+                    answer, answered, failed, before.seen());
+        }
+
+        private Entry(String name, String user, ConcurrentHashMap<String, Client> clients, Client first, Scope[] all,
+                Scope[] unknown, Scope[] former, int formerUntil, Set<String> distinct, String sample, Answer answer,
+                boolean answered, boolean failed, int seen) {
             super(isPlain(name, all, distinct) ? all : new Scope[QuotaTable.TYPES], answer, seen);
             this.name = name;
             this.user = user;
             this.clients = clients;
+            this.first = first;
             this.all = all;
             this.unknown = unknown;
             this.former = former;
@@ -174,7 +188,7 @@ final class Principals {
 
         /** The client with this client-id, or null. */
         Client client(String clientId) {
-            Client one = clients.first;
+            Client one = first;
             if (one != null && one.clientId.equals(clientId)) return one;
             return Names.keeps(clientId) ? clients.get(clientId) : null;
         }
@@ -194,26 +208,16 @@ final class Principals {
     }
 
     /**
-     * The tags of the client's scope, or null if the table doesn't know it.
+     * What the table knows of a client: its principal, or itself where its scopes depend on the client-id; null for nothing.
      *
      * @param entry what entry() answered for the principal
      */
-    static Tags find(Entry entry, int type, KafkaPrincipal principal, String clientId, int now) {
-        Tags plain = entry.tags(type);
-        if (plain != null) {
-            entry.see(now);
-            return plain;
-        }
+    static Known find(Entry entry, int type, KafkaPrincipal principal, String clientId) {
+        if (entry.tags(type) != null) return entry;
         // Most users have one client; it is in the table only if it has something of its own.
-        Client client = entry.clients.first;
-        if (client == null || !client.clientId.equals(clientId)) {
-            entry.see(now);
-            if (!entry.needs(principal, clientId)) return entry.all[type].own;
-            client = entry.client(clientId);
-            if (client == null) return null;
-        }
-        client.see(now);
-        return client.tags(type);
+        Client first = entry.first;
+        if (first != null && first.clientId.equals(clientId)) return first;
+        return entry.client(clientId);
     }
 
     private static int place(String name) {
@@ -255,13 +259,6 @@ final class Principals {
         max = places;
     }
 
-    /** The entry of a principal that the table doesn't know yet; put() keeps it. */
-    static Entry stranger(String name, String sample, Scope[] unknown, int now) {
-        Scope[] none = new Scope[QuotaTable.TYPES];
-        return new Entry(name, Sanitized.tag(name), new Clients(), none, unknown, none, now, Set.of(), sample, Answer.NONE,
-                false, false, now);
-    }
-
     /** Puts an entry in the place of the principal's last one. */
     void put(Entry entry) {
         if (entries.put(entry.name, entry) == null) size = size + Math.max(1, entry.clients.size());
@@ -272,8 +269,8 @@ final class Principals {
     void put(Entry entry, Client client) {
         boolean first = entry.clients.isEmpty();
         boolean added = entry.clients.put(client.clientId, client) == null;
-        Client quickest = entry.clients.first;
-        if (first || quickest != null && quickest.clientId.equals(client.clientId)) entry.clients.first = client;
+        Client quickest = entry.first;
+        if (first || quickest != null && quickest.clientId.equals(client.clientId)) entry.first = client;
         if (added && !first && entries.containsKey(entry.name)) size = size + 1;
     }
 
@@ -284,7 +281,7 @@ final class Principals {
     }
 
     void remove(Entry entry, Client client) {
-        if (entry.clients.first == client) entry.clients.first = null;
+        if (entry.first == client) entry.first = null;
         if (entry.clients.remove(client.clientId) != null && !entry.clients.isEmpty()) size = size - 1;
     }
 

@@ -42,8 +42,7 @@ final class Publication {
         if (!Names.keepsPrincipal(lookup.principal()) || !Names.keeps(lookup.clientId())) return false;
         Entry old = principals.entry(lookup.principal());
         if (old == null && (principals.isFull() || lookup.ofPrincipal())) return false;
-        Entry before = old != null ? old : Principals.stranger(lookup.principal(), lookup.clientId(),
-                Scopes.everyType(scopes.newcomers), now);
+        Entry before = old != null ? old : new Entry(lookup.principal(), lookup.clientId(), scopes.newcomers, now);
         Entry next = answer.isOfPrincipal(lookup.clientId()) ? whole(before, lookup, answer) : alone(before, lookup, answer);
         boolean differs = next.answer == answer && rate(next, answer) | !Arrays.equals(before.all, next.all);
         if (next.answer == answer && (differs || !next.distinct.equals(before.distinct))) forgetNeedless(next);
@@ -72,8 +71,8 @@ final class Publication {
         }
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
         boolean asksByThis = !before.answered || answer.distinct().contains(before.sample);
-        return new Entry(before.name, before.user, before.clients, all, unknown, former, formerUntil, answer.distinct(),
-                asksByThis ? lookup.clientId() : before.sample, answer, true, false, before.seen());
+        return new Entry(before, all, unknown, former, formerUntil, answer.distinct(),
+                asksByThis ? lookup.clientId() : before.sample, answer, true, false);
     }
 
     /**
@@ -85,14 +84,13 @@ final class Publication {
         Scope[] unknown = before.unknown.clone();
         if (stranger) for (int type = 0; type < QuotaTable.TYPES; type++) unknown[type] = newcomers(before.user, type, 0);
         if (answer.failed()) {
-            return new Entry(before.name, before.user, before.clients, before.all, unknown, before.former, before.formerUntil,
-                    before.distinct, before.sample, before.answer, before.answered, true, before.seen());
+            return new Entry(before, before.all, unknown, before.former, before.formerUntil, before.distinct, before.sample,
+                    before.answer, before.answered, true);
         }
         boolean blank = before.answered && before.sample.equals(lookup.clientId());
         Set<String> distinct = answer.reach() == Answer.Reach.ALIKE ? answer.distinct() : before.distinct;
-        return new Entry(before.name, before.user, before.clients, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown,
-                before.former, before.formerUntil, distinct, before.sample, blank ? Answer.NONE : before.answer,
-                before.answered && !blank, before.failed, before.seen());
+        return new Entry(before, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown, before.former, before.formerUntil,
+                distinct, before.sample, blank ? Answer.NONE : before.answer, before.answered && !blank, before.failed);
     }
 
     /**

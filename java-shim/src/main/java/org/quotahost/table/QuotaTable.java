@@ -61,6 +61,7 @@ public final class QuotaTable {
     private final Inbox inbox;
     private final LongSupplier clock;
     private final Scopes scopes = new Scopes();
+    private final Tags exempt = scopes.exempt.own;
     private final Principals principals = new Principals();
     private final Marks marks = new Marks(principals::max);
     private final StandIns standIns = new StandIns();
@@ -71,6 +72,8 @@ public final class QuotaTable {
     /** By quota type, whether Kafka has to read its limits once more (settle). */
     private final boolean[] unsettled = new boolean[TYPES];
     private volatile Rule rule = factorInForce.rule(0, 0);
+    /** The same while it slows those who write to affected topics; else null. */
+    private volatile Rule slowing;
     /** In beats since the start. */
     private volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
@@ -106,21 +109,40 @@ public final class QuotaTable {
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
         int beat = now;
-        Rule current = rule;
         Entry entry = principals.entry(principal.getName());
-        Tags own = entry == null ? null : Principals.find(entry, type, principal, clientId, beat);
-        if (own == null) own = unknown(type, entry, principal, clientId, beat).own;
+        Known known = entry == null ? null : Principals.find(entry, type, principal, clientId);
+        Tags own;
+        boolean news = true;
+        if (known != null) {
+            own = known.tags(type);
+            news = known.see(type, beat);
+        } else if (entry != null && !entry.needs(principal, clientId)) {
+            own = entry.all[type].own;
+            news = entry.see(type, beat);
+        } else {
+            own = unknown(type, entry, principal, clientId, beat).own;
+        }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
-        else if (own.scope.exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
-        boolean slows = current.slowed() != null && current.factors(type) && !own.scope.exempt;
-        Tags tags = slows && marks.has(principal.getName(), clientId) ? own.scope.slowed() : own;
-        tags.use.note(beat, current);
+        if (own == exempt && !isUser(principal) && entry != null) own = scopes.newcomers.own;
+        Rule some = slowing;
+        if (some == null) {
+            if (news) own.use.note(beat, rule);
+            return own;
+        }
+        boolean slowed = own != exempt && some.factors(type) && marks.has(principal.getName(), clientId);
+        Tags tags = slowed ? own.scope.slowed() : own;
+        tags.use.note(beat, some);
         return tags;
+    }
+
+    private static boolean isUser(KafkaPrincipal principal) {
+        return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE);
     }
 
     /** The scope of a client that the table doesn't know; it goes to the inbox, if there is a place for it. */
     private Scope unknown(int type, Entry entry, KafkaPrincipal principal, String clientId, int beat) {
         counters.misses.increment();
+        if (entry != null) entry.see(type, beat);
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered || principals.hasPlaceFor(entry);
         if (!asks) counters.unadmitted.increment();
@@ -391,7 +413,7 @@ public final class QuotaTable {
         }
         if (!any) return;
         steps = steps + 1; // first, since request threads may see the new limits at once
-        rule = next;
+        put(next);
         bump(changed);
     }
 
@@ -399,10 +421,15 @@ public final class QuotaTable {
     private void renew(boolean[] changed) {
         for (boolean each : changed) {
             if (!each) continue;
-            rule = rule.at(now);
+            put(rule.at(now));
             bump(changed);
             return;
         }
+    }
+
+    private void put(Rule next) {
+        rule = next;
+        slowing = next.slowed() == null ? null : next;
     }
 
     private void bump(boolean[] changed) {
