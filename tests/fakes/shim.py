@@ -54,6 +54,8 @@ class FakeShim:
         numbers: what the question ``gauges`` is answered with.
         answers: what other questions are answered with, by their first word.
         questions: the words of every question.
+        answered: the host's answers to questions of Java's, by ticket.
+        held_text: what the host says of rules in shadow.
         client: how the cluster is asked.
     """
 
@@ -84,6 +86,8 @@ class FakeShim:
     again: list[Client] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
     questions: list[tuple[str, ...]] = field(default_factory=list)
+    answered: dict[str, str] = field(default_factory=dict)
+    held_text: str = ""
     numbers: list[Gauge] = field(default_factory=list)
     client: dict[str, str] = field(default_factory=dict)
 
@@ -183,6 +187,12 @@ class FakeShim:
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return ()
+
+    def answer(self, ticket: str, text: str) -> None:
+        self.answered[ticket] = text
+
+    def held(self, text: str) -> None:
+        self.held_text = text
 
     def ask(self, *words: str) -> Any:
         self.questions.append(words)

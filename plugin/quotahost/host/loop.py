@@ -12,28 +12,33 @@ import gc
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from quotahost.api import Disks
-from quotahost.background import LoggedOnce
+from quotahost.background import LoggedOnce, start_daemon
 from quotahost.discovery.entry_points import PluginError
 from quotahost.disks.monitor import DiskMonitor
 from quotahost.disks.no_disks import NoDisks
 from quotahost.host.broker import HostBroker
 from quotahost.host.changed_answers import ChangedAnswers
+from quotahost.host.client_table import ClientTable
 from quotahost.host.cluster_look import ClusterLook
 from quotahost.host.exemptions import Exemptions, node_id
 from quotahost.host.exporter import Exporter, exporter
 from quotahost.host.factor import FactorLoop, MissingFenceWarning
 from quotahost.host.guard import Guard
+from quotahost.host.looks import uses
 from quotahost.host.measured import measured
 from quotahost.host.messages import Batch, Event, client_quota, cluster, properties
 from quotahost.host.notifier import Notifier
 from quotahost.host.plugins.builder import Builder
 from quotahost.host.plugins.plugin_set import PluginSet, adopt, close
 from quotahost.host.plugins.scheduler import Scheduler
+from quotahost.host.questions import Questions
 from quotahost.host.resolver import Resolver, Supplier
 from quotahost.host.roles import NodeRoles
+from quotahost.host.shadow import Shadow
 from quotahost.host.shim import Shim
 from quotahost.host.workshop import Configuration, Workshop, without_unknown
 from quotahost.model import Cluster
@@ -64,6 +69,11 @@ class Host:
         self._retry_at: float | None = None
         self._failed = False  # whether a supplier has failed for somebody since the last retry
         self._broken_events = LoggedOnce(log)
+        self._shadow = Shadow(shim, clock)
+        self._questions = Questions(shim, shim.answer)
+        self._client_table = ClientTable(
+            partial(uses, shim.ask), shim.answer, partial(start_daemon, at_end=shim.detach)
+        )
         self._tick_at = clock()
         self._logged: set[Note | Problem] = set()
         self._workshop: Workshop | None = None
@@ -194,7 +204,8 @@ class Host:
             "cluster": self._on_cluster,
             "validate": self._on_validate,
             "reconfigure": self._on_reconfigure,
-            "stored": self._on_stored,
+            "question": self._on_question,
+            "clients-table": self._on_clients_table,
         }
         if handler := handlers.get(event.kind):  # "closing" only wakes the loop
             handler(event.fields)
@@ -252,6 +263,13 @@ class Host:
             self._log_unknown(self._in_force.unknown)
             self._show_refused(refused=bool(self._in_force.unknown))
 
+    def _on_question(self, fields: tuple[str, ...]) -> None:
+        ticket, *words = fields
+        self._questions.handle(ticket, words)
+
+    def _on_clients_table(self, fields: tuple[str, ...]) -> None:
+        self._client_table.answer(fields[0], self._settings.metrics_clients)
+
     def _on_stored(self, names: tuple[str, ...]) -> None:
         """Log misspelt names: while nothing else is stored Kafka doesn't say that they are there."""
         given = self._in_force.given
@@ -302,6 +320,7 @@ class Host:
         in_shadow = settings.in_shadow.suppliers
         self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine, in_shadow)
         self._shim.configure(self._roles.applied(settings), measured(settings, plugins))
+        self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks())
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)
@@ -315,6 +334,7 @@ class Host:
     def _close(self) -> None:
         # Tasks and plugins end before the monitor that they read. Tasks close on their own threads, in 2 s together.
         self._scheduler.close()
+        self._shadow.close()
         close(list(self._plugins), self._guard)
         if self._workshop:
             self._workshop.drop()

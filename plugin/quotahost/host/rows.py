@@ -5,13 +5,13 @@ Of 20,000 clients that are new at once most have equal answers. So a row's numbe
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Sequence
 from typing import Final, TypeAlias
 
 from quotahost.host.messages import ALONE, EACH, GROUP, Answers
-from quotahost.model import QUOTA_TYPES, Quota, Scope, ScopeKind
+from quotahost.host.would_be import shadow_text
+from quotahost.model import Quota, Scope, ScopeKind
 
 Answer: TypeAlias = tuple[int, float, int]  # scope code, rate, source
 Would: TypeAlias = tuple[Answer | None, ...]  # by quota type, what suppliers in shadow would give; () for nothing
@@ -61,19 +61,8 @@ class Rows:
             self.answers.rates.append(rate)
             self.answers.sources.append(source)
         self.answers.distinct.append(distinct)
-        self.answers.shadows.append(self._shadow(would) if would else "")
+        self.answers.shadows.append(shadow_text(would, list(self._groups), self._names))
         return row
-
-    def _shadow(self, would: Would) -> str:
-        """What suppliers in shadow would give, as ``quotahost.host.shadow`` reads it."""
-        suppliers, groups = (*self._names, *self._combined), (*self._groups,)
-        facts: dict[str, tuple[int, float | None, str, str]] = {}
-        for quota_type, each in zip(QUOTA_TYPES, would, strict=True):
-            if each is not None:
-                code, rate, source = each
-                group = groups[code - GROUP] if code >= GROUP else ""
-                facts[quota_type] = code, None if math.isnan(rate) else rate, group, suppliers[source]
-        return json.dumps(facts)
 
     def finished(self) -> Answers:
         """The answers, once all rows are there."""
