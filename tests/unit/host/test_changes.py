@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from quotahost.host.cluster_look import ClusterLook
 from quotahost.host.loop import Host
 from quotahost.host.workshop import STAGED_FOR
 from quotahost.settings.declaration import PREFIX
@@ -173,11 +174,14 @@ def test_stored_names_that_nobody_reads_are_named_once_and_cost_no_other_propert
     assert shim.shown["Host", "", "ConfigRefused"] == 1.0
 
 
-def test_a_name_that_is_stored_alone_is_named_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_is_stored_alone_is_named_once(
+    mine: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shim = FakeShim({"supplier": "mine"})
-    known = ("static.produce", "plugin.mine.share", "kafka.group.id")
-    for _ in range(2):
-        shim.post("stored", *(PREFIX + name for name in (*UNKNOWN, *known)))
+    stored = tuple(PREFIX + name for name in (*UNKNOWN, "static.produce", "plugin.mine.share", "kafka.group.id"))
+    # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
+    monkeypatch.setattr(ClusterLook, "hand_on", lambda _look, _cluster, hear: hear(stored))
+    shim.idle(2)
     run(shim)
     named = errors(caplog)
     assert len(named) == len(UNKNOWN)
