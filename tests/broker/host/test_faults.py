@@ -14,6 +14,7 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
+from tests.broker.support.explain import explain_client
 from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -118,6 +119,9 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node
     check_produce_and_fetch(node, "never-seen-before")
     assert table_row(node, ANYONE, "settled")["limit"] == "5000000.0"
     node.wait_for_log("fallback.action=OPEN holds", start=start)
+    code, text = explain_client(node, ANYONE, "settled")  # Java alone answers
+    assert code == 0
+    assert "fallback.action=OPEN holds" in text
     fault.write_text("fine")
     node.wait_for_log("The Python host answers again", start=start)
     eventually(lambda: has_own_quota(node, ANYONE, "never-seen-before"))

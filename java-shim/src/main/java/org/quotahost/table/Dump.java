@@ -130,12 +130,12 @@ public final class Dump {
         measure(rows, 0);
         int now = table.now();
         table.principals().forEach(entry -> {
-            boolean isRecent = now - entry.seen() <= RECENT_BEATS;
+            boolean isRecent = entry.idle(now) <= RECENT_BEATS;
             for (int type : types) {
                 if (isRecent && entry.all[type] != null) hold(all, entry, entry.sample, true, entry, entry.all[type], type);
             }
             for (Client client : entry.clients.values()) {
-                if (now - client.seen() > RECENT_BEATS) continue;
+                if (client.idle(now) > RECENT_BEATS) continue;
                 for (int type : types) {
                     hold(all, entry, client.clientId, false, client, client.tags(type).scope, type);
                 }

@@ -15,7 +15,7 @@ import java.util.function.Predicate;
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
  * topic. A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which
  * there is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too
- * long to be kept (Names) share one mark.
+ * long to be kept (Principals) share one mark.
  *
  * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
  * A client is asked about on the thread that has just marked it; if the sweep takes the mark away between the two, this one
@@ -71,8 +71,8 @@ final class Marks {
     // ---- request threads -------------------------------------------------------------------------------------
 
     void mark(String principal, String clientId, String topic) {
-        String name = Names.keepsPrincipal(principal) ? principal : LONG;
-        String id = Names.keeps(clientId) ? clientId : LONG;
+        String name = Principals.keepsPrincipal(principal) ? principal : LONG;
+        String id = Principals.keeps(clientId) ? clientId : LONG;
         OfPrincipal one = principals.get(name);
         Mark mark = one == null ? null : one.clients.get(id);
         if (mark == null && one != null && one.clients.size() >= MOST_CLIENT_IDS) mark = one.whole;
@@ -112,9 +112,9 @@ final class Marks {
     }
 
     private Mark find(String principal, String clientId) {
-        OfPrincipal one = principals.get(Names.keepsPrincipal(principal) ? principal : LONG);
+        OfPrincipal one = principals.get(Principals.keepsPrincipal(principal) ? principal : LONG);
         if (one == null) return everybody;
-        Mark mark = one.clients.get(Names.keeps(clientId) ? clientId : LONG);
+        Mark mark = one.clients.get(Principals.keeps(clientId) ? clientId : LONG);
         if (mark != null) return mark;
         Mark whole = one.whole;
         return whole != null ? whole : everybody;

@@ -5,6 +5,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.util.Sanitized;
 
@@ -22,6 +23,12 @@ import org.quotahost.util.Sanitized;
  * while as many as it has are left for others: so one that changes its client-id all the time leaves room for them.
  */
 final class Principals {
+    /**
+     * Kafka takes client-ids of 32,767 bytes, and a new one with each request. The table, the inbox and the tags that Kafka
+     * keeps in its sensors may only grow by count and by length together: nothing posts, keeps or hashes a longer name.
+     */
+    static final int LONGEST_CLIENT_ID = Exemptions.LONGEST_CLIENT_ID;
+    static final int LONGEST_PRINCIPAL = 1_024;
     private static final int QUICK = 1 << 15;
     private static final int KEPT_FOR_PRINCIPALS = 10;
 
@@ -44,8 +51,8 @@ final class Principals {
         /** What the host has answered for it. */
         final Answer answer;
         /**
-         * The beat at which Kafka asked for it last, and in the lower bits for which types; written by request threads, only
-         * when it differs: a write moves the cache line away from the others.
+         * The beat at which Kafka asked for it last, as far as it fits, and in the lowest bits for which types. Request threads
+         * write it, only when it differs: a write moves the cache line away from the others.
          */
         private int seen;
 
@@ -74,13 +81,21 @@ final class Principals {
         /** Notes that Kafka asks for a type. Answers whether it is the first time in this beat. */
         final boolean see(int type, int beat) {
             int last = seen;
-            if (last >> QuotaTable.TYPES == beat && (last & 1 << type) != 0) return false;
-            seen = (last >> QuotaTable.TYPES == beat ? last : beat << QuotaTable.TYPES) | 1 << type;
+            int ofBeat = beat << QuotaTable.TYPES;
+            boolean sameBeat = (last ^ ofBeat) >>> QuotaTable.TYPES == 0;
+            if (sameBeat && (last & 1 << type) != 0) return false;
+            seen = (sameBeat ? last : ofBeat) | 1 << type;
             return true;
         }
 
-        final int seen() {
-            return seen >> QuotaTable.TYPES;
+        /** As much of the beat as is kept. */
+        final int lastBeat() {
+            return seen >>> QuotaTable.TYPES;
+        }
+
+        /** For how many beats Kafka has not asked for it; right for some 300 days. */
+        final int idle(int now) {
+            return (now << QuotaTable.TYPES) - (seen & -1 << QuotaTable.TYPES) >> QuotaTable.TYPES;
         }
     }
 
@@ -139,7 +154,7 @@ final class Principals {
         Entry(Entry before, Scope[] all, Scope[] unknown, Scope[] former, int formerUntil, Set<String> distinct, String sample,
                 Answer answer, boolean answered, boolean failed) {
             this(before.name, before.user, before.clients, before.first, all, unknown, former, formerUntil, distinct, sample,
-                    answer, answered, failed, before.seen());
+                    answer, answered, failed, before.lastBeat());
         }
 
         private Entry(String name, String user, ConcurrentHashMap<String, Client> clients, Client first, Scope[] all,
@@ -183,14 +198,14 @@ final class Principals {
 
         /** Any length of a name may come, so the length is looked at before the whole name would be hashed. */
         boolean isDistinct(String clientId) {
-            return !distinct.isEmpty() && Names.keeps(clientId) && distinct.contains(clientId);
+            return !distinct.isEmpty() && keeps(clientId) && distinct.contains(clientId);
         }
 
         /** The client with this client-id, or null. */
         Client client(String clientId) {
             Client one = first;
             if (one != null && one.clientId.equals(clientId)) return one;
-            return Names.keeps(clientId) ? clients.get(clientId) : null;
+            return keeps(clientId) ? clients.get(clientId) : null;
         }
 
         Scope unknown(int type, int now) {
@@ -198,11 +213,19 @@ final class Principals {
         }
     }
 
+    static boolean keeps(String clientId) {
+        return clientId.length() <= LONGEST_CLIENT_ID;
+    }
+
+    static boolean keepsPrincipal(String name) {
+        return name.length() <= LONGEST_PRINCIPAL;
+    }
+
     // ---- request threads -------------------------------------------------------------------------------------
 
     /** The principal with this name, or null; a name that is too long is not looked for. */
     Entry entry(String name) {
-        if (!Names.keepsPrincipal(name)) return null;
+        if (!keepsPrincipal(name)) return null;
         Entry one = quick.getAcquire(place(name));
         return one != null && one.name.equals(name) ? one : entries.get(name);
     }

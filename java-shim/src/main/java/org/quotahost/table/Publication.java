@@ -39,7 +39,7 @@ final class Publication {
 
     /** Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client. */
     boolean store(Batch.Lookup lookup, Answer answer) {
-        if (!Names.keepsPrincipal(lookup.principal()) || !Names.keeps(lookup.clientId())) return false;
+        if (!Principals.keepsPrincipal(lookup.principal()) || !Principals.keeps(lookup.clientId())) return false;
         Entry old = principals.entry(lookup.principal());
         if (old == null && (principals.isFull() || lookup.ofPrincipal())) return false;
         Entry before = old != null ? old : new Entry(lookup.principal(), lookup.clientId(), scopes.newcomers, now);
@@ -133,7 +133,7 @@ final class Publication {
         }
         boolean keeps = answer.failed() && old != null;
         principals.put(entry, new Client(clientId, next, keeps ? kept(old, next, answer) : answer, answer.failed(),
-                old == null ? now : old.seen()));
+                old == null ? now : old.lastBeat()));
         return differs;
     }
 

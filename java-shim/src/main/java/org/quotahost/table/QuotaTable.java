@@ -145,11 +145,13 @@ public final class QuotaTable {
         if (entry != null) entry.see(type, beat);
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered || principals.hasPlaceFor(entry);
+        String name = principal.getName();
+        boolean kept = Principals.keeps(clientId);
         if (!asks) counters.unadmitted.increment();
-        // The first client-id of a principal, shortened if need be, tells what the principal has.
-        else if (entry != null && Names.keeps(clientId)) inbox.postClient(entry.name, clientId);
-        else if (entry == null && Names.keepsPrincipal(principal.getName())) {
-            inbox.postClient(principal.getName(), Names.shortened(clientId));
+        else if (kept && Principals.keepsPrincipal(name)) inbox.postClient(name, clientId);
+        // The first client-id of a principal tells what the principal has, and so does the beginning of one that is too long.
+        else if (entry == null && Principals.keepsPrincipal(name)) {
+            inbox.postClient(name, clientId.substring(0, Principals.LONGEST_CLIENT_ID));
         }
         if (Fence.exempt(principal, clientId)) return scopes.exempt;
         // Never a scope that other principals share with a known one.
@@ -242,7 +244,7 @@ public final class QuotaTable {
     /** A set of client-ids that the host hands over once and refers to in many answers. */
     public static Set<String> clientIds(String[] ids) {
         Set<String> kept = new HashSet<>();
-        for (String each : ids) if (Names.keeps(each)) kept.add(each);
+        for (String each : ids) if (Principals.keeps(each)) kept.add(each);
         return kept;
     }
 
@@ -370,8 +372,8 @@ public final class QuotaTable {
         int before = principals.size();
         int longest = TICKS_PER_IDLE * eighth;
         principals.forEach(entry -> {
-            for (Client client : entry.clients.values()) if (at - client.seen() > longest) principals.remove(entry, client);
-            if (entry.clients.isEmpty() && at - entry.seen() > longest) principals.remove(entry);
+            for (Client client : entry.clients.values()) if (client.idle(at) > longest) principals.remove(entry, client);
+            if (entry.clients.isEmpty() && entry.idle(at) > longest) principals.remove(entry);
         });
         counters.evicted.add(before - principals.size());
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.

@@ -79,9 +79,9 @@ class MarksTest {
 
     @Test
     void namesThatAreTooLongShareOneMark() {
-        String longId = "x".repeat(Names.LONGEST_CLIENT_ID + 1);
+        String longId = "x".repeat(Principals.LONGEST_CLIENT_ID + 1);
         for (int i = 0; i < 10_000; i++) marks.mark("alice", longId + i, "t");
-        for (int i = 0; i < 10_000; i++) marks.mark("p".repeat(Names.LONGEST_PRINCIPAL + 1) + i, longId, "t");
+        for (int i = 0; i < 10_000; i++) marks.mark("p".repeat(Principals.LONGEST_PRINCIPAL + 1) + i, longId, "t");
 
         assertTrue(marks.has("alice", longId + "never seen"));
         assertFalse(marks.has("alice", "short"));

@@ -104,4 +104,22 @@ class QuotaTableEvictionTest {
         table.factor(0.5, "");
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
     }
+
+    /** A broker may run for years: a beat is a fifth of a second, and 2 to the 28 of them are 621 days. */
+    @Test
+    void aClientThatGoesOnIsKnownForYears() {
+        QuotaTable table = Tables.table();
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        publish(table, "w", "a", Scopes.USER, 1_000);
+        for (long days = 1; days < 1_500; days += 50) {
+            table.beat(days * 86_400_000);
+            Tables.tags(table, PRODUCE, "u", "a");
+            Tables.tags(table, PRODUCE, "w", "a");
+            table.tick();
+            assertEquals(2, table.size());
+            assertEquals(1_000.0, Tables.limit(table, PRODUCE, "u", "a"));
+        }
+        for (int tick = 0; tick < IDLE; tick++) table.tick();
+        assertEquals(0, table.size());
+    }
 }

@@ -29,7 +29,7 @@ import org.quotahost.inbox.Inboxes;
 
 /** A client-id is only a claim: what it gains and what it costs, whatever and however many are claimed. */
 class QuotaTableNamesTest {
-    private static final String LONG = "x".repeat(Names.LONGEST_CLIENT_ID + 1);
+    private static final String LONG = "x".repeat(Principals.LONGEST_CLIENT_ID + 1);
     private static final double UNLIMITED = Double.NaN;
 
     private final Inbox inbox = new Inbox();
@@ -123,11 +123,11 @@ class QuotaTableNamesTest {
         assertEquals(List.of("alice/" + LONG.substring(1)), Inboxes.drain(inbox), "the principal is asked for by a part of it");
         publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
         tags(table, "alice", LONG);
-        tags(table, "y".repeat(Names.LONGEST_PRINCIPAL + 1), "a");
+        tags(table, "y".repeat(Principals.LONGEST_PRINCIPAL + 1), "a");
         assertEquals(List.of(), Inboxes.drain(inbox));
 
         publish(table, "alice", LONG, Scopes.CLIENT, 5_000);
-        publish(table, "y".repeat(Names.LONGEST_PRINCIPAL + 1), "a", Scopes.CLIENT, 5_000);
+        publish(table, "y".repeat(Principals.LONGEST_PRINCIPAL + 1), "a", Scopes.CLIENT, 5_000);
         assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG));
         assertEquals(1, table.size());
     }

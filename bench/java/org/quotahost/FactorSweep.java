@@ -1,0 +1,126 @@
+package org.quotahost;
+
+import java.net.InetAddress;
+import java.util.Arrays;
+import java.util.Optional;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.network.Session;
+import org.apache.kafka.server.config.ClientQuotaManagerConfig;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
+import org.apache.kafka.server.quota.ClientQuotaManager;
+import org.apache.kafka.server.quota.QuotaType;
+import org.quotahost.table.QuotaTable;
+
+/**
+ * Measures how long a request stalls in Kafka's quota manager while a factor goes its whole way, 1 to 0.1 to 1, with many
+ * clients that each have a sensor; beside Kafka's own quotas, changed as often by an administrator.
+ *
+ * <p>Arguments: "quotahost" or "kafka", and the number of clients. Prints the longest and the 99.99th percentile of a
+ * request's ms, how often limits were changed, and the heap that a client takes with its sensors.
+ */
+public final class FactorSweep {
+    private static final int THREADS = 2;
+    private static final long HALF_MS = 20_000;
+
+    private FactorSweep() {}
+
+    public static void main(String[] args) throws Exception {
+        int clients = Integer.parseInt(args[1]);
+        boolean ours = args[0].equals("quotahost");
+        long empty = heap();
+        KafkaPrincipal[] principals = Filled.principals(clients);
+        QuotaTable table = ours ? Filled.table(principals, 0) : null;
+        long filled = heap();
+        Optional<ClientQuotaCallback> callback = ours ? Optional.of(Filled.callback(table)) : Optional.empty();
+        ClientQuotaManager manager = new ClientQuotaManager(new ClientQuotaManagerConfig(), new Metrics(), QuotaType.PRODUCE,
+                Time.SYSTEM, "", callback.map(c -> Plugin.wrapInstance(c, null, "callback")));
+        if (!ours) change(manager, 1e6);
+        Session[] sessions = new Session[clients];
+        for (int i = 0; i < clients; i++) sessions[i] = new Session(principals[i], InetAddress.getLoopbackAddress());
+        for (Session each : sessions) request(manager, each);
+        AtomicBoolean done = new AtomicBoolean();
+        long[][] nanos = new long[THREADS][1 << 22];
+        int[] counts = new int[THREADS];
+        Thread[] threads = new Thread[THREADS];
+        for (int t = 0; t < THREADS; t++) {
+            int at = t;
+            threads[t] = new Thread(() -> counts[at] = send(manager, sessions, done, nanos[at]));
+            threads[t].start();
+        }
+        Thread.sleep(3_000); // until the JVM has compiled what is measured
+        Arrays.fill(nanos[0], 0);
+        Arrays.fill(nanos[1], 0);
+        int changes = ours ? sweep(table) : sweep(manager);
+        done.set(true);
+        for (Thread each : threads) each.join();
+        long[] all = Arrays.stream(nanos).flatMapToLong(Arrays::stream).filter(each -> each > 0).sorted().toArray();
+        System.out.printf("%s %d longest %.2f p9999 %.2f changes %d requests %d table-bytes-a-client %d%n", args[0], clients,
+                all[all.length - 1] / 1e6, all[(int) (all.length * 0.9999)] / 1e6, changes, all.length, (filled - empty) / clients);
+        System.exit(0);
+    }
+
+    private static int sweep(QuotaTable table) throws InterruptedException {
+        int before = table.generation(0);
+        long began = System.nanoTime();
+        boolean down = false;
+        for (long ms = 0; ms < 2 * HALF_MS; ms = (System.nanoTime() - began) / 1_000_000) {
+            if (!down) table.factor(0.1, "full");
+            else if (ms >= HALF_MS) table.factor(1, "");
+            down = true;
+            table.beat(ms);
+            Thread.sleep(QuotaTable.BEAT_MS);
+        }
+        return table.generation(0) - before;
+    }
+
+    /** As often as a factor moves limits on its way: by steps of two percent, up to five a second. */
+    private static int sweep(ClientQuotaManager manager) throws InterruptedException {
+        int changes = 0;
+        for (double rate = 1e6; rate > 1e5; rate *= 0.96, changes++) {
+            change(manager, rate);
+            Thread.sleep(200);
+        }
+        for (double rate = 1e5; rate < 1e6; rate *= 1.04, changes++) {
+            change(manager, rate);
+            Thread.sleep(200);
+        }
+        return changes;
+    }
+
+    private static void change(ClientQuotaManager manager, double rate) {
+        manager.updateQuota(Optional.of(ClientQuotaManager.DEFAULT_USER_ENTITY),
+                Optional.of(ClientQuotaManager.DEFAULT_USER_CLIENT_ID), Optional.of(Quota.upperBound(rate)));
+    }
+
+    private static int send(ClientQuotaManager manager, Session[] sessions, AtomicBoolean done, long[] nanos) {
+        int count = 0;
+        while (!done.get()) {
+            Session session = sessions[ThreadLocalRandom.current().nextInt(sessions.length)];
+            long before = System.nanoTime();
+            request(manager, session);
+            nanos[count++ % nanos.length] = System.nanoTime() - before;
+            LockSupport.parkNanos(20_000); // what a produce request takes otherwise
+        }
+        return count;
+    }
+
+    private static void request(ClientQuotaManager manager, Session session) {
+        manager.maybeRecordAndGetThrottleTimeMs(session, Filled.CLIENT_ID, 10, Time.SYSTEM.milliseconds());
+    }
+
+    private static long heap() throws InterruptedException {
+        for (int i = 0; i < 3; i++) {
+            System.gc();
+            Thread.sleep(100);
+        }
+        Runtime runtime = Runtime.getRuntime();
+        return runtime.totalMemory() - runtime.freeMemory();
+    }
+}
