@@ -144,6 +144,6 @@ final class Scope {
         Tags other = slowed;
         if (other == null) return;
         other.use.leave(now);
-        own.use.comeBack(rule);
+        own.use.comeBack(now, rule);
     }
 }

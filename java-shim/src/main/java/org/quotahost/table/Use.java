@@ -33,12 +33,14 @@ final class Use {
     private volatile long times = pack(NEVER, NEVER);
     /** When the last client left that had the tags: a use after it ends the absence. */
     private volatile int left = NEVER - 1;
-    /** Whether the absence counts. Own tags that nobody left for slowed ones do not rise. */
-    private volatile boolean rises;
+    /**
+     * Of own tags, when a client came back to them from the slowed ones last. They rise only until Kafka has forgotten what
+     * was sent by these.
+     */
+    private volatile int backAt = NEVER;
 
     Use(boolean slowed) {
         this.slowed = slowed;
-        rises = slowed;
     }
 
     private static long pack(int since, int seen) {
@@ -56,10 +58,7 @@ final class Use {
     private void renew(long before, int now, Rule rule) {
         int since = (int) (before >>> 32);
         boolean wasLeft = left - (int) before >= 0;
-        if (wasLeft || now - (int) before >= rule.windows().backBeats()) {
-            if (!slowed && !wasLeft) rises = false; // it was silent, and has sent nothing by other tags
-            since = rises ? now - fill(before, now, rule) : now;
-        }
+        if (wasLeft || now - (int) before >= rule.windows().backBeats()) since = now - byUse(before, now, rule);
         TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
     }
 
@@ -68,19 +67,19 @@ final class Use {
     /** The client that had these tags last has others from now on. */
     void leave(int now) {
         left = now;
-        rises = true;
     }
 
     /**
      * A client comes back to these tags, from the slowed ones of the same scope: it was away since they were last in use.
      * If their limit didn't rise until now, their windows may have been full.
      */
-    void comeBack(Rule rule) {
+    void comeBack(int now, Rule rule) {
         long before = times;
         int seen = (int) before;
-        if (!rises) TIMES.compareAndSet(this, before, pack(seen - rule.windows().backBeats(), seen));
+        int back = rule.windows().backBeats();
+        if (now - backAt >= back) TIMES.compareAndSet(this, before, pack(seen - back, seen));
         left = seen;
-        rises = true;
+        backAt = now;
     }
 
     // ---- any thread ------------------------------------------------------------------------------------------
@@ -103,11 +102,13 @@ final class Use {
     /** For how many beats' worth of its limit the tags may have something in Kafka's windows, at the time of a rule. */
     int fill(Rule rule) {
         long at = times;
-        // A use may be noted later than the rule was made.
-        return rises ? fill(at, Math.max(0, rule.now() - (int) at) + (int) at, rule) : Integer.MAX_VALUE / 1_000;
+        int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
+        int back = rule.windows().backBeats();
+        if (slowed) return byUse(at, now, rule);
+        return now - backAt >= back ? back : Math.max(byUse(at, now, rule), now - backAt);
     }
 
-    private int fill(long at, int now, Rule rule) {
+    private int byUse(long at, int now, Rule rule) {
         int since = (int) (at >>> 32);
         int seen = (int) at;
         int back = rule.windows().backBeats();

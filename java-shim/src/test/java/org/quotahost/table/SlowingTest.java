@@ -314,6 +314,23 @@ class SlowingTest {
         assertEquals(1_000.0, limit("alice", "a"));
     }
 
+    /** Kafka has forgotten by then what was sent by the slowed tags. */
+    @Test
+    void whoIsSilentAfterItsMarkEndedHasItsFullLimitOnceKafkasWindowsAreEmpty() {
+        table.configureTap(10, 1_000, 30_000);
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        limit("alice", "a");
+        pass(10);
+        Map<String, String> own = new HashMap<>(Map.of("user", "alice", "client-id", "a"));
+        affect(0.5, "bills");
+        assertTrue(table.limit(PRODUCE, own) < 200);
+        pass(13);
+
+        assertEquals(1_000.0, table.limit(PRODUCE, own));
+    }
+
     @Test
     void anOperatorSeesTheTopicAndWhereItLies() {
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
