@@ -21,20 +21,12 @@ public final class Batch {
     /**
      * A client for the host to resolve.
      *
-     * @param postedAt when a request first missed it (System.nanoTime), or 0 if the host asked for it again by itself,
-     *     or OF_PRINCIPAL
+     * @param postedAt when a request first missed it (System.nanoTime), or 0 if the host asked for it again by itself
      */
     public record Lookup(String principal, String clientId, long postedAt) {
-        /** The host asked again for a principal, by a client-id that the table doesn't keep. */
-        public static final long OF_PRINCIPAL = -1;
-
         /** Whether a request waits for the answer. */
         public boolean posted() {
-            return postedAt != 0 && !ofPrincipal();
-        }
-
-        public boolean ofPrincipal() {
-            return postedAt == OF_PRINCIPAL;
+            return postedAt != 0;
         }
     }
 

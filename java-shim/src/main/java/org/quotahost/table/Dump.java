@@ -92,7 +92,7 @@ public final class Dump {
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             Scope scope = scope(entry, client, clientId, exempt, type);
-            boolean shares = client == null && entry != null && scope == entry.all[type] && !exempt;
+            boolean shares = client == null && entry != null && scope == entry.all[type];
             Known known = client != null ? client : shares ? entry : null;
             scope.read(type, System.nanoTime());
             Map<String, Object> row = row(new Row(scope, type, ""));

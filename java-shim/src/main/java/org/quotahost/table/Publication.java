@@ -41,7 +41,7 @@ final class Publication {
     boolean store(Batch.Lookup lookup, Answer answer) {
         if (!Principals.keepsPrincipal(lookup.principal()) || !Principals.keeps(lookup.clientId())) return false;
         Entry old = principals.entry(lookup.principal());
-        if (old == null && (principals.isFull() || lookup.ofPrincipal())) return false;
+        if (old == null && principals.isFull()) return false;
         Entry before = old != null ? old : new Entry(lookup.principal(), lookup.clientId(), scopes.newcomers, now);
         Entry next = answer.isOfPrincipal(lookup.clientId()) ? whole(before, lookup, answer) : alone(before, lookup, answer);
         boolean differs = next.answer == answer && rate(next, answer) | !Arrays.equals(before.all, next.all);
@@ -120,7 +120,7 @@ final class Publication {
             if (old != null) principals.remove(entry, old);
             return old != null;
         }
-        if (old == null && (lookup.ofPrincipal() || !principals.hasPlaceFor(entry))) return false;
+        if (old == null && !principals.hasPlaceFor(entry)) return false;
         Scope[] next = new Scope[QuotaTable.TYPES];
         boolean differs = old == null;
         for (int type = 0; type < QuotaTable.TYPES; type++) {

@@ -327,13 +327,10 @@ public final class QuotaTable {
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
     private void askAgain(Entry entry, boolean failed, String clientId) {
         boolean asked = (!failed || entry.failed) && entry.answer.reach() == Answer.Reach.ALIKE;
-        if (asked && !entry.clients.containsKey(entry.sample)) {
-            inbox.askAgain(new Batch.Lookup(entry.name, entry.sample, Batch.Lookup.OF_PRINCIPAL));
-        }
+        if (asked) inbox.askAgain(new Batch.Lookup(entry.name, entry.sample, 0));
         for (Client client : entry.clients.values()) {
-            boolean sample = asked && client.clientId.equals(entry.sample);
             boolean matches = clientId == null || client.clientId.equals(clientId);
-            if (sample || (failed ? client.failed : matches)) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
+            if (failed ? client.failed : matches) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
         }
     }
 
