@@ -12,7 +12,7 @@ from harness.clients.rawbatch import record_batch
 from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from tests.broker.support.node import PLUGINS, callback_node, gauge
+from tests.broker.support.node import PLUGINS, callback_node, gauge, limit_of
 
 pytestmark = pytest.mark.broker
 
@@ -67,9 +67,16 @@ def test_a_factor_that_goes_down_and_up_costs_less_than_200_lines(node: KafkaNod
 
 def test_kafkas_line_about_an_administrators_new_quota_stays(node: KafkaNode) -> None:
     begin = node.log.end()
-    # It leads to other tags, and the sensor that the client had before becomes unlimited.
-    set_quota(node, {"producer_byte_rate": 7_654_321}, client_id="client-7")
+    # The first one leads to other tags, and so to another sensor; the second one changes the limit of that.
     with RawClient(node, "client-7") as client:
+
+        def has_limit(rate: float) -> bool:
+            client.produce("t", BATCH)
+            return limit_of(node, "ANONYMOUS", "client-7") == rate
+
+        for rate in (6_543_210, 7_654_321):
+            set_quota(node, {"producer_byte_rate": rate}, client_id="client-7")
+            eventually(lambda rate=rate: has_limit(rate), what="the new quota")
 
         def is_logged() -> bool:
             client.produce("t", BATCH)

@@ -312,7 +312,8 @@ public final class PythonHost {
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
-        gauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
+        gauges.set("Host", "", "ConfigRefused", 0); // only here: these stay over a restart of Python
+        gauges.set("Host", "", "EventErrors", 0);
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
         Fence.onInstall(table::fenceInstalled);

@@ -28,7 +28,7 @@ final class Watch {
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
     private final LineLimit fullLines = new LineLimit(1);
-    private boolean wasFull;
+    private long unadmittedBefore;
     /** By how much the wall clock was ahead of the monotonic one when it was looked at last. */
     private long wallClockAhead = Long.MIN_VALUE + CLOCK_SLACK_MS;
 
@@ -83,11 +83,12 @@ final class Watch {
     }
 
     private void warnWhenFull() {
-        boolean full = table.isFull();
-        if (full && !wasFull && fullLines.pass() != LineLimit.NO) {
-            LOG.warn("The quota table is full ({}clients.max={}): further clients share the newcomers' limit until"
-                    + " others have been silent for clients.idle", BrokerConfigs.PREFIX, table.clientsMax());
+        long unadmitted = table.counters().unadmitted.sum();
+        if (unadmitted != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
+            LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"
+                    + " further ones share a newcomers' limit until some have been silent for clients.idle",
+                    BrokerConfigs.PREFIX, table.clientsMax());
         }
-        wasFull = full;
+        unadmittedBefore = unadmitted;
     }
 }

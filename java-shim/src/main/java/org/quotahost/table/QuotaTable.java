@@ -511,11 +511,6 @@ public final class QuotaTable {
         return principals.max();
     }
 
-    /** Whether new clients find no place, or only the first of a principal does. */
-    public boolean isFull() {
-        return principals.isFullForClients();
-    }
-
     /** The rules in shadow, as the property shadow names them. */
     public List<String> shadow() {
         return shadow;
