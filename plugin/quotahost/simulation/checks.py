@@ -298,7 +298,7 @@ class Checks:
         lowest = plan.quota * (self._span / (self._span + self._max_mute)) ** (lasted // self._span)
         lowest += plan.quota * rise(1000, scene.windows, scene.window_ms)
         lowest = max(lowest, plan.quota * tap)
-        # Under its own tags and under the twin, if it changes them in that second.
+        # Under its own tags and under the slowed ones, if it changes them in that second.
         pairs = self._world.brokers[plan.home].slowing.pairs(plan.name, self._events.now - 1000)
         most = max(_FIRST * plan.quota, pairs * max(floor, lowest) * windows) + pairs * plan.batch
         if client.sent - before > most:

@@ -1,6 +1,6 @@
 """Whom a broker's factor slows (``factor.scope=topics``), and what Kafka measures of each client meanwhile.
 
-Modelled are Java's ``Slowing``, ``Marks`` and ``Twin``. Each client writes to a topic of its own, whose name is the
+Modelled are Java's ``Marks`` and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the
 client's: so it is marked as long as that topic is affected.
 """
 
@@ -42,7 +42,7 @@ class Slowing:
         """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
         self._windows, self._window_ms = windows, window_ms
         self._own: dict[str, Tags] = {}
-        self._twins: dict[str, Tags] = {}
+        self._slowed: dict[str, Tags] = {}
         self.affected: Affected | None = None
 
     def affect(self, affected: Affected | None, now: int) -> None:
@@ -58,7 +58,7 @@ class Slowing:
                 self._own[client] = Tags(self._rate(), now, NEVER)
 
     def slows(self, client: str) -> bool:
-        """Whether a client has twin tags."""
+        """Whether a client has the slowed tags."""
         return self.affected is not None and client in self.affected.places
 
     def holds(self, client: str) -> bool:
@@ -66,9 +66,9 @@ class Slowing:
         return self.affected is None or client in self.affected.held
 
     def tags(self, client: str, now: int) -> Tags:
-        """The tags that a client has now; a twin is new if nobody has used it for as long as Kafka looks back."""
+        """The tags that a client has now; the slowed ones are new if nobody has used it for as long as Kafka looks back."""
         slows = self.slows(client)
-        kept = self._twins if slows else self._own
+        kept = self._slowed if slows else self._own
         tags = kept.get(client)
         if tags is None or (slows and not self._recent(tags, now)):
             tags = kept[client] = Tags(self._rate(), now if slows else None, now)
@@ -79,8 +79,8 @@ class Slowing:
         return 1.0 if tags.began is None else rise(now - tags.began, self._windows, self._window_ms)
 
     def pairs(self, client: str, since: int) -> int:
-        """How many pairs of tags a client has used since then, in ms: its own, and the twin."""
-        return sum(kept[client].seen >= since for kept in (self._own, self._twins) if client in kept)
+        """How many pairs of tags a client has used since then, in ms: its own, and the slowed ones."""
+        return sum(kept[client].seen >= since for kept in (self._own, self._slowed) if client in kept)
 
     def _rate(self) -> LeanRate:
         return LeanRate(self._windows, self._window_ms)

@@ -21,7 +21,7 @@ import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
 
 /**
- * A client has tags of its scope and, while it is marked, their twin, which Kafka measures apart. It gets no more by
+ * A client has its scope's own tags and, while it is marked, the slowed ones, which Kafka measures apart. It gets no more by
  * changing between them than its quota gives: what Kafka lets through at once after a silence, and the rate from then on.
  */
 class MarkedRateTest {
