@@ -1,7 +1,7 @@
 """Whom a broker's factor slows (``factor.scope=topics``), and what Kafka measures of each client meanwhile.
 
-Modelled are Java's ``Marks`` and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the
-client's: so it is marked as long as that topic is affected.
+Modelled are Java's ``Marks`` and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose
+name is the client's: so it is marked as long as that topic is affected.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Slowing:
         return self.affected is None or client in self.affected.held
 
     def tags(self, client: str, now: int) -> Tags:
-        """The tags that a client has now; the slowed ones are new if nobody has used it for as long as Kafka looks back."""
+        """The tags that a client has now; the slowed ones are new if unused for as long as Kafka looks back."""
         slows = self.slows(client)
         kept = self._slowed if slows else self._own
         tags = kept.get(client)
