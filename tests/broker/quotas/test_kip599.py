@@ -156,7 +156,7 @@ def test_with_a_request_quota_too_the_longer_throttle_time_applies(
     make_known(cluster, client_id)
     broker = cluster.brokers[0]
     set_quota(broker, {"request_percentage": 1e-4}, user=ANYONE, client_id=client_id)  # 11 us in its windows
-    eventually(lambda: table_row(broker, ANYONE, client_id, "REQUEST")["limit"] == "1.0E-4")
+    eventually(lambda: table_row(broker, ANYONE, client_id, "REQUEST")["limit"] == "0.0001")
     answers = []
     for topics in ({"one": 1}, {"two": 1}, {"many": 60}, {"three": 1, "four": 1}):
         with RawClient(broker, client_id) as client:
