@@ -44,7 +44,7 @@ class JavaShim:
         self._known_ids: dict[frozenset[str], Any] = {}
         # JPype makes a Python class of each Java class on its first use. All uses begin here, on the host thread: two
         # threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
-        self._java_thread, self._questions = self._host.thread, self._host.questions
+        self._host_thread, self._questions = self._host.thread, self._host.questions
         self._host_questions, self._admin = self._host.hostQuestions, self._host.admin
         self._inbox, self._lease, self._topics = self._host.inbox, self._host.lease, self._host.topicQuotas
         self._gauges: Any = self._host.gauges
@@ -66,22 +66,22 @@ class JavaShim:
         return _pairs(self._host.broker())
 
     def starting(self, timeout: float) -> None:
-        self._java_thread.starting(int(timeout * _MILLIS))
+        self._host_thread.starting(int(timeout * _MILLIS))
 
     def ready(self, live: Sequence[str]) -> None:
         self._host.ready(self._strings(list(live)))
 
     def refuse(self, problem: str) -> None:
-        self._java_thread.refuse(_unicode(problem))
+        self._host_thread.refuse(_unicode(problem))
 
     def verdict(self, ticket: str, problem: str | None) -> None:
         self._host_questions.answer(ticket, _unicode(problem or ""))
 
     def restarted(self) -> bool:
-        return bool(self._java_thread.restarted())
+        return bool(self._host_thread.restarted())
 
     def closing(self) -> bool:
-        return bool(self._java_thread.closing())
+        return bool(self._host_thread.closing())
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         newcomers, shadow = settings.newcomers, settings.in_shadow

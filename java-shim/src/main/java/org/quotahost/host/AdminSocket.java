@@ -37,9 +37,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
  * JSON. No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects costs a
- * thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one.
- *
- * <p>If the socket can't be made, the broker goes on without it.
+ * thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one. If the socket can't be
+ * made, the broker goes on without it.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
@@ -165,18 +164,19 @@ final class AdminSocket implements AutoCloseable {
             while (true) {
                 SocketChannel channel = server.accept();
                 if (channel == null) return;
-                if (connections.size() >= MOST) {
-                    channel.close();
-                    continue;
-                }
-                connections.put(channel, now);
-                Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
-                thread.setDaemon(true);
-                thread.start();
+                if (connections.size() < MOST) begin(channel);
+                else channel.close();
             }
         } catch (IOException e) {
             LOG.debug("No connection can be accepted", e); // the socket is closed, or too many files are open
         }
+    }
+
+    private void begin(SocketChannel channel) {
+        connections.put(channel, System.nanoTime());
+        Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private void serve(SocketChannel channel) {

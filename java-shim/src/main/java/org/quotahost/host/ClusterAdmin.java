@@ -76,7 +76,8 @@ public final class ClusterAdmin {
     public String[] logDirs(int[] brokers) {
         return reply(admin -> {
             List<String> lines = new ArrayList<>();
-            for (var answer : admin.describeLogDirs(IntStream.of(brokers).boxed().toList()).descriptions().entrySet()) {
+            var asked = IntStream.of(brokers).boxed().toList();
+            for (var answer : admin.describeLogDirs(asked).descriptions().entrySet()) {
                 Integer broker = answer.getKey();
                 try {
                     get(answer.getValue()).forEach((path, found) -> lines.add(line(broker, path.replace("\t", " "),
@@ -98,7 +99,8 @@ public final class ClusterAdmin {
     public String[] configs(String type, String[] names) {
         return reply(admin -> {
             List<String> lines = new ArrayList<>();
-            var asked = Stream.of(names).map(name -> new ConfigResource(ConfigResource.Type.valueOf(type), name)).toList();
+            var kind = ConfigResource.Type.valueOf(type);
+            var asked = Stream.of(names).map(name -> new ConfigResource(kind, name)).toList();
             for (var answer : admin.describeConfigs(asked).values().entrySet()) {
                 try {
                     get(answer.getValue()).entries().forEach(entry -> lines.add(line(answer.getKey().name(),

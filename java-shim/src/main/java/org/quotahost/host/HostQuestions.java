@@ -15,8 +15,8 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * What only the Python host can answer: operators' questions, and whether new properties are valid. Each goes to it as an
- * event with a ticket, and its answer comes back with the same one.
+ * What only the Python host can answer: operators' questions, and whether new properties are valid. Each goes to it as
+ * an event with a ticket, and its answer comes back with the same one.
  *
  * <p>Java never calls Python, so who asks waits here: an administrator who changes properties, who asks at the admin
  * socket, or a reader of JMX. A request of a client never waits, and neither does Kafka when it applies what is stored:

@@ -54,7 +54,7 @@ public final class PythonHost {
     private final AdminSocket socket;
     private final Schedule watch = new Schedule("quotahost-watch");
     private final Schedule topicSchedule = new Schedule("quotahost-topics");
-    /** As Kafka has it now; which of its properties are in force, HostQuestions knows. */
+    /** As Kafka has it now; HostQuestions knows which of its properties are in force. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
     private volatile boolean reconfigured;
@@ -72,10 +72,7 @@ public final class PythonHost {
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
 
-    /**
-     * The running host; it starts one if there is none. If that fails it throws ConfigException and leaves nothing
-     * behind.
-     */
+    /** The running host. If there is none it starts one, or throws ConfigException and leaves nothing behind. */
     public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
@@ -130,9 +127,7 @@ public final class PythonHost {
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /**
-     * The host that starts or runs. It takes no lock: acquire() has it while it waits for the Python that calls this.
-     */
+    /** The host that starts or runs. It takes no lock: acquire() has it while it waits for Python, which calls this. */
     public static PythonHost current() {
         return current;
     }

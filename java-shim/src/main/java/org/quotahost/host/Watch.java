@@ -46,7 +46,8 @@ final class Watch {
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - watch.startedAt)));
         schedule.every(1_000, "the look at the wall clock", watch::lookAtWallClock);
         schedule.every(beat, "the eviction of silent clients", watch::evict);
-        schedule.every(beat, "the summary of changed limits", () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
+        schedule.every(beat, "the summary of changed limits",
+                () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
         schedule.every(beat, "the log of refused creations", Creation::log);
         schedule.every(beat, "the log of what is missing", Internals::log);
         schedule.every(beat, "the look for new gauges", showNews);

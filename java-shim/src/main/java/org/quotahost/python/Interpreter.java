@@ -22,7 +22,7 @@ public final class Interpreter {
 
     private Interpreter() {}
 
-    /** Starts Python and JPype on the calling thread, unless they run already; ConfigException if that can't be done. */
+    /** Starts Python and JPype on the calling thread, unless they run already; ConfigException if they can't start. */
     public static synchronized void start(PythonEnvironment environment) {
         if (failure != null) throw failure;
         if (executable == null) {
