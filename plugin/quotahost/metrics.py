@@ -68,7 +68,7 @@ _CLUSTER_STATE: Final = "`snapshots`, `cluster-volumes`"
 # One row a metric reads better than ruff's seven lines.
 # fmt: off
 CATALOGUE: Final = (
-    # Java shows the beans from here to Plugin by itself (StandardGauges, PythonHost).
+    # Java shows the beans from here to Plugin by itself (StandardGauges), and the bridge those of Plugin.
     *_bean("QuotaTable", rows=(
         ("Clients", "clients", GAUGE, "Places taken in the table, by principals and clients."),
         ("ClientsMax", "clients_max", GAUGE, "Places in the table (clients.max)."),

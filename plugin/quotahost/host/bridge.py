@@ -34,7 +34,7 @@ class JavaShim:
 
     def __init__(self) -> None:
         self._host: Any = jpype.JClass("org.quotahost.host.PythonHost").current()
-        self._table: Any = self._host.table()
+        self._table: Any = self._host.table
         self._strings: Any = jpype.JArray(jpype.JString)
         self._ints: Any = jpype.JArray(jpype.JInt)
         self._doubles: Any = jpype.JArray(jpype.JDouble)
@@ -44,17 +44,20 @@ class JavaShim:
         self._known_ids: dict[frozenset[str], Any] = {}
         # JPype makes a Python class of each Java class on its first use. All uses begin here, on the host thread: two
         # threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
-        self._admin: Any = self._host.admin()
-        self._gauges: Any = self._host.gauges()
-        self._topics: Any = self._host.topicQuotas()
+        self._host_thread, self._questions = self._host.thread, self._host.questions
+        self._host_questions, self._admin = self._host.hostQuestions, self._host.admin
+        self._inbox, self._lease, self._topics = self._host.inbox, self._host.lease, self._host.topicQuotas
+        self._gauges: Any = self._host.gauges
+        self._fence: Any = jpype.JClass("org.quotahost.fence.Fence")
+        self._creation: Any = jpype.JClass("org.quotahost.fence.Creation")
+        self._beans: Any = jpype.JClass("org.quotahost.internals.KafkaBeans")
         self._in_force: Any = self._table.factorInForce()
         self._thread: Any = jpype.JClass("java.lang.Thread")
         # A Java exception that crosses to Python becomes a Python class in the same way.
         for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
             jpype.JClass(f"java.lang.{name}")
-        # Only the host calls these, with arguments that Java takes as they are, so they need no method here.
+        # Only the host calls it, with arguments that Java takes as they are, so it needs no method here.
         self.log = self._host.log
-        self.plugin, self.plugin_failed = self._host.plugin, self._host.pluginFailed
 
     def properties(self) -> dict[str, str]:
         return _pairs(self._host.properties())
@@ -63,22 +66,22 @@ class JavaShim:
         return _pairs(self._host.broker())
 
     def starting(self, timeout: float) -> None:
-        self._host.starting(int(timeout * _MILLIS))
+        self._host_thread.starting(int(timeout * _MILLIS))
 
     def ready(self, live: Sequence[str]) -> None:
         self._host.ready(self._strings(list(live)))
 
     def refuse(self, problem: str) -> None:
-        self._host.refuse(_unicode(problem))
+        self._host_thread.refuse(_unicode(problem))
 
     def verdict(self, ticket: str, problem: str | None) -> None:
-        self._host.verdict(ticket, problem and _unicode(problem))
+        self._host_questions.answer(ticket, _unicode(problem or ""))
 
     def restarted(self) -> bool:
-        return bool(self._host.restarted())
+        return bool(self._host_thread.restarted())
 
     def closing(self) -> bool:
-        return bool(self._host.closing())
+        return bool(self._host_thread.closing())
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         newcomers, shadow = settings.newcomers, settings.in_shadow
@@ -96,9 +99,9 @@ class JavaShim:
         self._table.shadow(self._strings(shadow.names()))
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
-        self._host.allowCreation(settings.pause_creation == "allow")
-        self._host.configureInbox(settings.inbox_max)
-        self._host.configureLease(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
+        self._creation.allow(settings.pause_creation == "allow")
+        self._inbox.max(settings.inbox_max)
+        self._lease.configure(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
         self._configure_topics(settings)
 
     def _configure_topics(self, settings: Settings) -> None:
@@ -148,13 +151,13 @@ class JavaShim:
         return known
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self._host.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
+        self._fence.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
 
     def spare(self, topics: Sequence[str]) -> None:
-        self._host.spare(self._strings(list(topics)))
+        self._fence.spare(self._strings(list(topics)))
 
     def fence(self) -> bool:
-        return bool(self._host.fenceInstalled())
+        return bool(self._fence.installed())
 
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         return _pairs(_lines(self._host.keystores(self._flat(ssl))))
@@ -182,19 +185,25 @@ class JavaShim:
         return [LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        return tuple(str(path) for path in self._host.offlineLogDirs())
+        return tuple(str(path) for path in self._beans.offlineLogDirs())
 
     def ask(self, *words: str) -> Any:
-        answer = json.loads(str(self._host.ask(self._strings(_all_unicode(words)))))
+        answer = json.loads(str(self._questions.answer(self._strings(_all_unicode(words)))))
         if isinstance(answer, dict) and "error" in answer:
             raise ConnectionError(answer["error"])
         return answer
 
     def answer(self, ticket: str, text: str) -> None:
-        self._host.answer(ticket, _unicode(text))
+        self._host_questions.answer(ticket, _unicode(text))
 
     def held(self, text: str) -> None:
-        self._host.held(_unicode(text))
+        self._questions.held(_unicode(text))
+
+    def plugin(self, name: str) -> None:
+        self.count("Plugin", name, "Errors", 0.0)
+
+    def plugin_failed(self, name: str) -> None:
+        self.count("Plugin", name, "Errors")
 
     # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
 

@@ -11,16 +11,16 @@ import pytest
 from quotahost.host.bridge import JavaShim
 
 
-class JavaHost:
-    """Answers questions as org.quotahost.host.PythonHost does."""
+class Questions:
+    """Answers as org.quotahost.host.Questions does."""
 
-    def ask(self, words: list[str]) -> str:
+    def answer(self, words: list[str]) -> str:
         return json.dumps({"error": "no"} if words == ["fail"] else words)
 
 
 def test_a_question_is_answered_by_values_or_an_error() -> None:
     shim = JavaShim.__new__(JavaShim)
-    shim._host, shim._strings = JavaHost(), list
+    shim._questions, shim._strings = Questions(), list
     assert shim.ask("client", "alice", "\ud800") == ["client", "alice", "\\ud800"]
     with pytest.raises(ConnectionError, match="no"):
         shim.ask("fail")
@@ -59,6 +59,6 @@ class Java:
 )
 def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[JavaShim], None]) -> None:
     shim, java = JavaShim.__new__(JavaShim), Java()
-    shim._host = shim._table = shim._gauges = java
+    shim._host_thread = shim._host_questions = shim._table = shim._gauges = java
     hand_over(shim)
     assert r"/data/\udcff is full" in java.texts

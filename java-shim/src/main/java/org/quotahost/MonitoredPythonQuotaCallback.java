@@ -28,7 +28,7 @@ public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements
     }
 
     private void add(PluginMetrics metrics) {
-        for (Gauges.Gauge gauge : host().gauges().all()) {
+        for (Gauges.Gauge gauge : host().gauges.all()) {
             LinkedHashMap<String, String> tags = new LinkedHashMap<>();
             // Not "type": Kafka itself has a key of that name in JMX, and a second one would stop the broker.
             tags.put("bean", gauge.type());

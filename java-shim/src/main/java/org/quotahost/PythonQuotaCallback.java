@@ -19,7 +19,6 @@ import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Caller;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Mute;
-import org.quotahost.python.StartException;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
@@ -48,9 +47,9 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         Internals.start(getClass());
         try {
             host = PythonHost.acquire(BrokerConfigs.of(configs));
-            table = host.table();
-        } catch (StartException e) {
-            throw new ConfigException(e.getMessage());
+            table = host.table;
+        } catch (ConfigException e) {
+            throw e;
         } catch (Throwable e) {
             throw new ConfigException("quotahost cannot start: " + e);
         }
@@ -113,7 +112,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
-            now.cluster(id == null ? "" : id, brokers);
+            now.inbox.cluster(id == null ? "" : id, brokers);
         }
         return false;
     }
@@ -121,7 +120,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public Set<String> reconfigurableConfigs() {
         PythonHost now = host;
-        return now == null ? Set.of() : now.reconfiguration().names();
+        return now == null ? Set.of() : now.reconfigurable();
     }
 
     /**
@@ -131,12 +130,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
         PythonHost now = host;
-        if (now == null || !Caller.isAdministrator()) return;
-        try {
-            now.reconfiguration().check(BrokerConfigs.of(configs));
-        } catch (StartException e) {
-            throw new ConfigException(e.getMessage());
-        }
+        if (now != null && Caller.isAdministrator()) now.hostQuestions.check(BrokerConfigs.of(configs));
     }
 
     @Override
@@ -171,6 +165,6 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
         PythonHost now = host;
         // A type that only a later Kafka knows is left unlimited.
-        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox().clientQuota(ClientQuotas.Key.of(type, entity), rate);
+        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox.clientQuota(ClientQuotas.Key.of(type, entity), rate);
     }
 }

@@ -2,6 +2,7 @@ package org.quotahost.host;
 
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.Closeable;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.StandardProtocolFamily;
@@ -23,9 +24,10 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import org.quotahost.util.Json;
+import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -35,9 +37,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
  * JSON. No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects costs a
- * thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one.
- *
- * <p>If the socket can't be made, the broker goes on without it.
+ * thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one. If the socket can't be
+ * made, the broker goes on without it.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
@@ -45,33 +46,39 @@ final class AdminSocket implements AutoCloseable {
     static final int MOST = 8;
     static final int LONGEST = 64 * 1024;
     static final long IDLE_MS = 60_000;
+    /** How often it looks for new connections and for idle ones. */
+    private static final long LOOK_MS = 50;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.admin");
     private static final Set<PosixFilePermission> OURS = PosixFilePermissions.fromString("rwx------");
-    private static final Set<PosixFilePermission> FILE = PosixFilePermissions.fromString("rw-------");
 
     private final String node;
     private final Function<String[], String> answers;
-    private final long idleMs;
+    private final long idleNanos;
+    private final Schedule schedule = new Schedule("quotahost-admin");
     /** Each open connection, with the nanoTime since which it is idle. */
     private final Map<SocketChannel, Long> connections = new ConcurrentHashMap<>();
     private Path path;
     private ServerSocketChannel server;
 
     /** @param answers answers the words of a question with a line of JSON; on any thread, several at once */
-    AdminSocket(String node, Function<String[], String> answers) {
-        this(node, answers, IDLE_MS);
-    }
-
     AdminSocket(String node, Function<String[], String> answers, long idleMs) {
         this.node = node;
         this.answers = answers;
-        this.idleMs = idleMs;
+        this.idleNanos = idleMs * 1_000_000;
     }
 
     /** Makes the socket and listens; or says why it can't. */
     void start() {
         try {
-            listen(directory());
+            Path directory = directory();
+            removeStale(directory);
+            server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+            server.configureBlocking(false);
+            Path made = directory.resolve("broker-" + node + "-" + ProcessHandle.current().pid() + ".sock");
+            server.bind(UnixDomainSocketAddress.of(made));
+            path = made;
+            Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
+            schedule.every(LOOK_MS, "the look at the admin socket", this::look);
             LOG.info("quotahost explain and top reach this broker by {}", path);
         } catch (IOException | RuntimeException e) {
             LOG.warn("quotahost explain and top can't reach this broker: its socket can't be made ({}). Give the broker a"
@@ -80,27 +87,20 @@ final class AdminSocket implements AutoCloseable {
         }
     }
 
-    private void listen(Path directory) throws IOException {
-        Path made = directory.resolve("broker-" + node + "-" + ProcessHandle.current().pid() + ".sock");
-        removeStale(directory);
-        Files.deleteIfExists(made); // of an earlier process with our id
-        server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
-        server.bind(UnixDomainSocketAddress.of(made));
-        path = made;
-        Files.setPosixFilePermissions(made, FILE);
-        daemon(this::accept);
-        daemon(this::endIdle);
-    }
-
     @Override
     public void close() {
-        try {
-            if (server != null) server.close();
-            if (path != null) Files.deleteIfExists(path);
-        } catch (IOException e) {
-            LOG.debug("{} stays", path, e);
-        }
+        schedule.end();
+        if (server != null) close(server);
+        if (path != null) close(() -> Files.deleteIfExists(path));
         connections.keySet().forEach(AdminSocket::close);
+    }
+
+    private static void close(Closeable each) {
+        try {
+            each.close();
+        } catch (IOException e) {
+            LOG.debug("{} can't be closed or removed", each, e);
+        }
     }
 
     // ---- the directory ---------------------------------------------------------------------------------------
@@ -139,38 +139,44 @@ final class AdminSocket implements AutoCloseable {
     /** Removes the sockets of brokers that have ended without closing theirs: nobody listens there. */
     private static void removeStale(Path directory) throws IOException {
         try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, "broker-*.sock")) {
-            for (Path each : files) if (isStale(each)) Files.deleteIfExists(each);
-        }
-    }
-
-    private static boolean isStale(Path file) {
-        try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
-            channel.configureBlocking(false); // a broker that is stopped, its queue full, must not keep us
-            channel.connect(UnixDomainSocketAddress.of(file));
-            return false;
-        } catch (ConnectException e) {
-            return true;
-        } catch (IOException | RuntimeException e) {
-            return false;
+            for (Path each : files) {
+                try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
+                    channel.configureBlocking(false); // a broker that is stopped, its queue full, must not keep us
+                    channel.connect(UnixDomainSocketAddress.of(each));
+                } catch (ConnectException e) {
+                    Files.deleteIfExists(each);
+                } catch (IOException e) {
+                    LOG.debug("Whether anybody listens at {} can't be told", each, e);
+                }
+            }
         }
     }
 
     // ---- connections -----------------------------------------------------------------------------------------
 
-    private void accept() {
-        while (server.isOpen()) {
-            try {
+    private void look() {
+        long now = System.nanoTime();
+        // Who asks nothing, or doesn't read the answer: closing ends a read or write of another thread.
+        connections.forEach((channel, since) -> {
+            if (now - since > idleNanos) close(channel);
+        });
+        try {
+            while (true) {
                 SocketChannel channel = server.accept();
-                if (connections.size() < MOST) {
-                    connections.put(channel, System.nanoTime());
-                    daemon(() -> serve(channel));
-                } else {
-                    channel.close();
-                }
-            } catch (IOException e) {
-                if (server.isOpen()) sleep(); // too many open files, say
+                if (channel == null) return;
+                if (connections.size() < MOST) begin(channel);
+                else channel.close();
             }
+        } catch (IOException e) {
+            LOG.debug("No connection can be accepted", e); // the socket is closed, or too many files are open
         }
+    }
+
+    private void begin(SocketChannel channel) {
+        connections.put(channel, System.nanoTime());
+        Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private void serve(SocketChannel channel) {
@@ -205,44 +211,11 @@ final class AdminSocket implements AutoCloseable {
     }
 
     private static String error(String text) {
-        return "{\"error\":\"" + text.replaceAll("[^ !#-\\[\\]-~]", "?") + "\"}";
+        return Json.text(Map.of("error", text));
     }
 
     private static void send(SocketChannel channel, String answer) throws IOException {
         ByteBuffer bytes = ByteBuffer.wrap((answer + "\n").getBytes(StandardCharsets.UTF_8));
         while (bytes.hasRemaining()) channel.write(bytes);
-    }
-
-    /** Closes who asks nothing, or doesn't read the answer: closing ends a read or write of another thread. */
-    private void endIdle() {
-        while (server.isOpen()) {
-            long now = System.nanoTime();
-            connections.forEach((channel, since) -> {
-                if (TimeUnit.NANOSECONDS.toMillis(now - since) > idleMs) close(channel);
-            });
-            sleep();
-        }
-    }
-
-    private static void close(SocketChannel channel) {
-        try {
-            channel.close();
-        } catch (IOException e) {
-            LOG.debug("A connection can't be closed", e);
-        }
-    }
-
-    private void sleep() {
-        try {
-            TimeUnit.MILLISECONDS.sleep(Math.min(1_000, idleMs));
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    private static void daemon(Runnable work) {
-        Thread thread = new Thread(work, "quotahost-admin");
-        thread.setDaemon(true);
-        thread.start();
     }
 }

@@ -11,11 +11,10 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
-import org.apache.kafka.clients.admin.LogDirDescription;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
@@ -28,16 +27,21 @@ import org.quotahost.util.Reply;
  * <p>Python calls it on threads other than the host's: a call waits up to TIMEOUT_MS. Every answer is a Reply: its
  * first line is empty, or the only one and says what went wrong. Fields of a line are separated by tabs.
  */
-public final class ClusterAdmin implements AutoCloseable {
+public final class ClusterAdmin {
     private static final int TIMEOUT_MS = 10_000;
 
     private final String clientId;
-    private volatile Map<String, Object> config = Map.of();
-    private volatile boolean closed;
+    private Map<String, Object> config = Map.of();
+    private boolean closed;
+    /** Made when it is first needed: at the broker's start its own listener is not open yet. */
     private Admin admin;
 
     ClusterAdmin(String clientId) {
         this.clientId = clientId;
+    }
+
+    private interface Question {
+        Stream<String> ask(Admin admin) throws Exception;
     }
 
     /** @param client a Java client's configuration, names and values in turn, without bootstrap.servers if there is none */
@@ -49,10 +53,7 @@ public final class ClusterAdmin implements AutoCloseable {
         next.put("default.api.timeout.ms", TIMEOUT_MS);
         next.put("reconnect.backoff.max.ms", TIMEOUT_MS);
         next.put("metric.reporters", "");
-        if (!next.equals(config) && admin != null) {
-            admin.close(Duration.ZERO);
-            admin = null;
-        }
+        if (!next.equals(config)) end();
         config = next;
     }
 
@@ -61,10 +62,10 @@ public final class ClusterAdmin implements AutoCloseable {
      * service) or else 0.
      */
     public String[] brokers() {
-        return Reply.lines(() -> {
-            var answer = admin().describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
-            Stream<String> nodes = get(answer.nodes()).stream().map(node -> node.id() + "\t" + (node.isFenced() ? 1 : 0));
-            return Stream.concat(Stream.of(get(answer.clusterId())), nodes).toArray(String[]::new);
+        return reply(admin -> {
+            var answer = admin.describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
+            return Stream.concat(Stream.of(get(answer.clusterId())),
+                    get(answer.nodes()).stream().map(node -> line(node.id(), node.isFenced() ? 1 : 0)));
         });
     }
 
@@ -73,61 +74,55 @@ public final class ClusterAdmin implements AutoCloseable {
      * not report them), error ("" for none). A broker that does not answer has one line with its error and no path.
      */
     public String[] logDirs(int[] brokers) {
-        return Reply.lines(() -> {
-            List<Integer> ids = new ArrayList<>();
-            for (int broker : brokers) ids.add(broker);
+        return reply(admin -> {
             List<String> lines = new ArrayList<>();
-            for (var answer : admin().describeLogDirs(ids).descriptions().entrySet()) {
-                String broker = answer.getKey().toString();
+            var asked = IntStream.of(brokers).boxed().toList();
+            for (var answer : admin.describeLogDirs(asked).descriptions().entrySet()) {
+                Integer broker = answer.getKey();
                 try {
-                    get(answer.getValue()).forEach((path, found) -> lines.add(line(broker, path, found)));
+                    get(answer.getValue()).forEach((path, found) -> lines.add(line(broker, path.replace("\t", " "),
+                            found.totalBytes().orElse(-1), found.usableBytes().orElse(-1), error(found.error()))));
                 } catch (ExecutionException | TimeoutException e) {
-                    Throwable why = e.getCause() == null ? e : e.getCause();
-                    lines.add(String.join("\t", broker, "", "-1", "-1", why.getClass().getSimpleName()));
+                    lines.add(line(broker, "", -1, -1, error(e.getCause() == null ? e : e.getCause())));
                 }
             }
-            return lines.toArray(String[]::new);
+            return lines.stream();
         });
-    }
-
-    private static String line(String broker, String path, LogDirDescription found) {
-        String error = found.error() == null ? "" : found.error().getClass().getSimpleName();
-        return String.join("\t", broker, path.replace("\t", " "), String.valueOf(found.totalBytes().orElse(-1)),
-                String.valueOf(found.usableBytes().orElse(-1)), error);
     }
 
     /**
      * A line for each property of these topics or brokers: whose it is, its name, its source (ConfigEntry.ConfigSource)
-     * and its value ("" for null, and for a secret). A topic that does not exist has none. Such questions are rare, so
-     * each has a client of its own, which ends with it.
+     * and its value ("" for null, and for a secret). A topic that does not exist has none.
      *
      * @param type TOPIC or BROKER
      */
     public String[] configs(String type, String[] names) {
-        return Reply.lines(() -> {
-            List<ConfigResource> asked = Stream.of(names)
-                    .map(name -> new ConfigResource(ConfigResource.Type.valueOf(type), name)).toList();
-            Admin once = open();
-            try {
-                var answers = once.describeConfigs(asked).values();
-                List<String> lines = new ArrayList<>();
-                for (ConfigResource each : asked) {
-                    try {
-                        get(answers.get(each)).entries().forEach(entry -> lines.add(line(each.name(), entry)));
-                    } catch (ExecutionException e) {
-                        if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) throw e;
-                    }
+        return reply(admin -> {
+            List<String> lines = new ArrayList<>();
+            var kind = ConfigResource.Type.valueOf(type);
+            var asked = Stream.of(names).map(name -> new ConfigResource(kind, name)).toList();
+            for (var answer : admin.describeConfigs(asked).values().entrySet()) {
+                try {
+                    get(answer.getValue()).entries().forEach(entry -> lines.add(line(answer.getKey().name(),
+                            entry.name(), entry.source(), entry.value() == null ? "" : entry.value())));
+                } catch (ExecutionException e) {
+                    if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) throw e;
                 }
-                return lines.toArray(String[]::new);
-            } finally {
-                once.close(Duration.ZERO);
             }
+            return lines.stream();
         });
     }
 
-    private static String line(String name, ConfigEntry entry) {
-        String value = entry.value() == null ? "" : entry.value();
-        return String.join("\t", name, entry.name(), entry.source().name(), value);
+    private String[] reply(Question question) {
+        return Reply.lines(() -> question.ask(admin()).toArray(String[]::new));
+    }
+
+    private static String line(Object... fields) {
+        return String.join("\t", Stream.of(fields).map(String::valueOf).toList());
+    }
+
+    private static String error(Throwable e) {
+        return e == null ? "" : e.getClass().getSimpleName();
     }
 
     private static <T> T get(KafkaFuture<T> future) throws Exception {
@@ -135,19 +130,14 @@ public final class ClusterAdmin implements AutoCloseable {
     }
 
     private synchronized Admin admin() throws IOException {
-        if (admin == null) admin = open();
-        return admin;
-    }
-
-    /** Made when it is first needed: at the broker's start its own listener is not open yet. */
-    private Admin open() throws IOException {
-        Map<String, Object> now = config;
+        if (admin != null) return admin;
         if (closed) throw new IOException("this broker is stopping");
-        if (now.get("bootstrap.servers") == null) {
+        if (config.get("bootstrap.servers") == null) {
             throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
         }
-        reach(now.get("bootstrap.servers").toString());
-        return Admin.create(now);
+        reach(config.get("bootstrap.servers").toString());
+        admin = Admin.create(config);
+        return admin;
     }
 
     /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */
@@ -167,10 +157,13 @@ public final class ClusterAdmin implements AutoCloseable {
         throw last;
     }
 
-    /** Closes the client without a wait: the broker that it talks to may have stopped already. */
-    @Override
-    public synchronized void close() {
+    synchronized void close() {
         closed = true;
+        end();
+    }
+
+    /** Closes the client without a wait: the broker that it talks to may have stopped already. */
+    private void end() {
         if (admin != null) admin.close(Duration.ZERO);
         admin = null;
     }

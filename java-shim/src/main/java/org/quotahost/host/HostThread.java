@@ -8,11 +8,10 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
-import org.quotahost.python.StartException;
 import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -24,7 +23,7 @@ import org.slf4j.LoggerFactory;
  * start.timeout, which is one of them, until the plugins are built. When a life ends the next one begins: after a pause
  * that is longer from end to end, and short again once a life was a long one.
  */
-final class HostThread {
+public final class HostThread {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     private static final long STACK_BYTES = 16L << 20;
@@ -33,20 +32,13 @@ final class HostThread {
     private static final long LONG_LIFE_MS = 60_000;
 
     private final Inbox inbox;
+    private final CompletableFuture<Long> startTimeoutMs = new CompletableFuture<>();
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch closing = new CountDownLatch(1);
-    private final LongAdder restarts = new LongAdder();
-    private volatile Wait wait;
+    private volatile long restarts;
     /** Why this life of Python cannot use its configuration, null if it can. */
     private volatile String refusal;
     private Thread thread;
-
-    /** Until when the broker's start waits (System.nanoTime), and the sentence that says what was too long. */
-    private record Wait(long until, String problem) {
-        static Wait of(long ms, String problem) {
-            return new Wait(System.nanoTime() + ms * 1_000_000, problem);
-        }
-    }
 
     /** @param inbox what Python is told anew in each of its lives, and by which it hears of its end */
     HostThread(Inbox inbox) {
@@ -57,19 +49,34 @@ final class HostThread {
 
     /** Starts Python, and waits until its plugins are built. */
     void start(PythonEnvironment environment) {
-        // Only now: the probe of the environment has a limit of its own.
-        wait = Wait.of(START_SECONDS * 1_000, "Python did not start and read its settings within " + START_SECONDS
-                + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
         thread = new Thread(null, () -> run(environment), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
         thread.start();
-        awaitReady();
+        await(CompletableFuture.anyOf(startTimeoutMs, ready), START_SECONDS * 1_000,
+                "Python did not start and read its settings within " + START_SECONDS
+                        + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
+        long timeoutMs = startTimeoutMs.getNow(0L);
+        await(ready, timeoutMs, "the Python host was not ready in time (" + BrokerConfigs.PREFIX + "start.timeout="
+                + timeoutMs + " ms); a plugin hangs while it is imported or built. See the log above");
+    }
+
+    private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {
+        try {
+            step.get(timeoutMs, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            throw new ConfigException(problem);
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof ConfigException refused) throw refused;
+            throw new ConfigException("the Python host failed to start: " + e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new ConfigException("interrupted while the Python host started");
+        }
     }
 
     /** Python has read the settings; the broker's start waits this much longer for the plugins. */
-    void starting(long timeoutMs) {
-        wait = Wait.of(timeoutMs, "the Python host was not ready in time (" + BrokerConfigs.PREFIX + "start.timeout="
-                + timeoutMs + " ms); a plugin hangs while it is imported or built. See the log above");
+    public void starting(long timeoutMs) {
+        startTimeoutMs.complete(timeoutMs);
     }
 
     /** The plugins are built, and the broker's start goes on. */
@@ -77,36 +84,15 @@ final class HostThread {
         ready.complete(null);
     }
 
-    /** Whether the broker's start is over. */
-    boolean started() {
-        return ready.isDone();
-    }
-
     /** The configuration cannot be used: the broker's start ends, a later start of Python alone is tried again. */
-    void refuse(String problem) {
+    public void refuse(String problem) {
         refusal = problem;
-        ready.completeExceptionally(new StartException(problem));
+        ready.completeExceptionally(new ConfigException(problem));
     }
 
-    private void awaitReady() {
-        try {
-            while (true) {
-                Wait now = wait; // starting() replaces it
-                long left = now.until - System.nanoTime();
-                try {
-                    ready.get(Math.max(1, Math.min(left, 100_000_000)), TimeUnit.NANOSECONDS);
-                    return;
-                } catch (TimeoutException e) {
-                    if (left <= 0 && wait == now) throw new StartException(now.problem);
-                }
-            }
-        } catch (ExecutionException e) {
-            if (e.getCause() instanceof StartException problem) throw problem;
-            throw new StartException("the Python host failed to start: " + e.getCause(), e.getCause());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new StartException("interrupted while the Python host started", e);
-        }
+    /** Whether the broker's start is over: the Python host that asks is not the first of this JVM. */
+    public boolean restarted() {
+        return ready.isDone();
     }
 
     // ---- lives -----------------------------------------------------------------------------------------------
@@ -117,31 +103,23 @@ final class HostThread {
             Interpreter.start(environment);
             while (!closing()) {
                 long begin = System.nanoTime();
-                String problem = serve();
+                refusal = null;
+                String problem = Interpreter.serve();
+                if (problem == null) problem = refusal != null ? refusal : "the Python host ended at once";
                 if (!ready.isDone()) refuse(problem);
                 if (closing() || ready.isCompletedExceptionally()) return;
-                restarts.increment();
+                restarts = restarts + 1;
                 pauseMs = pause(pauseMs, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
                 LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
                 if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
                 inbox.replay(); // the next Python knows nothing of the quotas and the cluster
             }
-        } catch (StartException e) {
+        } catch (ConfigException e) {
             ready.completeExceptionally(e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
         } catch (Throwable e) {
             ready.completeExceptionally(e);
             LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
         }
-    }
-
-    /** Runs one life of the Python host, and answers why it ended. */
-    private String serve() {
-        refusal = null;
-        String problem = Interpreter.serve();
-        if (problem != null) return problem;
-        return refusal != null ? refusal : "the Python host ended at once";
     }
 
     /** The pause before the next life, in ms: after the pause before the last one (0: there was none) and its length. */
@@ -152,12 +130,13 @@ final class HostThread {
 
     /** How often Python was started again. */
     long restarts() {
-        return restarts.sum();
+        return restarts;
     }
 
     // ---- end -------------------------------------------------------------------------------------------------
 
-    boolean closing() {
+    /** Whether the Python host has to end. */
+    public boolean closing() {
         return closing.getCount() == 0;
     }
 

@@ -12,16 +12,15 @@ import org.slf4j.LoggerFactory;
  * factor of fallback.action is in force until it does, so that no outdated factor stays. The lease goes by the
  * monotonic clock, so a jump of the wall clock has no effect. Watch checks it.
  */
-final class Lease {
+public final class Lease {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.lease");
 
     private final LongSupplier nanoClock;
     private final Consumer<Double> fallback;
     private volatile long renewedAt;
-    private volatile long validityNanos = 60_000_000_000L;
+    private volatile long validityMs = 60_000;
     private volatile String action = "OPEN";
     private volatile boolean expired;
-    /** How many times the fallback has come into force. */
     private volatile long applied;
 
     /**
@@ -33,14 +32,14 @@ final class Lease {
     Lease(LongSupplier nanoClock, Consumer<Double> fallback) {
         this.nanoClock = nanoClock;
         this.fallback = fallback;
-        this.renewedAt = nanoClock.getAsLong();
+        renew();
     }
 
     /** @param fallbackAction PAUSE or OPEN */
     // Under one lock with check(): else Watch could end the fallback between the question and the answer, and this
     // would put it in force again for good.
-    synchronized void configure(long validityMs, String fallbackAction) {
-        validityNanos = validityMs * 1_000_000;
+    public synchronized void configure(long validity, String fallbackAction) {
+        validityMs = validity;
         action = fallbackAction;
         if (expired) fallback.accept(factor());
     }
@@ -51,13 +50,13 @@ final class Lease {
 
     /** How often check() must be called, in ms, for the fallback to be in force within validity. */
     long checkEveryMs() {
-        return Math.max(20, Math.min(500, validityNanos / 1_000_000 / 10));
+        return Math.max(20, Math.min(500, validityMs / 10));
     }
 
     /** Puts the fallback in force if the lease has run out, and ends it if the lease was renewed. */
     synchronized void check() {
         // One interval early, since the next check comes only after it.
-        boolean silent = nanoClock.getAsLong() - renewedAt + checkEveryMs() * 1_000_000 >= validityNanos;
+        boolean silent = nanoClock.getAsLong() - renewedAt >= (validityMs - checkEveryMs()) * 1_000_000;
         if (silent == expired) return;
         // First of all: the log may fail, and then the next check would not try again.
         fallback.accept(silent ? factor() : null);
@@ -74,7 +73,7 @@ final class Lease {
     String cause() {
         return ("The Python host has been silent for %d ms (validity %d ms):"
                 + " fallback.action=%s holds until it answers again")
-                .formatted(Math.round(ageSeconds() * 1_000), validityNanos / 1_000_000, action);
+                .formatted(Math.round(ageSeconds() * 1_000), validityMs, action);
     }
 
     /** How long ago the lease was renewed. */
@@ -86,6 +85,7 @@ final class Lease {
         return expired;
     }
 
+    /** How many times the fallback has come into force. */
     long applied() {
         return applied;
     }

@@ -2,14 +2,11 @@ package org.quotahost.host;
 
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.LongAdder;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
@@ -31,55 +28,51 @@ import org.slf4j.LoggerFactory;
  * last one to release it closes it; the interpreter stays (Interpreter). Python runs on a thread of the host's
  * (HostThread).
  *
- * <p>Java never calls Python. Python asks for work with take() and calls the public methods of this class ({@code
- * quotahost.host.bridge}), and those of the objects that it gets from here.
+ * <p>Java never calls Python. Python ({@code quotahost.host.bridge}) asks for work with take() and calls what is public
+ * here and in the parts.
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** How long Python, and what else goes on, may take to end: a broker that stops waits no longer. */
     private static final long CLOSE_MS = 4_000;
-    /** How long an operator's question to Python may take, which may ask the cluster. */
-    private static final long ANSWER_MS = 8_000;
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
     private static volatile PythonHost current;
 
-    private final Inbox inbox = new Inbox();
-    private final QuotaTable table = new QuotaTable(inbox);
-    private final Lease lease = new Lease(System::nanoTime, table::fallback);
-    private final Gauges gauges = new Gauges();
+    public final Inbox inbox = new Inbox();
+    public final QuotaTable table = new QuotaTable(inbox);
+    public final Lease lease = new Lease(System::nanoTime, table::fallback);
+    public final Gauges gauges = new Gauges();
+    public final HostThread thread = new HostThread(inbox);
     /** What topics in shadow would turn back. */
     private final HeldBacks heldBacks = new HeldBacks();
-    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, heldBacks));
-    private final TopicQuotas topicQuotas = new TopicQuotas(heldBacks);
-    private final Schedule topicSchedule = new Schedule("quotahost-topics");
-    private final HostQuestions hostQuestions = new HostQuestions(inbox);
-    private final Reconfiguration reconfiguration;
-    private final Map<String, LongAdder> pluginErrors = new ConcurrentHashMap<>();
-    private final ClusterAdmin admin;
-    private final HostThread thread = new HostThread(inbox);
-    private final Questions questions;
+    public final TopicQuotas topicQuotas = new TopicQuotas(heldBacks);
+    public final HostQuestions hostQuestions;
+    public final Questions questions;
+    /** One for all plugins. */
+    public final ClusterAdmin admin;
     private final AdminSocket socket;
-    /** As Kafka has it now; which of its properties are in force, Reconfiguration knows. */
+    private final Schedule watch = new Schedule("quotahost-watch");
+    private final Schedule topicSchedule = new Schedule("quotahost-topics");
+    /** As Kafka has it now; HostQuestions knows which of its properties are in force. */
     private volatile BrokerConfigs config;
+    private volatile Set<String> reconfigurable = Set.of();
     private volatile boolean reconfigured;
     /** How many callbacks use it; under the lock of this class. */
     private int references;
 
     private PythonHost(BrokerConfigs config) {
         this.config = config;
-        reconfiguration = new Reconfiguration(hostQuestions, config.properties());
-        questions = new Questions(table, lease, topicQuotas, gauges, config.broker(), this::askPython);
-        admin = new ClusterAdmin("quotahost-" + nodeId());
-        socket = new AdminSocket(nodeId(), this::ask);
+        String node = config.broker().getOrDefault("node.id", "-1");
+        hostQuestions = new HostQuestions(inbox, config.properties());
+        questions = new Questions(this);
+        admin = new ClusterAdmin("quotahost-" + node);
+        socket = new AdminSocket(node, questions::answer, AdminSocket.IDLE_MS);
     }
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
 
-    /**
-     * The running host; it starts one if there is none. If that fails it throws StartException and leaves nothing
-     * behind.
-     */
+    /** The running host. If there is none it starts one, or throws ConfigException and leaves nothing behind. */
     public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
@@ -108,13 +101,9 @@ public final class PythonHost {
         host.close();
     }
 
-    /** All numbers that the shim shows; Python and its plugins set theirs there. */
-    public Gauges gauges() {
-        return gauges;
-    }
-
-    public Reconfiguration reconfiguration() {
-        return reconfiguration;
+    /** The properties that may change while the broker runs; empty until the host is ready. */
+    public Set<String> reconfigurable() {
+        return reconfigurable;
     }
 
     /**
@@ -133,33 +122,14 @@ public final class PythonHost {
     private void take(BrokerConfigs next) {
         reconfigured = true;
         config = next;
-        reconfiguration.apply(next);
-    }
-
-    /** Kafka's news of the brokers that are alive. */
-    public void cluster(String clusterId, List<String> brokers) {
-        inbox.cluster(clusterId, brokers);
+        hostQuestions.apply(next);
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /**
-     * The host that starts or runs. It takes no lock: acquire() has it while it waits for the Python that calls this.
-     */
+    /** The host that starts or runs. It takes no lock: acquire() has it while it waits for Python, which calls this. */
     public static PythonHost current() {
         return current;
-    }
-
-    public QuotaTable table() {
-        return table;
-    }
-
-    public Inbox inbox() {
-        return inbox;
-    }
-
-    public TopicQuotas topicQuotas() {
-        return topicQuotas;
     }
 
     /** Waits for work, at most timeoutMs. It renews the lease, since a Python that asks for work is alive. */
@@ -170,19 +140,9 @@ public final class PythonHost {
         return batch;
     }
 
-    /** Whether the Python host has to end. */
-    public boolean closing() {
-        return thread.closing();
-    }
-
     /** The properties of quotahost that were confirmed last; names and values alternate. */
     public String[] properties() {
-        return BrokerConfigs.flat(reconfiguration.confirmed());
-    }
-
-    /** Whether the broker's start is over: the Python host that asks is not the first of this JVM. */
-    public boolean restarted() {
-        return thread.started();
+        return BrokerConfigs.flat(hostQuestions.confirmed());
     }
 
     /** Some of the broker's own properties, secrets among them; names and values alternate. */
@@ -190,63 +150,13 @@ public final class PythonHost {
         return BrokerConfigs.flat(config.broker());
     }
 
-    /** Python has read the settings; the broker's start waits this much longer for the plugins (start.timeout). */
-    public void starting(long timeoutMs) {
-        thread.starting(timeoutMs);
-    }
-
     /**
      * The plugins are built, and the broker's start goes on; these properties may change while it runs. Python calls it
      * again when other plugins have brought other properties.
      */
-    public void ready(String[] reconfigurable) {
-        reconfiguration.names(List.of(reconfigurable));
+    public void ready(String[] names) {
+        reconfigurable = Set.copyOf(List.of(names));
         thread.ready();
-    }
-
-    /** The configuration cannot be used: the broker's start ends, a later start of the host alone is tried again. */
-    public void refuse(String problem) {
-        thread.refuse(problem);
-    }
-
-    /** @param max how many unknown clients may wait (inbox.max) */
-    public void configureInbox(int max) {
-        inbox.max(max);
-    }
-
-    /** @param fallbackAction PAUSE or OPEN */
-    public void configureLease(long validityMs, String fallbackAction) {
-        lease.configure(validityMs, fallbackAction);
-    }
-
-    /** Python's verdict on properties that it was to check: null to accept them, or why not. */
-    public void verdict(String ticket, String problem) {
-        reconfiguration.verdict(ticket, problem);
-    }
-
-    /** Sets the clients that no quota and no fence holds up (Exemptions.set). */
-    public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
-        Fence.exempt(principals, clientIds, internalClientIds);
-    }
-
-    /** Sets the topics that the fence never protects (Exemptions.spare). */
-    public void spare(String[] topics) {
-        Fence.spare(topics);
-    }
-
-    /** Sets whether topics and partitions may be created in a PAUSE (pause.creation). */
-    public void allowCreation(boolean on) {
-        Creation.allow(on);
-    }
-
-    /** Whether there is a fence in this JVM, which turns requests back in a PAUSE. */
-    public boolean fenceInstalled() {
-        return Fence.installed();
-    }
-
-    /** Python's answer to the question with this ticket. */
-    public void answer(String ticket, String text) {
-        hostQuestions.answer(ticket, text);
     }
 
     /**
@@ -262,53 +172,16 @@ public final class PythonHost {
         else log.debug("{}", message);
     }
 
-    /** Makes the gauge that counts a plugin's errors, at 0. */
-    public void plugin(String name) {
-        pluginErrors.computeIfAbsent(name, n -> {
-            LongAdder errors = new LongAdder();
-            gauges.add("Plugin", n, "Errors", errors::sum);
-            return errors;
-        });
-    }
-
-    /** Adds one to a plugin's errors. */
-    public void pluginFailed(String name) {
-        plugin(name);
-        pluginErrors.get(name).increment();
-    }
-
-    /** The Admin client, one for all plugins; Python tells it how to connect. */
-    public ClusterAdmin admin() {
-        return admin;
-    }
-
     /** A Reply with what the keystores of these properties hold (Keystores.read). */
     public String[] keystores(String[] ssl) {
         return Reply.lines(() -> Keystores.read(ssl));
     }
 
-    /** The log directories that Kafka itself has taken out of service. */
-    public String[] offlineLogDirs() {
-        return KafkaBeans.offlineLogDirs();
-    }
-
-    /** The answer to a question about this broker (Questions), in JSON. */
-    public String ask(String[] words) {
-        return questions.answer(words);
-    }
-
-    /** Keeps what the host says of rules in shadow, for those who ask for the state. */
-    public void held(String json) {
-        questions.held(json);
-    }
-
-    /** What Java does not know; a failure is {"error": why}. */
-    private String askPython(String[] words) {
-        String text = hostQuestions.ask("question", List.of(words), ANSWER_MS);
-        return text != null ? text : "{\"error\": \"the Python host did not answer within " + ANSWER_MS / 1_000 + " s\"}";
-    }
-
     // ---- start and end ---------------------------------------------------------------------------------------
+
+    BrokerConfigs config() {
+        return config;
+    }
 
     private void open() {
         PythonEnvironment environment = PythonEnvironment.of(config.executable());
@@ -318,13 +191,9 @@ public final class PythonHost {
         gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
         Fence.onInstall(table::fenceInstalled);
         thread.start(environment);
-        watch.start();
+        Watch.start(watch, lease, table, StandardGauges.news(gauges, heldBacks));
         topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
         socket.start();
-    }
-
-    private String nodeId() {
-        return config.broker().getOrDefault("node.id", "-1");
     }
 
     private void close() {
@@ -335,7 +204,7 @@ public final class PythonHost {
         topicSchedule.end();
         long until = System.nanoTime() + CLOSE_MS * 1_000_000;
         thread.awaitEnd(CLOSE_MS);
-        watch.awaitEnd(leftMs(until));
+        watch.close(leftMs(until));
         if (topicSchedule.close(leftMs(until))) topicQuotas.close();
         admin.close();
         gauges.close();

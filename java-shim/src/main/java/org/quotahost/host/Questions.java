@@ -5,17 +5,17 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
-import org.quotahost.metrics.Gauges;
+import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.Dump;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
 
 /**
@@ -25,34 +25,22 @@ import org.quotahost.util.Json;
  * {@code marks MOST} and {@code gauges}; any other is Python's. Java tells what it has, and Python words it
  * (quotahost.host.dump).
  */
-final class Questions {
-    private final QuotaTable table;
+public final class Questions {
+    /** How long an operator's question to Python may take, which may ask the cluster. */
+    private static final long PYTHON_MS = 8_000;
+
+    private final PythonHost host;
     private final Dump dump;
-    private final Lease lease;
-    private final TopicQuotas topics;
-    private final Gauges gauges;
-    private final Map<String, String> broker;
-    private final Function<String[], String> python;
     /** By which rule in shadow scopes would be held back, as Python has told last. */
     private volatile String held = "{}";
 
-    /**
-     * @param broker some of the broker's own properties
-     * @param python answers what is none of these questions
-     */
-    Questions(QuotaTable table, Lease lease, TopicQuotas topics, Gauges gauges, Map<String, String> broker,
-            Function<String[], String> python) {
-        this.table = table;
-        this.dump = new Dump(table);
-        this.lease = lease;
-        this.topics = topics;
-        this.gauges = gauges;
-        this.broker = broker;
-        this.python = python;
+    Questions(PythonHost host) {
+        this.host = host;
+        this.dump = new Dump(host.table);
     }
 
     /** The answer; a failure is {"error": why}, and never an exception. */
-    String answer(String... words) {
+    public String answer(String[] words) {
         try {
             return switch (words[0]) {
                 case "state" -> Json.text(state());
@@ -61,26 +49,37 @@ final class Questions {
                 case "usage" -> Json.text(Map.of("usage", dump.usage(Integer.parseInt(words[1]))));
                 case "holders" -> Json.text(Map.of("state", state(), "holders", dump.holders(words.length > 1 ? words[1] : "")));
                 case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
-                case "gauges" -> Json.text(gauges.all().stream()
-                        .map(g -> new Object[] {g.type(), g.name(), g.attribute(), Double.toString(g.value().getAsDouble())}).toList());
-                default -> python.apply(words);
+                case "gauges" -> Json.text(host.gauges.all().stream().map(each -> new Object[] {
+                        each.type(), each.name(), each.attribute(), Double.toString(each.value().getAsDouble())}).toList());
+                default -> askPython(words);
             };
         } catch (RuntimeException e) {
             return Json.text(Map.of("error", e.toString()));
         }
     }
 
-    void held(String json) {
+    private String askPython(String[] words) {
+        String text = host.hostQuestions.ask("question", List.of(words), PYTHON_MS);
+        return text != null ? text : Json.text(Map.of("error",
+                "the Python host did not answer within " + PYTHON_MS / 1_000 + " s"));
+    }
+
+    /** Keeps what Python says of rules in shadow, for those who ask for the state. */
+    public void held(String json) {
         held = json;
     }
 
     private Map<String, Object> state() {
+        QuotaTable table = host.table;
         FactorInForce factor = table.factorInForce();
+        Lease lease = host.lease;
+        TopicQuotas topics = host.topicQuotas;
+        BrokerConfigs config = host.config();
         boolean fallback = lease.expired();
         Map<String, Object> all = new LinkedHashMap<>();
         all.put("pid", ProcessHandle.current().pid());
-        all.put("node", broker.getOrDefault("node.id", ""));
-        all.put("version", version());
+        all.put("node", config.broker().getOrDefault("node.id", ""));
+        all.put("version", PythonEnvironment.built().getProperty("quotahost", ""));
         all.put("enforced", factor.isEnforced());
         all.put("shadow", table.shadow());
         all.put("factor", factor.value());
@@ -98,30 +97,22 @@ final class Questions {
         all.put("topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
                 "in_shadow", topics.overInShadow()));
         all.put("controller", KafkaBeans.activeController());
-        all.put("mutation_seconds", number("controller.quota.window.num", "11") * number("controller.quota.window.size.seconds", "1"));
-        all.put("log_dirs", logDirs());
+        all.put("mutation_seconds", config.mutationSeconds());
+        all.put("log_dirs", logDirs(config.broker()));
         all.put("clients", table.size());
         all.put("clients_max", table.clientsMax());
         all.put("affected_topics", table.affectedTopics());
         all.put("marked", table.marked());
         all.put("held", held);
-        all.put("sources", gauges.names("FactorSource", "Answers", 1));
+        all.put("sources", host.gauges.names("FactorSource", "Answers", 1));
         return all;
     }
 
-    private long number(String property, String byDefault) {
-        return Long.parseLong(broker.getOrDefault(property, byDefault));
-    }
-
-    private List<String> logDirs() {
+    private static List<String> logDirs(Map<String, String> broker) {
         String named = broker.getOrDefault("log.dirs", "");
         if (named.isBlank()) named = broker.getOrDefault("log.dir", "");
         if (named.isBlank()) named = "/tmp/kafka-logs"; // Kafka's own default of log.dir
         return Stream.of(named.split(",")).map(String::strip).filter(each -> !each.isEmpty())
                 .map(each -> Path.of(each).toAbsolutePath().toString()).toList();
-    }
-
-    private static String version() {
-        return org.quotahost.python.PythonEnvironment.built().getProperty("quotahost", "");
     }
 }

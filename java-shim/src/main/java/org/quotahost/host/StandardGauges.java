@@ -14,7 +14,6 @@ import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.util.HeldBack;
 import org.quotahost.util.HeldBacks;
 import org.quotahost.util.Schedule;
 
@@ -77,27 +76,21 @@ final class StandardGauges {
         return factor >= 1 ? 0 : factor > 0 ? 1 : 2;
     }
 
-    /**
-     * What shows the bytes of each topic from which something was turned back since it was called last, and what would be of
-     * each topic whose threshold has been put in shadow since then.
-     */
+    /** Shows each topic of which something was turned back since the last call, and each rule put in shadow since. */
     static Runnable news(Gauges gauges, HeldBacks heldBacks) {
-        Set<String> shown = new HashSet<>();
+        Set<String> topics = new HashSet<>();
         Set<String> rules = new HashSet<>();
         return () -> {
             for (String topic : TurnedBack.topics()) {
-                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBack.of(topic));
+                if (topics.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBack.of(topic));
             }
             heldBacks.all().forEach((rule, counts) -> {
-                if (rules.add(rule)) add(gauges, rule, counts);
+                if (!rules.add(rule)) return;
+                gauges.add("Shadow", rule, "Over", counts::now);
+                gauges.add("Shadow", rule, "Unmeasured", counts::unmeasured);
+                gauges.add("Shadow", rule, "Seconds", counts::seconds);
+                gauges.add("Shadow", rule, "Bytes", counts::bytes);
             });
         };
-    }
-
-    private static void add(Gauges gauges, String rule, HeldBack counts) {
-        gauges.add("Shadow", rule, "Over", counts::now);
-        gauges.add("Shadow", rule, "Unmeasured", counts::unmeasured);
-        gauges.add("Shadow", rule, "Seconds", counts::seconds);
-        gauges.add("Shadow", rule, "Bytes", counts::bytes);
     }
 }

@@ -21,10 +21,7 @@ final class Watch {
     /** NTP moves the clock by less. */
     private static final long CLOCK_SLACK_MS = 5_000;
 
-    private final Lease lease;
     private final QuotaTable table;
-    private final Runnable showNews;
-    private final Schedule schedule = new Schedule("quotahost-watch");
     private final long startedAt = System.nanoTime();
     private long tickedAt = startedAt;
     private final LineLimit fullLines = new LineLimit(1);
@@ -32,42 +29,32 @@ final class Watch {
     /** By how much the wall clock was ahead of the monotonic one when it was looked at last. */
     private long wallClockAhead = Long.MIN_VALUE + CLOCK_SLACK_MS;
 
-    /** As often as the table's clock moves, the thread also runs {@code showNews}. */
-    Watch(Lease lease, QuotaTable table, Runnable showNews) {
-        this.lease = lease;
+    private Watch(QuotaTable table) {
         this.table = table;
-        this.showNews = showNews;
     }
 
-    /** Starts the thread; only after the lease is configured, since that decides how often it is checked. */
-    void start() {
+    /** Starts the turns; only after the lease is configured, since that decides how often it is checked. */
+    static void start(Schedule schedule, Lease lease, QuotaTable table, Runnable showNews) {
+        Watch watch = new Watch(table);
         lease.renew(); // the start may have taken longer than validity
         schedule.add("the check of the lease", lease.checkEveryMs(), () -> {
             lease.check();
             return lease.checkEveryMs();
         });
-        schedule.every(QuotaTable.BEAT_MS, "the table's clock and the move of the limits",
-                () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
-        schedule.every(1_000, "the look at the wall clock", this::watchClock);
-        schedule.every(QuotaTable.BEAT_MS, "the eviction of silent clients", this::evict);
-        schedule.every(QuotaTable.BEAT_MS, "the summary of changed limits",
+        long beat = QuotaTable.BEAT_MS;
+        schedule.every(beat, "the table's clock and the move of the limits",
+                () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - watch.startedAt)));
+        schedule.every(1_000, "the look at the wall clock", watch::lookAtWallClock);
+        schedule.every(beat, "the eviction of silent clients", watch::evict);
+        schedule.every(beat, "the summary of changed limits",
                 () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
-        schedule.every(QuotaTable.BEAT_MS, "the log of refused creations", Creation::log);
-        schedule.every(QuotaTable.BEAT_MS, "the log of what is missing", Internals::log);
-        schedule.every(QuotaTable.BEAT_MS, "the look for new gauges", showNews);
-    }
-
-    /** No further turn begins. */
-    void end() {
-        schedule.end();
-    }
-
-    void awaitEnd(long atMostMs) {
-        schedule.close(atMostMs);
+        schedule.every(beat, "the log of refused creations", Creation::log);
+        schedule.every(beat, "the log of what is missing", Internals::log);
+        schedule.every(beat, "the look for new gauges", showNews);
     }
 
     /** Kafka drops unused sensors by the wall clock, and the table forgets clients by a monotonic one. */
-    private void watchClock() {
+    private void lookAtWallClock() {
         long ahead = System.currentTimeMillis() - TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
         if (ahead < wallClockAhead - CLOCK_SLACK_MS) table.clockWentBack();
         wallClockAhead = ahead;
@@ -79,10 +66,6 @@ final class Watch {
             tickedAt = System.nanoTime();
             table.tick();
         }
-        warnWhenFull();
-    }
-
-    private void warnWhenFull() {
         long unadmitted = table.counters().unadmitted.sum();
         if (unadmitted != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
             LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"

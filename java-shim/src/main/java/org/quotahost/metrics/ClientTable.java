@@ -4,7 +4,7 @@ import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.util.Set;
 import java.util.function.Supplier;
 import javax.management.openmbean.CompositeDataSupport;
 import javax.management.openmbean.CompositeType;
@@ -19,21 +19,22 @@ import javax.management.openmbean.TabularType;
  * Who uses what as JMX shows it: one table of at most metrics.clients rows, whatever the names are and however often
  * they change. An MBean for each client would come and go.
  *
- * <p>The Python host makes the rows (client_table.py). The thread that reads the table asks for them, after PERIOD_MS at
- * the earliest, and so that asking takes a fiftieth of the time at most. While the host doesn't answer the table is empty: old rates would pass for
- * new ones.
+ * <p>The Python host makes the rows (client_table.py). The thread that reads the table asks for them, after PERIOD at
+ * the earliest, and so that asking takes a fiftieth of the time at most. While the host doesn't answer the table is
+ * empty: old rates would pass for new ones.
  */
 public final class ClientTable {
-    private static final long PERIOD_MS = 5_000;
+    private static final long PERIOD_NANOS = 5_000_000_000L;
     private static final int MOST_OFTEN = 50;
     private static final String[] KEY = {"user", "client_id", "scope", "type"};
     private static final String[] COLUMNS =
             {"user", "client_id", "scope", "type", "Rate", "Quota", "Limit", "Share", "DelayMs", "Bound"};
+    private static final Set<String> TEXTS = Set.of("user", "client_id", "scope", "type", "Bound");
     private static final TabularType TYPE = type();
 
     private final Supplier<String> rows;
     private String last = "";
-    private long dueMs = Long.MIN_VALUE;
+    private long dueAt = System.nanoTime();
 
     /**
      * @param rows a line for each row: its columns, percent-encoded, with spaces between. What is no table, null or an
@@ -53,18 +54,13 @@ public final class ClientTable {
     }
 
     private synchronized String recent() {
-        long began = now();
-        if (began < dueMs) return last;
+        long began = System.nanoTime();
+        if (began - dueAt < 0) return last;
         String answer = rows.get();
-        boolean answered = answer != null && !answer.startsWith("{");
-        last = answered ? answer : "";
-        long ended = now();
-        dueMs = ended + (answered ? Math.max(PERIOD_MS, MOST_OFTEN * (ended - began)) : PERIOD_MS);
+        last = answer == null || answer.startsWith("{") ? "" : answer;
+        long ended = System.nanoTime();
+        dueAt = ended + (last.isEmpty() ? PERIOD_NANOS : Math.max(PERIOD_NANOS, MOST_OFTEN * (ended - began)));
         return last;
-    }
-
-    private static long now() {
-        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
     }
 
     private static CompositeDataSupport row(String line) {
@@ -72,7 +68,7 @@ public final class ClientTable {
         Object[] values = new Object[COLUMNS.length];
         for (int i = 0; i < values.length; i++) {
             String text = URLDecoder.decode(fields[i], StandardCharsets.UTF_8);
-            values[i] = isText(COLUMNS[i]) ? text : (Object) Double.valueOf(text);
+            values[i] = TEXTS.contains(COLUMNS[i]) ? text : (Object) Double.valueOf(text);
         }
         try {
             return new CompositeDataSupport(TYPE.getRowType(), COLUMNS, values);
@@ -81,13 +77,9 @@ public final class ClientTable {
         }
     }
 
-    private static boolean isText(String column) {
-        return Character.isLowerCase(column.charAt(0)) || column.equals("Bound");
-    }
-
     private static TabularType type() {
         List<OpenType<?>> types = new ArrayList<>();
-        for (String each : COLUMNS) types.add(isText(each) ? SimpleType.STRING : SimpleType.DOUBLE);
+        for (String each : COLUMNS) types.add(TEXTS.contains(each) ? SimpleType.STRING : SimpleType.DOUBLE);
         try {
             var row = new CompositeType("ClientUse", "what one client, or all who share a quota, use", COLUMNS, COLUMNS,
                     types.toArray(new OpenType<?>[0]));

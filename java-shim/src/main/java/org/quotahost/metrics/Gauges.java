@@ -33,12 +33,15 @@ public final class Gauges {
     /** One number: type and name ("" for none) of its MBean, its attribute there, and the function that reads it. */
     public record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
 
-    private record Key(String type, String name) {}
+    private record Key(String type, String name) {
+        ObjectName objectName() throws JMException {
+            String quoted = name.matches("[\\w.-]+") ? name : ObjectName.quote(name);
+            return new ObjectName("quotahost:type=" + type + (name.isEmpty() ? "" : ",name=" + quoted));
+        }
+    }
 
     private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
     private final Map<Key, Bean> beans = new LinkedHashMap<>();
-
-    // ---- Java's own ------------------------------------------------------------------------------------------
 
     /** Adds a number, and its MBean if that is not there yet. */
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
@@ -53,7 +56,7 @@ public final class Gauges {
     /**
      * Has a number of Python's read otherwise while Python cannot set it.
      *
-     * @param instead what is shown in its place; NaN to show what Python has set last
+     * @param instead what is shown then, or NaN to show what Python has set last
      */
     public synchronized void overrule(String type, String name, String attribute, DoubleSupplier instead) {
         number(type, name, attribute).instead = instead;
@@ -73,10 +76,12 @@ public final class Gauges {
 
     /** Takes away one MBean with all its numbers, unless Python has set none of them. */
     public synchronized void forget(String type, String name) {
-        Bean bean = beans.get(new Key(type, name));
-        if (bean == null || bean.attributes.values().stream().noneMatch(Number.class::isInstance)) return;
-        beans.remove(new Key(type, name));
-        unregister(type, name);
+        Key key = new Key(type, name);
+        Bean bean = beans.get(key);
+        if (bean != null && bean.attributes.values().stream().anyMatch(Number.class::isInstance)) {
+            beans.remove(key);
+            unregister(key);
+        }
     }
 
     // ---- readers ---------------------------------------------------------------------------------------------
@@ -96,7 +101,7 @@ public final class Gauges {
     }
 
     public synchronized void close() {
-        beans.keySet().forEach(key -> unregister(key.type, key.name));
+        beans.keySet().forEach(this::unregister);
         beans.clear();
     }
 
@@ -110,30 +115,23 @@ public final class Gauges {
     private Bean bean(String type, String name) {
         return beans.computeIfAbsent(new Key(type, name), key -> {
             Bean bean = new Bean();
+            // An earlier host in this JVM may have left it, and JMX refuses a second MBean of the same name.
+            unregister(key);
             try {
-                ObjectName objectName = objectName(type, name);
-                // An earlier host in this JVM may have left it, and JMX refuses a second MBean of the same name.
-                if (server.isRegistered(objectName)) server.unregisterMBean(objectName);
-                server.registerMBean(bean, objectName);
+                server.registerMBean(bean, key.objectName());
             } catch (JMException e) {
-                LOG.warn("The MBean quotahost:type={},name={} cannot be registered, so JMX does not show its numbers: {}",
-                        type, name, e.toString());
+                LOG.warn("The MBean {} cannot be registered, so JMX does not show its numbers: {}", key, e.toString());
             }
             return bean;
         });
     }
 
-    private void unregister(String type, String name) {
+    private void unregister(Key key) {
         try {
-            server.unregisterMBean(objectName(type, name));
+            server.unregisterMBean(key.objectName());
         } catch (JMException e) {
-            LOG.debug("The MBean quotahost:type={},name={} was unregistered already", type, name);
+            LOG.debug("The MBean {} is not registered", key);
         }
-    }
-
-    private static ObjectName objectName(String type, String name) throws JMException {
-        String quoted = name.matches("[\\w.-]+") ? name : ObjectName.quote(name);
-        return new ObjectName("quotahost:type=" + type + (name.isEmpty() ? "" : ",name=" + quoted));
     }
 
     /** A number that Python sets. */
@@ -161,20 +159,21 @@ public final class Gauges {
         public Object getAttribute(String name) throws AttributeNotFoundException {
             Object value = attributes.get(name);
             if (value == null) throw new AttributeNotFoundException(name);
-            return value instanceof DoubleSupplier number ? (Object) number.getAsDouble() : ((Supplier<?>) value).get();
+            return read(value);
         }
 
         @Override
         public AttributeList getAttributes(String[] names) {
             AttributeList list = new AttributeList();
             for (String name : names) {
-                try {
-                    list.add(new Attribute(name, getAttribute(name)));
-                } catch (AttributeNotFoundException e) {
-                    // JMX leaves out what is not there
-                }
+                Object value = attributes.get(name);
+                if (value != null) list.add(new Attribute(name, read(value)));
             }
             return list;
+        }
+
+        private static Object read(Object value) {
+            return value instanceof DoubleSupplier number ? (Object) number.getAsDouble() : ((Supplier<?>) value).get();
         }
 
         @Override

@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.stream.Collectors;
+import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
 
 /**
@@ -15,53 +16,44 @@ import org.quotahost.internals.ShutdownOrder;
  * message. The native methods are in attach.c.
  */
 public final class Interpreter {
-    private static boolean started;
-    private static StartException failure;
+    private static ConfigException failure;
+    /** Of the Python that runs; null until one does. */
     private static String executable;
 
     private Interpreter() {}
 
-    /**
-     * Starts Python and JPype on the calling thread, unless they run already.
-     *
-     * @throws StartException if they cannot start, or if another interpreter runs already
-     */
+    /** Starts Python and JPype on the calling thread, unless they run already; ConfigException if they can't start. */
     public static synchronized void start(PythonEnvironment environment) {
-        if (failure != null) throw new StartException(failure.getMessage(), failure);
-        if (started) {
-            requireSameInterpreter(environment);
-            return;
-        }
-        try {
-            boot(environment);
-            started = true;
+        if (failure != null) throw failure;
+        if (executable == null) {
+            try {
+                boot(environment);
+            } catch (ConfigException e) {
+                failure = e;
+                throw e;
+            }
             executable = environment.executable();
-        } catch (StartException e) {
-            failure = e;
-            throw e;
+        } else if (!executable.equals(environment.executable())) {
+            throw new ConfigException("this JVM already runs the Python of " + executable + "; python.executable="
+                    + environment.executable() + " would need a new broker process");
         }
     }
 
-    /**
-     * Runs the Python host on the calling thread until it is closed. Answers null, or the traceback of the error that
-     * ended it.
-     */
+    /** Runs the Python host on the calling thread until it ends. Answers null, or the traceback of its error. */
     public static String serve() {
         return run(resource("serve.py"));
-    }
-
-    private static void requireSameInterpreter(PythonEnvironment environment) {
-        if (!environment.executable().equals(executable)) {
-            throw new StartException("this JVM already runs the Python of " + executable
-                    + "; python.executable=" + environment.executable() + " would need a new broker process");
-        }
     }
 
     private static void boot(PythonEnvironment environment) {
         Path library = NativeLibrary.load();
         try {
             requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
-            requireNoProblem("JPype does not start", run(bootstrap(environment, library)));
+            String path = environment.path().stream().map(Interpreter::literal)
+                    .collect(Collectors.joining(", ", "[", "]"));
+            requireNoProblem("JPype does not start", run(resource("bootstrap.py")
+                    .replace("{path}", path)
+                    .replace("{executable}", literal(environment.executable()))
+                    .replace("{library}", literal(library.toString()))));
             ShutdownOrder.keep();
         } finally {
             NativeLibrary.remove(library); // the JVM and JPype both have it open by now
@@ -69,15 +61,7 @@ public final class Interpreter {
     }
 
     private static void requireNoProblem(String what, String problem) {
-        if (problem != null) throw new StartException(what + ": " + problem);
-    }
-
-    private static String bootstrap(PythonEnvironment environment, Path library) {
-        String path = environment.path().stream().map(Interpreter::literal).collect(Collectors.joining(", ", "[", "]"));
-        return resource("bootstrap.py")
-                .replace("{path}", path)
-                .replace("{executable}", literal(environment.executable()))
-                .replace("{library}", literal(library.toString()));
+        if (problem != null) throw new ConfigException(what + ": " + problem);
     }
 
     /** A text as a Python string literal in plain ASCII. */
@@ -88,11 +72,12 @@ public final class Interpreter {
                 .collect(Collectors.joining("", "\"", "\""));
     }
 
-    private static String resource(String name) {
+    /** A text file of this package in the jar. */
+    static String resource(String name) {
         try (InputStream in = Interpreter.class.getResourceAsStream(name)) {
             return new String(in.readAllBytes(), StandardCharsets.UTF_8);
         } catch (IOException e) {
-            throw new StartException("the jar's " + name + " cannot be read: " + e.getMessage(), e);
+            throw new ConfigException("the jar's " + name + " cannot be read: " + e.getMessage());
         }
     }
 

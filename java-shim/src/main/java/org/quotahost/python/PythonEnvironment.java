@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
 
 /**
@@ -22,14 +23,13 @@ import org.quotahost.util.BrokerConfigs;
  * change.
  */
 public record PythonEnvironment(String executable, String libpython, String version, List<String> path) {
-    private static final String PROPERTY = BrokerConfigs.PREFIX + "python.executable";
     /**
      * How long an interpreter may take to answer, and then Python to start and to read the settings. It is a property
      * of the JVM, not of the broker: Python has to start before any setting of quotahost is read.
      */
     public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
 
-    /** Asks the interpreter about itself; StartException if it cannot work. */
+    /** Asks the interpreter about itself; ConfigException if it cannot work. */
     public static PythonEnvironment of(String executable) {
         return of(executable, START_SECONDS);
     }
@@ -53,52 +53,52 @@ public record PythonEnvironment(String executable, String libpython, String vers
         try (InputStream in = PythonEnvironment.class.getResourceAsStream("/META-INF/quotahost/versions.properties")) {
             if (in != null) versions.load(in);
         } catch (IOException e) {
-            throw new StartException("the jar's versions.properties cannot be read: " + e.getMessage(), e);
+            throw new ConfigException("the jar's versions.properties cannot be read: " + e.getMessage());
         }
         return versions;
     }
 
-    /** Throws StartException if the interpreter with these facts (the lines of probe.py) cannot work. */
+    /** Throws ConfigException if the interpreter with these facts (the lines of probe.py) cannot work. */
     static void check(String executable, Map<String, String> facts) {
         Properties built = built();
         String install = "; run: " + executable + " -m pip install quotahost==" + built.getProperty("quotahost");
         String version = facts.getOrDefault("version", "");
-        if (version.isEmpty()) throw wrong(executable, " is no Python: it answered nothing", null);
+        if (version.isEmpty()) throw wrong(executable, " is no Python: it answered nothing");
         String[] parts = version.split("\\.");
         if (Integer.parseInt(parts[0]) * 100 + Integer.parseInt(parts[1]) < 311) {
-            throw wrong(executable, " is Python " + version + "; 3.11 or newer is needed", null);
+            throw wrong(executable, " is Python " + version + "; 3.11 or newer is needed");
         }
         if ("true".equals(facts.get("free-threaded"))) {
-            throw wrong(executable, " is a free-threaded build, which JPype does not support; name another", null);
+            throw wrong(executable, " is a free-threaded build, which JPype does not support; name another");
         }
         if (facts.getOrDefault("quotahost", "").isEmpty()) {
-            throw wrong(executable, ": quotahost is not installed there" + install, null);
+            throw wrong(executable, ": quotahost is not installed there" + install);
         }
         for (String what : List.of("quotahost", "jpype")) {
             String installed = facts.getOrDefault(what, "");
             String needed = built.getProperty(what);
             if (!installed.equals(needed)) {
                 throw wrong(executable, " has " + what + " " + (installed.isEmpty() ? "not installed" : installed)
-                        + ", this jar needs " + needed + install, null);
+                        + ", this jar needs " + needed + install);
             }
         }
         if (facts.getOrDefault("libpython", "").isEmpty()) {
             throw wrong(executable, " (Python " + version + ") has no shared libpython. Install it (Debian: apt install"
                     + " libpython3." + parts[1] + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared)"
-                    + " or name an interpreter that has one", null);
+                    + " or name an interpreter that has one");
         }
     }
 
-    private static StartException wrong(String executable, String problem, Exception cause) {
-        return new StartException(PROPERTY + "=" + executable + problem, cause);
+    private static ConfigException wrong(String executable, String problem) {
+        return new ConfigException(BrokerConfigs.PREFIX + "python.executable=" + executable + problem);
     }
 
     /** What probe.py prints. */
     private static String probe(String executable, long seconds) {
-        try (InputStream probeScript = PythonEnvironment.class.getResourceAsStream("probe.py")) {
-            String code = new String(probeScript.readAllBytes(), StandardCharsets.UTF_8);
-            // Isolated: a broker may start in any directory, and must not run what lies there as a module of Python's.
-            Process process = new ProcessBuilder(executable, "-I", "-c", code).redirectErrorStream(true).start();
+        // Isolated: a broker may start in any directory, and must not run what lies there as a module of Python's.
+        var command = new ProcessBuilder(executable, "-I", "-c", Interpreter.resource("probe.py"));
+        try {
+            Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();
             // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
             var answer = CompletableFuture.supplyAsync(() -> read(process));
@@ -106,17 +106,17 @@ public record PythonEnvironment(String executable, String libpython, String vers
                 String text = answer.get(seconds, TimeUnit.SECONDS);
                 if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();
                 if (process.exitValue() == 0) return text;
-                throw wrong(executable, " is no working Python 3.11+: " + text.strip(), null);
+                throw wrong(executable, " is no working Python 3.11+: " + text.strip());
             } catch (ExecutionException | TimeoutException e) {
                 process.destroyForcibly();
-                throw wrong(executable, " did not answer within " + seconds + " s", e);
+                throw wrong(executable, " did not answer within " + seconds + " s");
             }
         } catch (IOException e) {
             throw wrong(executable, " could not be run (" + e.getMessage() + "); give the full path of the interpreter"
-                    + " that has quotahost, such as /opt/quotahost/bin/python3", e);
+                    + " that has quotahost, such as /opt/quotahost/bin/python3");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw wrong(executable, ": interrupted while it was asked", e);
+            throw wrong(executable, ": interrupted while it was asked");
         }
     }
 

@@ -10,7 +10,7 @@ import org.apache.kafka.common.config.types.Password;
  * The properties that the Python host gets of those that Kafka hands to a callback, as an operator would write them.
  *
  * <p>A combined node makes one for each of its two callbacks, and each change of properties makes a new one;
- * PythonHost and Reconfiguration compare them and hand them on. What they mean is Python's. Values may be secrets.
+ * PythonHost compares them and hands them on. What they mean is Python's. Values may be secrets.
  *
  * @param properties those whose names begin with PREFIX, but for the callback's class
  * @param broker those of the broker's own that say what it is and how brokers and clients connect to it

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Batch;
@@ -14,7 +15,7 @@ import org.quotahost.inbox.Inboxes;
 /** Questions go to the Python host as events, and each answer finds the one who asked. */
 class HostQuestionsTest {
     private final Inbox inbox = new Inbox();
-    private final HostQuestions questions = new HostQuestions(inbox);
+    private final HostQuestions questions = new HostQuestions(inbox, Map.of());
 
     @Test
     void eachAnswerFindsTheOneWhoAskedInWhateverOrderTheyCome() {

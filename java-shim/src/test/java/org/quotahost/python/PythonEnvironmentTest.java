@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -24,7 +25,7 @@ class PythonEnvironmentTest {
             "quotahost", BUILT.getProperty("quotahost"), "jpype", BUILT.getProperty("jpype")));
 
     private String refusal() {
-        return assertThrows(StartException.class, () -> PythonEnvironment.check("/opt/q/bin/python", facts)).getMessage();
+        return assertThrows(ConfigException.class, () -> PythonEnvironment.check("/opt/q/bin/python", facts)).getMessage();
     }
 
     @Test
@@ -63,7 +64,7 @@ class PythonEnvironmentTest {
 
     @Test
     void aProgramThatIsNotThereIsNamed() {
-        String message = assertThrows(StartException.class, () -> PythonEnvironment.of("/no/such/python")).getMessage();
+        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of("/no/such/python")).getMessage();
 
         assertTrue(message.contains("python.executable=/no/such/python could not be run"), message);
     }
@@ -72,7 +73,7 @@ class PythonEnvironmentTest {
     void aProgramThatFailsIsQuoted(@TempDir Path folder) throws Exception {
         String script = script(folder, "echo broken interpreter >&2; exit 3");
 
-        String message = assertThrows(StartException.class, () -> PythonEnvironment.of(script)).getMessage();
+        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script)).getMessage();
 
         assertTrue(message.contains("is no working Python 3.11+: broken interpreter"), message);
     }
@@ -82,7 +83,7 @@ class PythonEnvironmentTest {
     void aProgramWhoseOutputStaysOpenIsNotWaitedForForEver(@TempDir Path folder) throws Exception {
         String script = script(folder, "sleep 60 &\necho $! > " + folder.resolve("pid") + "\necho version=3.11.2\nsleep 0.5");
         try {
-            String message = assertThrows(StartException.class, () -> PythonEnvironment.of(script, 1)).getMessage();
+            String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, 1)).getMessage();
 
             assertTrue(message.contains("did not answer within 1 s"), message);
         } finally {
