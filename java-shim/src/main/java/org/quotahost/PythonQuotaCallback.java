@@ -13,7 +13,6 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.host.PythonHost;
-import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Caller;
@@ -84,15 +83,19 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
-        int at = type.ordinal();
-        if (at >= QuotaTable.TYPES) return false;
-        // In this order, so that `last` is never newer than `now`: a thread that was slow between the two would set it
-        // back, and Kafka would read all limits twice for nothing.
-        int last = reset.get(at);
-        int now = table.generation(at);
-        if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
-        BrokerLog.limitsAreRead(at, table.steps());
-        return true;
+        try {
+            int at = type.ordinal();
+            if (at >= QuotaTable.TYPES) return false;
+            // In this order, so that `last` is never newer than `now`: a thread that was slow between the two would set
+            // it back, and Kafka would read all limits twice for nothing.
+            int last = reset.get(at);
+            int now = table.generation(at);
+            if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it
+            BrokerLog.limitsAreRead(at, table.steps());
+            return true;
+        } catch (Throwable e) {
+            return false;
+        }
     }
 
     // ---- metadata threads ------------------------------------------------------------------------------------
@@ -171,6 +174,6 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
         PythonHost now = host;
         // A type that only a later Kafka knows is left unlimited.
-        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox().clientQuota(ClientQuotas.Key.of(type, entity), rate);
+        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox().clientQuota(type, entity, rate);
     }
 }

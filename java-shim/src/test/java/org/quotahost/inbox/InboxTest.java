@@ -9,12 +9,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
 
 /** Posts of unknown clients and the wait for them. */
 class InboxTest {
-    private static final ClientQuotas.Key ALICE = new ClientQuotas.Key(ClientQuotaType.PRODUCE, "name", "alice", "", "");
+    private static final ClientQuotaEntity ALICE = Inboxes.user(ConfigEntityType.USER, "alice");
 
     private final Inbox inbox = new Inbox();
 
@@ -60,26 +62,25 @@ class InboxTest {
 
     @Test
     void aClientQuotaIsReportedOnceWithItsLastValueAndOnceMoreToANewHost() {
-        inbox.clientQuota(ALICE, 1.0);
-        inbox.clientQuota(ALICE, 2.0);
-        inbox.clientQuota(ALICE, 2.0);
+        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 1.0);
+        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 2.0);
+        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 2.0);
         assertEquals(List.of("2.0"), rates());
-        inbox.clientQuota(ALICE, 2.0); // the other callback of a combined node
+        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 2.0); // the other callback of a combined node
         assertEquals(List.of(), rates());
         inbox.replay();
         assertEquals(List.of("2.0"), rates());
-        inbox.clientQuota(ALICE, null);
+        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, null);
         assertEquals(List.of(""), rates());
         inbox.replay();
         assertEquals(List.of(), rates());
     }
 
     @Test
-    void theSameClusterIsReportedOnce() {
-        inbox.cluster("id", List.of("1"));
+    void theClusterIsReportedAsItIsNow() {
         inbox.cluster("id", List.of("1"));
         inbox.cluster("id", List.of("1", "2"));
-        assertEquals(2, inbox.take(0).events().size());
+        assertEquals(List.of(List.of("id", "1", "2")), Inboxes.events(inbox));
     }
 
     @Test
