@@ -5,12 +5,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
-import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.fence.Creation;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.ForwardingAuthorizer;
 import org.quotahost.fence.InnerAuthorizer;
@@ -26,10 +26,8 @@ import org.slf4j.LoggerFactory;
  * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
  * the same way.
  *
- * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. InnerAuthorizer makes
- * it.
- *
- * <p>On a controller it also refuses to create topics and partitions meanwhile (Creation).
+ * <p>The inner authorizer (InnerAuthorizer) is asked first, so that a client that lacks a right gets that answer. On a
+ * controller the fence also refuses to create topics and partitions meanwhile (Creation).
  *
  * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
  * the records that it sent are lost, as with any other error.
@@ -53,23 +51,18 @@ public class QuotaFence extends ForwardingAuthorizer {
         String roles = Objects.toString(configs.get("process.roles"), "");
         controls = roles.contains("controller");
         installed = roles.contains("broker");
-        Fence.superUsers(configs);
+        Exemptions.superUsers(configs);
         if (installed) Fence.install();
         LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
-                getClass().getSimpleName(), InnerAuthorizer.describe(inner()), InnerAuthorizer.PROPERTY);
+                getClass().getSimpleName(), inner().getClass().getName(), InnerAuthorizer.PROPERTY);
     }
 
     @Override
     public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
         List<AuthorizationResult> results = super.authorize(context, actions);
-        if (Fence.active()) {
-            RuntimeException error = Fence.error(context, actions, results);
-            if (error != null) throw error;
-        }
-        if (controls && Creation.concerns(context.requestType())) {
-            RuntimeException error = Creation.error(context, actions, results);
-            if (error != null) throw error;
-        }
+        RuntimeException error = Fence.error(context, actions, results);
+        if (error == null && controls) error = Creation.error(context, actions, results);
+        if (error != null) throw error;
         return results;
     }
 

@@ -3,7 +3,6 @@ package org.quotahost.fence;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -36,19 +35,17 @@ public final class Refusal {
             String topic, double bytesPerSecond, LongAdder counter) {
         try {
             String clientId = context.clientId() == null ? "" : context.clientId();
-            TurnedBack.note(context.principal().getName(), clientId, !topic.isEmpty());
+            TurnedBack.note(new TurnedBack.Client(context.principal().getName(), clientId),
+                    new TurnedBack.Last(topic.isEmpty() ? "fence" : "topics", System.nanoTime()));
             counter.add(TurnedBack.count(actions, results));
-            if (isAllowed(context.principal(), topic, bytesPerSecond) || Internals.MUTE.get() == null) return;
+            long bytes = Requests.bytes();
+            if (bytes == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
+            int key = 31 * context.principal().hashCode() + topic.hashCode();
+            if (ALLOWANCE.take(key, bytes, bytesPerSecond, System.nanoTime())) return;
             if (Requests.release()) Mute.mark(context.principal());
         } catch (Throwable e) { // a later Kafka keeps requests in another way; the answer that the client gets is the same
             Internals.REQUESTS.failed(e.toString());
         }
-    }
-
-    private static boolean isAllowed(KafkaPrincipal principal, String topic, double bytesPerSecond) {
-        long bytes = Requests.bytes();
-        int key = 31 * principal.hashCode() + topic.hashCode();
-        return bytes == Requests.UNKNOWN || ALLOWANCE.take(key, bytes, bytesPerSecond, System.nanoTime());
     }
 
     /**

@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.quotahost.fence.Creation;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
@@ -226,12 +227,12 @@ public final class PythonHost {
 
     /** Sets the clients that no quota and no fence holds up (Exemptions.set). */
     public void exempt(String[] principals, String[] clientIds, String internalClientIds) {
-        Fence.exempt(principals, clientIds, internalClientIds);
+        Exemptions.set(principals, clientIds, internalClientIds);
     }
 
     /** Sets the topics that the fence never protects (Exemptions.spare). */
     public void spare(String[] topics) {
-        Fence.spare(topics);
+        Exemptions.spare(topics);
     }
 
     /** Sets whether topics and partitions may be created in a PAUSE (pause.creation). */
@@ -315,7 +316,6 @@ public final class PythonHost {
         gauges.set("Host", "", "ConfigRefused", 0); // only here: it stays over a restart of Python
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
-        Fence.onInstall(table::fenceInstalled);
         thread.start(environment);
         watch.start();
         topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));

@@ -13,6 +13,7 @@ import java.util.function.LongSupplier;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
@@ -151,7 +152,7 @@ public final class QuotaTable {
         else if (entry == null && Names.keepsPrincipal(principal.getName())) {
             inbox.postClient(principal.getName(), Names.shortened(clientId));
         }
-        if (Fence.exempt(principal, clientId)) return scopes.exempt;
+        if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
         // Never a scope that other principals share with a known one.
         return entry == null ? scopes.newcomers : entry.unknown(type, beat);
     }
@@ -333,11 +334,6 @@ public final class QuotaTable {
             boolean matches = clientId == null || client.clientId.equals(clientId);
             if (sample || (failed ? client.failed : matches)) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
         }
-    }
-
-    /** Kafka has made an authorizer that asks the fence: a PAUSE is the fence's from now on. */
-    public synchronized void fenceInstalled() {
-        follow();
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
