@@ -116,7 +116,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
-            now.cluster(id == null ? "" : id, brokers);
+            now.inbox().cluster(id == null ? "" : id, brokers);
         }
         return false;
     }

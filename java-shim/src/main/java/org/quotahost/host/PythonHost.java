@@ -137,11 +137,6 @@ public final class PythonHost {
         reconfiguration.apply(next);
     }
 
-    /** Kafka's news of the brokers that are alive. */
-    public void cluster(String clusterId, List<String> brokers) {
-        inbox.cluster(clusterId, brokers);
-    }
-
     // ---- Python ----------------------------------------------------------------------------------------------
 
     /**

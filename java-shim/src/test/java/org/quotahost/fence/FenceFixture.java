@@ -23,7 +23,6 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
-import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.QuotaFence;
 import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Mute;
@@ -57,11 +56,6 @@ public final class FenceFixture {
         fence.configure(properties);
         MADE.add(fence);
         return fence;
-    }
-
-    /** The inner authorizer of a fence. */
-    public static Authorizer inner(QuotaFence fence) {
-        return fence.inner();
     }
 
     /** A request of a client, by its API, principal and client-id. */

@@ -1,4 +1,4 @@
-package org.quotahost.fence;
+package org.quotahost;
 
 import java.util.Collections;
 import java.util.List;
@@ -31,8 +31,8 @@ import org.quotahost.util.BrokerConfigs;
  * <p>Without the property it is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator who forgets
  * the property opens no cluster.
  */
-public final class InnerAuthorizer {
-    public static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
+final class InnerAuthorizer {
+    static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
     private static final String NONE = "none";
     private static final String REMEDY = "; leave the property out for Kafka's StandardAuthorizer, or give \"" + NONE
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
@@ -44,7 +44,7 @@ public final class InnerAuthorizer {
      *
      * @throws ConfigException if the class does not exist, is no authorizer, is a fence itself, or cannot be made
      */
-    public static Authorizer of(Map<String, ?> configs) {
+    static Authorizer of(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
         if (name.equalsIgnoreCase(NONE)) return new AllowAll();
         if (!name.isEmpty()) return load(name);
@@ -57,7 +57,7 @@ public final class InnerAuthorizer {
         ClassLoader context = Thread.currentThread().getContextClassLoader();
         try {
             Class<?> found = Class.forName(name, true, context != null ? context : InnerAuthorizer.class.getClassLoader());
-            if (ForwardingAuthorizer.class.isAssignableFrom(found)) throw wrong(name, "is the fence itself");
+            if (QuotaFence.class.isAssignableFrom(found)) throw wrong(name, "is the fence itself");
             if (!Authorizer.class.isAssignableFrom(found)) throw wrong(name, "is no " + Authorizer.class.getName());
             return (Authorizer) found.getDeclaredConstructor().newInstance();
         } catch (ReflectiveOperationException | LinkageError e) {
