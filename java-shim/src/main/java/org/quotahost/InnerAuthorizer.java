@@ -56,7 +56,7 @@ final class InnerAuthorizer {
     private static Authorizer load(String name) {
         ClassLoader context = Thread.currentThread().getContextClassLoader();
         try {
-            Class<?> found = Class.forName(name, true, context != null ? context : InnerAuthorizer.class.getClassLoader());
+            Class<?> found = context != null ? Class.forName(name, true, context) : Class.forName(name);
             if (QuotaFence.class.isAssignableFrom(found)) throw wrong(name, "is the fence itself");
             if (!Authorizer.class.isAssignableFrom(found)) throw wrong(name, "is no " + Authorizer.class.getName());
             return (Authorizer) found.getDeclaredConstructor().newInstance();

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.Reconfigurable;
@@ -40,14 +41,14 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     private final AtomicIntegerArray reset = new AtomicIntegerArray(QuotaTable.TYPES);
     /** Until configure() has run, a table in which every client is a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
-    private volatile PythonHost host;
+    private final AtomicReference<PythonHost> host = new AtomicReference<>();
 
     @Override
     public void configure(Map<String, ?> configs) {
         Internals.start(getClass());
         try {
-            host = PythonHost.acquire(BrokerConfigs.of(configs));
-            table = host.table();
+            host.set(PythonHost.acquire(BrokerConfigs.of(configs)));
+            table = host().table();
         } catch (StartException e) {
             throw new ConfigException(e.getMessage());
         } catch (Throwable e) {
@@ -112,7 +113,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); the Python host asks the cluster then. */
     public boolean updateClusterMetadata(Cluster cluster) {
-        PythonHost now = host;
+        PythonHost now = host();
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
@@ -123,7 +124,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public Set<String> reconfigurableConfigs() {
-        PythonHost now = host;
+        PythonHost now = host();
         return now == null ? Set.of() : now.reconfiguration().names();
     }
 
@@ -133,7 +134,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
      */
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
-        PythonHost now = host;
+        PythonHost now = host();
         if (now == null || !Caller.isAdministrator()) return;
         try {
             now.reconfiguration().check(BrokerConfigs.of(configs));
@@ -144,7 +145,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public void reconfigure(Map<String, ?> configs) {
-        PythonHost now = host;
+        PythonHost now = host();
         if (now != null) now.apply(configs);
     }
 
@@ -154,11 +155,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
      */
     @Override
     public void close() {
-        PythonHost last;
-        synchronized (this) {
-            last = host;
-            host = null;
-        }
+        PythonHost last = host.getAndSet(null);
         try {
             if (last != null) PythonHost.release(last);
         } catch (Throwable e) {
@@ -168,11 +165,11 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     /** Null before configure() and after close(). */
     PythonHost host() {
-        return host;
+        return host.get();
     }
 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
-        PythonHost now = host;
+        PythonHost now = host();
         // A type that only a later Kafka knows is left unlimited.
         if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox().clientQuota(type, entity, rate);
     }

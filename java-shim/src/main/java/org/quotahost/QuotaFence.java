@@ -47,8 +47,8 @@ import org.slf4j.LoggerFactory;
  * the records that it sent are lost, as with any other error.
  *
  * <p>Everything else that Kafka asks is the inner authorizer's. Kafka gives the ACLs of its metadata log only to a
- * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is none, it keeps its ACLs itself, and Kafka's
- * are dropped.
+ * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is none, it keeps its ACLs itself, and
+ * Kafka's are dropped.
  *
  * <p>On Kafka 4.1 and newer the inner authorizer's metrics are visible only with MonitoredQuotaFence.
  */

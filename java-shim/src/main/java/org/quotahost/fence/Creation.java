@@ -33,7 +33,7 @@ public final class Creation {
             "quotahost creates no topics and partitions in a PAUSE, since disks of this cluster are full or their"
                     + " state is unknown; delete topics or shorten their retention, or try again later");
 
-    /** How many requests were refused since the start of this JVM, and would have been had the factor not been in shadow. */
+    /** How many requests were refused since the start of this JVM, and would have been but for the factor in shadow. */
     public static final LongAdder refusals = new LongAdder(), shadowed = new LongAdder();
 
     private static volatile boolean paused;
@@ -71,7 +71,7 @@ public final class Creation {
         return REFUSED;
     }
 
-    /** Whether the client has just been allowed to create: topics by the cluster's or the topic's right, or partitions. */
+    /** Whether the client has just been allowed to create topics, by the cluster's or the topic's right, or partitions. */
     private static boolean creates(int request, List<Action> actions, List<AuthorizationResult> results) {
         AclOperation right = request == ApiKeys.CREATE_TOPICS.id ? AclOperation.CREATE
                 : request == ApiKeys.CREATE_PARTITIONS.id ? AclOperation.ALTER : null;

@@ -115,7 +115,8 @@ public final class Exemptions {
      * <p>User:ANONYMOUS is none here: as everybody who does not authenticate, it would open the fence to all of them.
      */
     public static void superUsers(Map<String, ?> configs) {
-        superUsers = Set.copyOf(Arrays.stream(BrokerConfigs.text(configs.get("super.users")).split(";")).map(String::strip)
-                .filter(user -> !user.isEmpty() && !user.equals(KafkaPrincipal.ANONYMOUS.toString())).toList());
+        String[] all = BrokerConfigs.text(configs.get("super.users")).split(";");
+        superUsers = Set.copyOf(Arrays.stream(all).map(String::strip).filter(user -> !user.isEmpty()
+                && !user.equals(KafkaPrincipal.ANONYMOUS.toString())).toList());
     }
 }

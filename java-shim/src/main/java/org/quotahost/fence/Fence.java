@@ -32,7 +32,7 @@ public final class Fence {
     private static final RuntimeException CLOSED = Errors.NOT_ENOUGH_REPLICAS.exception("quotahost has paused writing,"
             + " since disks of this cluster are full or their state is unknown; try again");
 
-    /** How many requests, and bytes of their record batches, a closed fence has turned back since the start of this JVM. */
+    /** How many requests a closed fence has turned back since the start of this JVM, and bytes of their record batches. */
     public static final LongAdder rejections = new LongAdder(), rejectedBytes = new LongAdder();
     /** How many requests a closed fence would have turned back, had the factor not been in shadow. */
     public static final LongAdder shadowed = new LongAdder();
@@ -56,15 +56,16 @@ public final class Fence {
         boolean mark(KafkaPrincipal principal, String clientId, String topic);
     }
 
-    /** The topics whose produce requests are turned back at this moment, whoever sends them. Request threads ask: no lock. */
+    /** The topics whose produce requests are turned back now, whoever sends them. Request threads ask: no lock. */
     public interface Topics {
         /**
-         * The error with which a request is turned back, which Refusal is told, or null to let it through.
+         * The error with which a request is turned back, which TurnedBack is told, or null to let it through.
          *
          * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the
          *     client may write can turn the request back
          */
-        RuntimeException error(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results);
+        RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
+                List<AuthorizationResult> results);
     }
 
     /**
@@ -78,7 +79,7 @@ public final class Fence {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** Whether the fence is closed: the requests of all clients but the exempt are turned back, or those to held topics. */
+    /** Whether the requests of all clients but the exempt are turned back, or only those to held topics. */
     public static boolean closed() {
         return rules.closed;
     }
@@ -112,7 +113,7 @@ public final class Fence {
         if (now.closed && held && !Exemptions.isSuperUser(context.principal())) {
             if (!shadow) {
                 rejections.increment();
-                Refusal.note(context, actions, results, "", allowance, rejectedBytes);
+                TurnedBack.note(context, actions, results, "", allowance, rejectedBytes);
                 return CLOSED;
             }
             shadowed.increment();
@@ -133,12 +134,12 @@ public final class Fence {
     public static synchronized void state(boolean closed, Affected affected) {
         Rules now = rules;
         if (now.closed != closed || now.affected != affected) rules = new Rules(closed, affected, now.topics);
-        // A state that was left out is logged as soon as a line may be written, since the table says it again and again.
+        // A state that was left out is logged as soon as a line may be written: the table says it again and again.
         if (closed == loggedClosed || lines.pass() == LineLimit.NO) return;
         loggedClosed = closed;
         if (!closed) LOG.info("The fence is open: produce requests go on");
-        else LOG.warn("The fence is closed: produce requests{} are {}", affected != null ? " to topics on full volumes" : "",
-                shadow ? "only counted, since the factor is in shadow"
+        else LOG.warn("The fence is closed: produce requests{} are {}",
+                affected != null ? " to topics on full volumes" : "", shadow ? "only counted, since the factor is in shadow"
                         : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
     }
 

@@ -9,8 +9,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.internals.Internals;
+import org.quotahost.internals.Mute;
 import org.quotahost.internals.Requests;
 
 /**
@@ -18,9 +22,13 @@ import org.quotahost.internals.Requests;
  * how many bytes of record batches by topic, which would have been appended ("Broker side quota (V1)", discussion: a
  * meter of the throttled bytes).
  *
- * <p>A client-id is only a claim, so at most MOST_CLIENTS are kept, none whose names are too long, and each for
- * LATELY_NANOS after its last request. While all places are taken, further clients are left out. A topic may be none that
- * exists; beyond MOST_TOPICS their bytes are counted under OTHERS.
+ * <p>If the principal has used up its allowance, the connection is muted. Without that a client that tries again at once
+ * would make the broker read as much as the network carries: the reason why KIP-13 rejects an error as the answer to a
+ * client over its quota. The principal counts and not the client-id, which is only a claim.
+ *
+ * <p>At most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_NANOS after its last request. While
+ * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are
+ * counted under OTHERS.
  */
 public final class TurnedBack {
     static final String SEVERAL = "<several topics>";
@@ -28,6 +36,7 @@ public final class TurnedBack {
     static final int MOST_TOPICS = 1_000, MOST_CLIENTS = 1_000;
     static final long LATELY_NANOS = 15_000_000_000L;
 
+    private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
     private static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
     static final Map<Client, Last> clients = new ConcurrentHashMap<>();
 
@@ -42,6 +51,31 @@ public final class TurnedBack {
      * @param nanos by System.nanoTime
      */
     public record Last(String by, long nanos) {}
+
+    /**
+     * Notes that the request which this thread handles is turned back.
+     *
+     * @param results what the inner authorizer answered to the actions, in their order
+     * @param topic for whose sake, "" for that of the closed fence
+     * @param bytesPerSecond what its principal may send on for that topic
+     * @param counter gets the bytes of its record batches
+     */
+    public static void note(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
+            String topic, double bytesPerSecond, LongAdder counter) {
+        KafkaPrincipal principal = context.principal();
+        try {
+            note(new Client(principal.getName(), context.clientId() == null ? "" : context.clientId()),
+                    new Last(topic.isEmpty() ? "fence" : "topics", System.nanoTime()));
+            counter.add(count(actions, results));
+            long size = Requests.bytes();
+            if (size == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
+            int key = 31 * principal.hashCode() + topic.hashCode();
+            if (ALLOWANCE.take(key, size, bytesPerSecond, System.nanoTime())) return;
+            if (Requests.release()) Mute.mark(principal);
+        } catch (Throwable e) { // a later Kafka keeps requests in another way; the client gets the same answer
+            Internals.REQUESTS.failed(e.toString());
+        }
+    }
 
     // ---- clients ---------------------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  *
  * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
  * the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas, the
- * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes. The host
- * takes both as a Batch.
+ * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes. The
+ * host takes both as a Batch.
  */
 public final class Inbox {
     /** How many clients the host takes at once: enough to be quick, few enough to answer other events soon. */
@@ -176,7 +176,9 @@ public final class Inbox {
     /** Takes the events, and as many to ask for again as the batch has room for. */
     private synchronized List<Batch.Event> takeEvents(List<Batch.Lookup> clients) {
         if (!eventsWait) return List.of();
-        for (var first = again.iterator(); clients.size() < BATCH && first.hasNext(); first.remove()) clients.add(first.next());
+        for (var first = again.iterator(); clients.size() < BATCH && first.hasNext(); first.remove()) {
+            clients.add(first.next());
+        }
         eventsWait = !again.isEmpty();
         List<Batch.Event> taken = new ArrayList<>();
         for (List<String> what : news) {

@@ -11,7 +11,7 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.Refusal;
+import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Meters;
 import org.quotahost.util.HeldBacks;
@@ -206,7 +206,7 @@ public final class TopicQuotas {
                 return null;
             }
             rejections.increment();
-            Refusal.note(context, actions, results, enforced.topic, enforced.allowance(), rejectedBytes);
+            TurnedBack.note(context, actions, results, enforced.topic, enforced.allowance(), rejectedBytes);
             return answer;
         }
     }
