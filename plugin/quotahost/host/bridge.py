@@ -49,6 +49,7 @@ class JavaShim:
         self._inbox, self._lease, self._topics = self._host.inbox, self._host.lease, self._host.topicQuotas
         self._gauges: Any = self._host.gauges
         self._fence: Any = jpype.JClass("org.quotahost.fence.Fence")
+        self._exemptions: Any = jpype.JClass("org.quotahost.fence.Exemptions")
         self._creation: Any = jpype.JClass("org.quotahost.fence.Creation")
         self._beans: Any = jpype.JClass("org.quotahost.internals.KafkaBeans")
         self._in_force: Any = self._table.factorInForce()
@@ -151,10 +152,10 @@ class JavaShim:
         return known
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self._fence.exempt(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
+        self._exemptions.set(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
 
     def spare(self, topics: Sequence[str]) -> None:
-        self._fence.spare(self._strings(list(topics)))
+        self._exemptions.spare(self._strings(list(topics)))
 
     def fence(self) -> bool:
         return bool(self._fence.installed())

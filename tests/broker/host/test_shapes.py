@@ -47,7 +47,7 @@ def test_the_fence_passes_every_method_of_the_authorizers_on() -> None:
     asked = {
         row[2].partition("(")[0].split()[-1] for row in known if "Authorizer" in row[0] or row[0] == "Reconfigurable"
     }
-    name = "org.quotahost.fence.ForwardingAuthorizer"
+    name = "org.quotahost.QuotaFence"
     command = [program("javap"), "-cp", class_path([JAR, broker_jars()]), name]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert asked - set(re.findall(r"(\w+)\(", shown)) == set()

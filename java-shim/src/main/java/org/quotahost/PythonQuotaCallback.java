@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.Reconfigurable;
@@ -13,7 +14,6 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.host.PythonHost;
-import org.quotahost.inbox.ClientQuotas;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Caller;
@@ -40,14 +40,14 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     private final AtomicIntegerArray reset = new AtomicIntegerArray(QuotaTable.TYPES);
     /** Until configure() has run, a table in which every client is a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
-    private volatile PythonHost host;
+    private final AtomicReference<PythonHost> host = new AtomicReference<>();
 
     @Override
     public void configure(Map<String, ?> configs) {
         Internals.start(getClass());
         try {
-            host = PythonHost.acquire(BrokerConfigs.of(configs));
-            table = host.table;
+            host.set(PythonHost.acquire(BrokerConfigs.of(configs)));
+            table = host().table;
         } catch (ConfigException e) {
             throw e;
         } catch (Throwable e) {
@@ -83,15 +83,19 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
-        int at = type.ordinal();
-        if (at >= QuotaTable.TYPES) return false;
-        // In this order, so that `last` is never newer than `now`: a thread that was slow between the two would set it
-        // back, and Kafka would read all limits twice for nothing.
-        int last = reset.get(at);
-        int now = table.generation(at);
-        if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it is enough
-        BrokerLog.limitsAreRead(at, table.steps());
-        return true;
+        try {
+            int at = type.ordinal();
+            if (at >= QuotaTable.TYPES) return false;
+            // In this order, so that `last` is never newer than `now`: a thread that was slow between the two would set
+            // it back, and Kafka would read all limits twice for nothing.
+            int last = reset.get(at);
+            int now = table.generation(at);
+            if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it
+            BrokerLog.limitsAreRead(at, table.steps());
+            return true;
+        } catch (Throwable e) {
+            return false;
+        }
     }
 
     // ---- metadata threads ------------------------------------------------------------------------------------
@@ -108,7 +112,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); the Python host asks the cluster then. */
     public boolean updateClusterMetadata(Cluster cluster) {
-        PythonHost now = host;
+        PythonHost now = host();
         if (now != null && cluster != null) {
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
@@ -119,7 +123,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public Set<String> reconfigurableConfigs() {
-        PythonHost now = host;
+        PythonHost now = host();
         return now == null ? Set.of() : now.reconfigurable();
     }
 
@@ -129,13 +133,13 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
      */
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
-        PythonHost now = host;
+        PythonHost now = host();
         if (now != null && Caller.isAdministrator()) now.hostQuestions.check(BrokerConfigs.of(configs));
     }
 
     @Override
     public void reconfigure(Map<String, ?> configs) {
-        PythonHost now = host;
+        PythonHost now = host();
         if (now != null) now.apply(configs);
     }
 
@@ -145,11 +149,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
      */
     @Override
     public void close() {
-        PythonHost last;
-        synchronized (this) {
-            last = host;
-            host = null;
-        }
+        PythonHost last = host.getAndSet(null);
         try {
             if (last != null) PythonHost.release(last);
         } catch (Throwable e) {
@@ -159,12 +159,12 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     /** Null before configure() and after close(). */
     PythonHost host() {
-        return host;
+        return host.get();
     }
 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
-        PythonHost now = host;
+        PythonHost now = host();
         // A type that only a later Kafka knows is left unlimited.
-        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox.clientQuota(ClientQuotas.Key.of(type, entity), rate);
+        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox.clientQuota(type, entity, rate);
     }
 }

@@ -39,6 +39,7 @@ class PythonQuotaCallbackTest {
         assertEquals(NEWCOMERS, callback.quotaMetricTags(type, null, "app"));
         assertNull(callback.quotaLimit(type, null));
         assertNull(callback.quotaLimit(type, Map.of("other", "tag")));
+        assertFalse(callback.quotaResetRequired(null));
     }
 
     @Test

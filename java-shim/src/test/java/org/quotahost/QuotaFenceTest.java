@@ -77,7 +77,7 @@ class QuotaFenceTest {
     }
 
     private static Plain plain(QuotaFence fence) {
-        return assertInstanceOf(Plain.class, FenceFixture.inner(fence));
+        return assertInstanceOf(Plain.class, fence.inner());
     }
 
     @Test
@@ -85,7 +85,7 @@ class QuotaFenceTest {
         String log = LogCapture.during(() -> {
             QuotaFence fence = FenceFixture.fence("", Map.of());
             fence.completeInitialLoad();
-            assertSame(StandardAuthorizer.class, FenceFixture.inner(fence).getClass());
+            assertSame(StandardAuthorizer.class, fence.inner().getClass());
             assertEquals(List.of(AuthorizationResult.DENIED), fence.authorize(REQUEST, FenceFixture.write("t")));
         });
         assertTrue(log.contains("stands before org.apache.kafka.metadata.authorizer.StandardAuthorizer"), log);

@@ -5,6 +5,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -27,11 +28,14 @@ import org.slf4j.LoggerFactory;
  */
 public final class Creation {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
-    private static final short TOPICS = ApiKeys.CREATE_TOPICS.id;
-    private static final short PARTITIONS = ApiKeys.CREATE_PARTITIONS.id;
+    /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
+    private static final RuntimeException REFUSED = Errors.POLICY_VIOLATION.exception(
+            "quotahost creates no topics and partitions in a PAUSE, since disks of this cluster are full or their"
+                    + " state is unknown; delete topics or shorten their retention, or try again later");
 
-    private static final LongAdder refusals = new LongAdder();
-    private static final LongAdder shadowed = new LongAdder();
+    /** How many requests were refused since the start of this JVM, and would have been but for the factor in shadow. */
+    public static final LongAdder refusals = new LongAdder(), shadowed = new LongAdder();
+
     private static volatile boolean paused;
     private static volatile boolean allowed;
     /** Whose request was refused last, for the log; null once it was logged. */
@@ -39,19 +43,9 @@ public final class Creation {
     private static long logged;
     static LineLimit lines = new LineLimit(1);
 
-    /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
-    private static final RuntimeException REFUSED = FenceError.of("POLICY_VIOLATION",
-            "quotahost creates no topics and partitions in a PAUSE, since disks of this cluster are full or their"
-                    + " state is unknown; delete topics or shorten their retention, or try again later");
-
     private Creation() {}
 
     // ---- request threads -------------------------------------------------------------------------------------
-
-    /** Whether this is a request to create topics or partitions. */
-    public static boolean concerns(int request) {
-        return request == TOPICS || request == PARTITIONS;
-    }
 
     /** Whether any creation is refused at this moment. */
     public static boolean refused() {
@@ -66,7 +60,7 @@ public final class Creation {
     public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
         if (!refused() || !creates(context.requestType(), actions, results)) return null;
-        if (Fence.exempt(context.principal(), context.clientId())) return null;
+        if (Exemptions.exempt(context.principal(), context.clientId())) return null;
         if (Exemptions.isSuperUser(context.principal()) || isHarmless(Requests.toCreate(context))) return null;
         if (Fence.inShadow()) {
             shadowed.increment();
@@ -77,9 +71,11 @@ public final class Creation {
         return REFUSED;
     }
 
-    /** Whether the client has just been allowed to create: topics by the cluster's or the topic's right, or partitions. */
+    /** Whether the client has just been allowed to create topics, by the cluster's or the topic's right, or partitions. */
     private static boolean creates(int request, List<Action> actions, List<AuthorizationResult> results) {
-        AclOperation right = request == TOPICS ? AclOperation.CREATE : AclOperation.ALTER;
+        AclOperation right = request == ApiKeys.CREATE_TOPICS.id ? AclOperation.CREATE
+                : request == ApiKeys.CREATE_PARTITIONS.id ? AclOperation.ALTER : null;
+        if (right == null) return false;
         for (int i = 0; i < results.size(); i++) {
             if (actions.get(i).operation() == right && results.get(i) == AuthorizationResult.ALLOWED) return true;
         }
@@ -87,14 +83,11 @@ public final class Creation {
     }
 
     private static boolean isHarmless(Requests.ToCreate request) {
-        return request != null && (request.validateOnly() || request.topics().stream().allMatch(Creation::isNeeded));
+        return request != null && (request.validateOnly()
+                || request.topics().stream().allMatch(topic -> Topic.isInternal(topic) || Exemptions.spares(topic)));
     }
 
-    private static boolean isNeeded(String topic) {
-        return Topic.isInternal(topic) || Exemptions.spares(topic);
-    }
-
-    // ---- the authorizer, the table, the watch, operators -----------------------------------------------------
+    // ---- the table, the host, the watch ----------------------------------------------------------------------
 
     /** A PAUSE begins or ends. */
     public static void pause(boolean on) {
@@ -116,15 +109,5 @@ public final class Creation {
                 + " (pause.creation=allow lets them pass)", all - logged, Escape.ascii(one.principal().getName()),
                 Escape.ascii(String.valueOf(one.clientId())));
         logged = all;
-    }
-
-    /** How many requests were refused since the start of this JVM. */
-    public static long refusals() {
-        return refusals.sum();
-    }
-
-    /** How many requests would have been refused had the factor not been in shadow. */
-    public static long shadowed() {
-        return shadowed.sum();
     }
 }

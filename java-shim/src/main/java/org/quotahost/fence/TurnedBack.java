@@ -3,13 +3,18 @@ package org.quotahost.fence;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.quotahost.internals.Internals;
+import org.quotahost.internals.Mute;
 import org.quotahost.internals.Requests;
 
 /**
@@ -17,74 +22,83 @@ import org.quotahost.internals.Requests;
  * how many bytes of record batches by topic, which would have been appended ("Broker side quota (V1)", discussion: a
  * meter of the throttled bytes).
  *
- * <p>A client-id is only a claim, so at most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_MS
- * after its last request. While all places are taken, further clients are left out. A topic may be none that exists;
- * beyond MOST_TOPICS their bytes are counted under OTHERS.
+ * <p>If the principal has used up its allowance, the connection is muted. Without that a client that tries again at once
+ * would make the broker read as much as the network carries: the reason why KIP-13 rejects an error as the answer to a
+ * client over its quota. The principal counts and not the client-id, which is only a claim.
+ *
+ * <p>At most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_NANOS after its last request. While
+ * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are
+ * counted under OTHERS.
  */
 public final class TurnedBack {
     static final String SEVERAL = "<several topics>";
     static final String OTHERS = "<other topics>";
     static final int MOST_TOPICS = 1_000, MOST_CLIENTS = 1_000;
-    static final long LATELY_MS = 15_000;
-    /** A flood of invented clients finds all places taken again and again, and is not to look for old ones each time. */
-    private static final long PRUNE_MS = 1_000;
+    static final long LATELY_NANOS = 15_000_000_000L;
 
-    private static final ConcurrentHashMap<String, LongAdder> bytes = new ConcurrentHashMap<>();
-    static final ConcurrentHashMap<Names, Client> clients = new ConcurrentHashMap<>();
-    private static volatile long prunedAt;
+    private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
+    private static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
+    static final Map<Client, Last> clients = new ConcurrentHashMap<>();
 
     private TurnedBack() {}
 
-    record Names(String principal, String clientId) {}
+    public record Client(String principal, String clientId) {}
 
-    /** That a client was turned back, by topic quotas or else by the closed fence. */
-    public record Client(String principal, String clientId, boolean byTopics, long atMs) {
-        private boolean isOver(long nowMs) {
-            return nowMs - atMs > LATELY_MS;
+    /**
+     * When a request of a client was turned back last.
+     *
+     * @param by "topics" for topic quotas, or else "fence"
+     * @param nanos by System.nanoTime
+     */
+    public record Last(String by, long nanos) {}
+
+    /**
+     * Notes that the request which this thread handles is turned back.
+     *
+     * @param results what the inner authorizer answered to the actions, in their order
+     * @param topic for whose sake, "" for that of the closed fence
+     * @param bytesPerSecond what its principal may send on for that topic
+     * @param counter gets the bytes of its record batches
+     */
+    public static void note(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
+            String topic, double bytesPerSecond, LongAdder counter) {
+        KafkaPrincipal principal = context.principal();
+        try {
+            note(new Client(principal.getName(), context.clientId() == null ? "" : context.clientId()),
+                    new Last(topic.isEmpty() ? "fence" : "topics", System.nanoTime()));
+            counter.add(count(actions, results));
+            long size = Requests.bytes();
+            if (size == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
+            int key = 31 * principal.hashCode() + topic.hashCode();
+            if (ALLOWANCE.take(key, size, bytesPerSecond, System.nanoTime())) return;
+            if (Requests.release()) Mute.mark(principal);
+        } catch (Throwable e) { // a later Kafka keeps requests in another way; the client gets the same answer
+            Internals.REQUESTS.failed(e.toString());
         }
     }
 
     // ---- clients ---------------------------------------------------------------------------------------------
 
-    /** Notes that a request of this client is turned back now. */
-    static void note(String principal, String clientId, boolean byTopics) {
-        note(principal, clientId, byTopics, nowMs());
+    static void note(Client client, Last last) {
+        if (client.principal.length() > Exemptions.LONGEST_CLIENT_ID) return;
+        if (client.clientId.length() > Exemptions.LONGEST_CLIENT_ID) return;
+        if (clients.size() < MOST_CLIENTS || clients.containsKey(client)) clients.put(client, last);
     }
 
-    static void note(String principal, String clientId, boolean byTopics, long now) {
-        if (principal.length() > Exemptions.LONGEST_CLIENT_ID || clientId.length() > Exemptions.LONGEST_CLIENT_ID) return;
-        Names names = new Names(principal, clientId);
-        if (clients.size() >= MOST_CLIENTS && !clients.containsKey(names)) {
-            if (now - prunedAt >= PRUNE_MS) prune(now);
-            if (clients.size() >= MOST_CLIENTS) return;
-        }
-        clients.put(names, new Client(principal, clientId, byTopics, now));
-    }
-
-    private static void prune(long now) {
-        prunedAt = now;
-        clients.values().removeIf(each -> each.isOver(now));
+    /** Makes room for others; the watch calls it every second. */
+    public static void forgetOld(long nanos) {
+        clients.values().removeIf(last -> nanos - last.nanos > LATELY_NANOS);
     }
 
     /** What has lately turned a request of this client back: "fence", "topics", or "" for nothing. */
     public static String by(String principal, String clientId) {
-        Client last = clients.get(new Names(principal, clientId));
-        return last == null || last.isOver(nowMs()) ? "" : last.byTopics ? "topics" : "fence";
-    }
-
-    /** Whether topic quotas have turned a request of this client back lately. */
-    public static boolean byTopics(String principal, String clientId) {
-        return by(principal, clientId).equals("topics");
+        Last last = clients.get(new Client(principal, clientId));
+        return last == null ? "" : last.by;
     }
 
     /** All who were turned back lately. */
-    public static Collection<Client> lately() {
-        prune(nowMs());
-        return clients.values();
-    }
-
-    private static long nowMs() {
-        return System.nanoTime() / 1_000_000;
+    public static Map<Client, Last> lately() {
+        return clients;
     }
 
     // ---- bytes -----------------------------------------------------------------------------------------------
@@ -97,7 +111,12 @@ public final class TurnedBack {
      */
     static long count(List<Action> actions, List<AuthorizationResult> results) {
         Collection<TopicProduceData> topics = Requests.topics();
-        Set<String> allowed = topics.isEmpty() ? Set.of() : allowed(actions, results);
+        if (topics.isEmpty()) return 0;
+        Set<String> allowed = new HashSet<>();
+        for (int i = 0; i < results.size(); i++) {
+            String topic = Fence.writable(actions.get(i), results.get(i));
+            if (topic != null) allowed.add(topic);
+        }
         long all = 0;
         for (TopicProduceData topic : topics) {
             String name = name(topic.name(), topics.size(), allowed);
@@ -107,15 +126,6 @@ public final class TurnedBack {
             all += records;
         }
         return all;
-    }
-
-    private static Set<String> allowed(List<Action> actions, List<AuthorizationResult> results) {
-        Set<String> names = new HashSet<>();
-        for (int i = 0; i < results.size(); i++) {
-            String topic = Fence.writable(actions.get(i), results.get(i));
-            if (topic != null) names.add(topic);
-        }
-        return names;
     }
 
     /**
@@ -133,22 +143,12 @@ public final class TurnedBack {
     }
 
     static void add(String topic, long records) {
-        LongAdder known = bytes.get(topic);
-        if (known == null) {
-            String name = bytes.size() < MOST_TOPICS ? topic : OTHERS;
-            known = bytes.computeIfAbsent(name, each -> new LongAdder());
-        }
-        known.add(records);
+        String name = bytes.containsKey(topic) || bytes.size() < MOST_TOPICS ? topic : OTHERS;
+        bytes.computeIfAbsent(name, each -> new LongAdder()).add(records);
     }
 
-    /** The topics from which something was turned back since the start of this JVM. */
-    public static Set<String> topics() {
-        return bytes.keySet();
-    }
-
-    /** How many bytes of record batches for a topic were turned back since the start of this JVM. */
-    public static long of(String topic) {
-        LongAdder known = bytes.get(topic);
-        return known == null ? 0 : known.sum();
+    /** How many bytes of record batches were turned back since the start of this JVM, by topic. */
+    public static Map<String, LongAdder> bytes() {
+        return bytes;
     }
 }

@@ -189,7 +189,6 @@ public final class PythonHost {
         gauges.set("Host", "", "EventErrors", 0);
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
-        Fence.onInstall(table::fenceInstalled);
         thread.start(environment);
         Watch.start(watch, lease, table, StandardGauges.news(gauges, heldBacks));
         topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));

@@ -43,12 +43,12 @@ final class StandardGauges {
         gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
         gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
-        gauges.add("Fence", "", "Rejections", Fence::rejections);
-        gauges.add("Fence", "", "Shadowed", Fence::shadowed);
-        gauges.add("Fence", "", "RejectedBytes", Fence::rejectedBytes);
+        gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
+        gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
+        gauges.add("Fence", "", "RejectedBytes", Fence.rejectedBytes::sum);
         gauges.add("Fence", "", "Mutes", Mute::count);
-        gauges.add("Fence", "", "CreationsRefused", Creation::refusals);
-        gauges.add("Fence", "", "CreationsShadowed", Creation::shadowed);
+        gauges.add("Fence", "", "CreationsRefused", Creation.refusals::sum);
+        gauges.add("Fence", "", "CreationsShadowed", Creation.shadowed::sum);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
@@ -81,9 +81,9 @@ final class StandardGauges {
         Set<String> topics = new HashSet<>();
         Set<String> rules = new HashSet<>();
         return () -> {
-            for (String topic : TurnedBack.topics()) {
-                if (topics.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBack.of(topic));
-            }
+            TurnedBack.bytes().forEach((topic, bytes) -> {
+                if (topics.add(topic)) gauges.add("TurnedBack", topic, "Bytes", bytes::sum);
+            });
             heldBacks.all().forEach((rule, counts) -> {
                 if (!rules.add(rule)) return;
                 gauges.add("Shadow", rule, "Over", counts::now);

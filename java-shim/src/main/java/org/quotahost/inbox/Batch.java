@@ -17,7 +17,7 @@ import java.util.List;
  * client; then, of each event, its kind, the number of its fields, and the fields. One decoding and one slice for
  * each text is the quickest way into Python.
  */
-public final class Batch {
+public record Batch(List<Lookup> clients, List<Event> events) {
     /**
      * A client for the host to resolve.
      *
@@ -32,22 +32,6 @@ public final class Batch {
 
     /** Anything else that happened: its kind, and its particulars in an order that the kind defines. */
     public record Event(String kind, List<String> fields) {}
-
-    private final List<Lookup> clients;
-    private final List<Event> events;
-
-    public Batch(List<Lookup> clients, List<Event> events) {
-        this.clients = clients;
-        this.events = events;
-    }
-
-    public List<Lookup> clients() {
-        return clients;
-    }
-
-    List<Event> events() {
-        return events;
-    }
 
     /** The batch in the format for Python. */
     public byte[] bytes() {

@@ -1,116 +1,106 @@
 package org.quotahost.inbox;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
  * What the host has to do next: the only way from Kafka's threads to Python.
  *
  * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
- * the bound a post is dropped and counted, and the client's next request posts it again. All other events (client
- * quotas, the cluster, new properties) are kept until the host takes them; there are only as many as brokers, quotas
- * and changes. The host takes both as a Batch.
+ * the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas, the
+ * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes. The
+ * host takes both as a Batch.
  */
 public final class Inbox {
     /** How many clients the host takes at once: enough to be quick, few enough to answer other events soon. */
     static final int BATCH = 2_000;
-    private static final int RECENT = 1 << 16;
-    /**
-     * Slots a client may have among the recent: with one, a quarter of 20,000 clients would share theirs and be
-     * posted anew.
-     */
-    private static final int WAYS = 4;
-    private static final long POST_AGAIN_NANOS = 1_000_000_000L;
+    private static final long SECOND = 1_000_000_000L;
 
-    private final Queue<Post> posts = new ConcurrentLinkedQueue<>();
+    private final Queue<Batch.Lookup> posts = new ConcurrentLinkedQueue<>();
     /** The size of posts; the queue's own size() walks through all of it. */
     private final AtomicInteger depth = new AtomicInteger();
-    /** Clients posted lately, by hash, so that a burst of requests of one new client is one post. */
-    private final AtomicReferenceArray<Post> recent = new AtomicReferenceArray<>(RECENT);
     private final LongAdder overflow = new LongAdder();
+    /** The clients posted in this second of takes and the one before, so that a burst of one new client is one post. */
+    private volatile Set<List<String>> recent = ConcurrentHashMap.newKeySet();
+    private volatile Set<List<String>> before = Set.of();
+    private long recentSince = System.nanoTime();
+
     /** Whom the host asked for again by itself; there are only as many as the table has places. Under the lock. */
     private final Set<Batch.Lookup> again = new LinkedHashSet<>();
     private final List<Batch.Event> events = new ArrayList<>();
-    private final ClientQuotas clientQuotas = new ClientQuotas();
-    private Batch.Event cluster;
+    /** What a host keeps in its memory: client quotas by entity, and the cluster; each as Kafka told it last. */
+    private final Map<List<String>, List<String>> facts = new LinkedHashMap<>();
+    /** The facts that the host has not taken yet. */
+    private final Set<List<String>> news = new LinkedHashSet<>();
+
     private volatile int max = 65_536;
     /** Whether there are events, or somebody to ask for again. */
     private volatile boolean eventsWait;
     /** The host's thread while it waits in take(), else null. */
     private volatile Thread waiting;
 
-    /** A client that a request thread did not find in the table. */
-    private static final class Post {
-        final String principal;
-        final String clientId;
-        final long postedAt;
-
-        Post(String principal, String clientId, long postedAt) {
-            this.principal = principal;
-            this.clientId = clientId;
-            this.postedAt = postedAt;
-        }
-
-        boolean isOf(String otherPrincipal, String otherClientId) {
-            return clientId.equals(otherClientId) && principal.equals(otherPrincipal);
-        }
-    }
-
     // ---- request threads -------------------------------------------------------------------------------------
 
     /**
-     * Posts a client that the table does not know: as a rule once, and again if the host has not answered for a
-     * second.
+     * Posts a client that the table does not know: as a rule once, and again if the host has not answered for one or two
+     * seconds.
      */
     public void postClient(String principal, String clientId) {
-        // Names that are counted up have hashes in a row, which would share their few slots; the product spreads them.
-        int hash = (31 * principal.hashCode() + clientId.hashCode()) * 0x9E3779B9 >>> 12;
-        long now = System.nanoTime();
-        int slot = hash;
-        for (int i = 0; i < WAYS; i++) {
-            Post earlier = recent.get(hash + i & RECENT - 1);
-            boolean stillRecent = earlier != null && now - earlier.postedAt < POST_AGAIN_NANOS;
-            if (!stillRecent) slot = hash + i;
-            else if (earlier.isOf(principal, clientId)) return;
-        }
+        List<String> names = List.of(principal, clientId);
+        if (before.contains(names) || recent.contains(names)) return;
         if (depth.get() >= max) {
             overflow.increment();
             return;
         }
-        Post post = new Post(principal, clientId, now);
-        recent.set(slot & RECENT - 1, post);
+        if (!recent.add(names)) return;
         depth.incrementAndGet();
-        posts.add(post);
+        posts.add(new Batch.Lookup(principal, clientId, System.nanoTime()));
         wake();
     }
 
     // ---- Kafka's metadata threads ----------------------------------------------------------------------------
 
-    /**
-     * Posts a client quota that was set, or removed (null). If both callbacks of a combined node post it, it is one
-     * event.
-     */
-    public synchronized void clientQuota(ClientQuotas.Key key, Double rate) {
-        clientQuotas.put(key, rate);
-        eventArrived();
+    /** Posts a client quota that was set, or removed (null): bytes/s, percent or mutations/s by its type. */
+    public void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
+        List<String> user = List.of("", "");
+        List<String> client = user;
+        for (ClientQuotaEntity.ConfigEntity part : entity.configEntities()) {
+            // The kind decides, not the name: Kafka names a default "<default>", and a user may be called so, too.
+            switch (part.entityType()) {
+                case USER -> user = List.of("name", part.name());
+                case DEFAULT_USER -> user = List.of("default", "");
+                case CLIENT_ID -> client = List.of("name", part.name());
+                case DEFAULT_CLIENT_ID -> client = List.of("default", "");
+            }
+        }
+        fact(List.of("client-quota", type.name(), user.get(0), user.get(1), client.get(0), client.get(1)),
+                rate == null ? null : List.of(rate.toString()));
     }
 
-    /** Posts the cluster's id and the ids of its brokers, unless they are those that were posted last. */
-    public synchronized void cluster(String clusterId, List<String> brokers) {
-        List<String> fields = new ArrayList<>(brokers);
-        fields.add(0, clusterId);
-        Batch.Event event = new Batch.Event("cluster", fields);
-        if (event.equals(cluster)) return;
-        cluster = event;
-        events.add(event);
+    /** Posts the cluster's id and the ids of its brokers. */
+    public void cluster(String clusterId, List<String> brokers) {
+        fact(List.of("cluster"), Stream.concat(Stream.of(clusterId), brokers.stream()).toList());
+    }
+
+    /** Both callbacks of a combined node tell it: only what differs from before is news. Null: it holds no longer. */
+    private synchronized void fact(List<String> what, List<String> value) {
+        List<String> old = value == null ? facts.remove(what) : facts.put(what, value);
+        if (Objects.equals(old, value)) return;
+        news.add(what);
         eventArrived();
     }
 
@@ -149,9 +139,7 @@ public final class Inbox {
 
     /** Posts once more all that a host keeps in its memory: the Python host that starts now knows nothing of it. */
     public synchronized void replay() {
-        clientQuotas.replay();
-        events.removeIf(event -> event.kind().equals("cluster"));
-        if (cluster != null) events.add(cluster);
+        news.addAll(facts.keySet());
         eventArrived();
     }
 
@@ -171,11 +159,16 @@ public final class Inbox {
     }
 
     private List<Batch.Lookup> takeClients() {
+        if (System.nanoTime() - recentSince >= SECOND) {
+            before = recent;
+            recent = ConcurrentHashMap.newKeySet();
+            recentSince = System.nanoTime();
+        }
         List<Batch.Lookup> clients = new ArrayList<>(Math.min(depth.get(), BATCH));
-        Post post;
+        Batch.Lookup post;
         while (clients.size() < BATCH && (post = posts.poll()) != null) {
             depth.decrementAndGet();
-            clients.add(new Batch.Lookup(post.principal, post.clientId, post.postedAt));
+            clients.add(post);
         }
         return clients;
     }
@@ -183,9 +176,16 @@ public final class Inbox {
     /** Takes the events, and as many to ask for again as the batch has room for. */
     private synchronized List<Batch.Event> takeEvents(List<Batch.Lookup> clients) {
         if (!eventsWait) return List.of();
-        for (var first = again.iterator(); clients.size() < BATCH && first.hasNext(); first.remove()) clients.add(first.next());
+        for (var first = again.iterator(); clients.size() < BATCH && first.hasNext(); first.remove()) {
+            clients.add(first.next());
+        }
         eventsWait = !again.isEmpty();
-        List<Batch.Event> taken = new ArrayList<>(clientQuotas.takeChanges());
+        List<Batch.Event> taken = new ArrayList<>();
+        for (List<String> what : news) {
+            Stream<String> value = facts.getOrDefault(what, List.of("")).stream();
+            taken.add(new Batch.Event(what.get(0), Stream.concat(what.stream().skip(1), value).toList()));
+        }
+        news.clear();
         taken.addAll(events);
         events.clear();
         return taken;

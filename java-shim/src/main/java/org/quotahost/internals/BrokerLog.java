@@ -5,6 +5,7 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.DoubleSupplier;
 import java.util.function.LongSupplier;
+import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.apache.logging.log4j.Level;
@@ -53,9 +54,6 @@ public final class BrokerLog {
     BrokerLog(LongSupplier nanoClock) {
         this.nanoClock = nanoClock;
     }
-
-    /** Marks errors that no line of the broker's log is to be about: those with which the fence turns requests back. */
-    public interface LeftOut {}
 
     /**
      * Adds the filter to the log of the broker's classes. A reload makes a new configuration, which gets one, too.
@@ -172,10 +170,15 @@ public final class BrokerLog {
          */
         private Result decide(Logger logger, Level level, Object text, Object last) {
             // Level by level, so that what is off, which is most, ends here.
-            if (level == Level.ERROR) return last instanceof LeftOut ? Result.DENY : Result.NEUTRAL;
+            if (level == Level.ERROR) return isOfFence(last) ? Result.DENY : Result.NEUTRAL;
             if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
             if (text != null && !text.toString().contains(CHANGED)) return Result.NEUTRAL;
             return limits.leavesOut(text == null) ? Result.DENY : Result.NEUTRAL;
+        }
+
+        /** Whether it is an error with which the fence turns requests back: their messages begin with our name. */
+        private static boolean isOfFence(Object error) {
+            return error instanceof ApiException ours && String.valueOf(ours.getMessage()).startsWith("quotahost");
         }
 
         /** Whether it is the fault of Kafka's, and was logged within the last minute. */

@@ -5,14 +5,14 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.quotahost.fence.AffectedTopics;
+import org.quotahost.fence.Fence;
 
 /**
  * The affected topics, where each lies, and which of them are held; never changed once it is made.
  *
  * <p>One follows the other as topics come and go; all of them keep their marks in the same place.
  */
-final class Affected implements AffectedTopics {
+final class Affected implements Fence.Affected {
     private final Map<String, String> places;
     private final Set<String> held;
     private final Marks marks;
@@ -31,19 +31,19 @@ final class Affected implements AffectedTopics {
         }
     }
 
-    @Override
-    public boolean affects(String topic) {
+    boolean affects(String topic) {
         return places.containsKey(topic);
     }
 
-    @Override
-    public boolean holds(String topic) {
+    boolean holds(String topic) {
         return held.contains(topic);
     }
 
     @Override
-    public void mark(KafkaPrincipal principal, String clientId, String topic) {
+    public boolean mark(KafkaPrincipal principal, String clientId, String topic) {
+        if (!affects(topic)) return false;
         marks.mark(principal.getName(), clientId == null ? "" : clientId, topic);
+        return holds(topic);
     }
 
     /** Where a topic has its replica, in words for an operator; "" for a topic that isn't affected. */

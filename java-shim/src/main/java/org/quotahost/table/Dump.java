@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.fence.Fence;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.ClientMeters;
 import org.quotahost.table.Principals.Client;
@@ -88,7 +88,7 @@ public final class Dump {
     public synchronized Map<String, Object> client(String principal, String clientId) {
         Entry entry = table.principals().entry(principal);
         Client client = entry == null ? null : entry.client(clientId);
-        boolean exempt = Fence.exempt(Publication.byName(principal), clientId);
+        boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             Scope scope = scope(entry, client, clientId, exempt, type);
@@ -106,7 +106,7 @@ public final class Dump {
         all.put("principal", principal);
         all.put("client_id", clientId);
         all.put("exempt", exempt);
-        all.put("passes", Fence.passes(principal, clientId));
+        all.put("passes", Exemptions.passes(principal, clientId));
         all.put("mark", mark(principal, clientId));
         all.put("turned_back", TurnedBack.by(principal, clientId));
         all.put("quotas", quotas);
@@ -150,7 +150,7 @@ public final class Dump {
         all.add(new Object[] {entry.name, clientId, whole, TYPES[type].name(), scope.own.user, scope.own.clientId,
             scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
             known.answer.suppliers()[type], known.answer.shadow(), table.marks().has(entry.name, clientId),
-            Fence.passes(entry.name, clientId)});
+            Exemptions.passes(entry.name, clientId)});
     }
 
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
@@ -185,7 +185,7 @@ public final class Dump {
         fields.put("turned_back", row.turnedBack);
         if (isOfOneClient(scope)) {
             fields.put("mark", mark(scope.principal(), scope.own.clientId));
-            fields.put("passes", Fence.passes(scope.principal(), scope.own.clientId));
+            fields.put("passes", Exemptions.passes(scope.principal(), scope.own.clientId));
         } else {
             fields.put("mark", null);
         }
@@ -222,13 +222,13 @@ public final class Dump {
     /** The scopes of those whom the fence or topic quotas have turned back lately. */
     private Map<Scope, String> turnedBack() {
         Map<Scope, String> byScope = new IdentityHashMap<>();
-        for (var each : TurnedBack.lately()) {
+        TurnedBack.lately().forEach((each, last) -> {
             Entry entry = table.principals().entry(each.principal());
             Client client = entry == null ? null : entry.client(each.clientId());
-            boolean exempt = Fence.exempt(Publication.byName(each.principal()), each.clientId());
+            boolean exempt = Exemptions.exempt(Publication.byName(each.principal()), each.clientId());
             Scope scope = scope(entry, client, each.clientId(), exempt, PRODUCE);
-            byScope.merge(scope, each.byTopics() ? "topics" : "fence", (a, b) -> a.equals("fence") ? a : b);
-        }
+            byScope.merge(scope, last.by(), (a, b) -> a.equals("fence") ? a : b);
+        });
         return byScope;
     }
 

@@ -6,7 +6,6 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Exemptions;
-import org.quotahost.fence.Fence;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -141,7 +140,7 @@ final class Principals {
         final boolean failed;
         /** Whether client-ids that are not distinct need nothing of their own. */
         final boolean complete;
-        /** Whether some of its client-ids may be exempt: anybody may be this principal, a broker too (Fence.exempt). */
+        /** Whether some of its client-ids may be exempt: anybody may be this principal, a broker too (Exemptions.exempt). */
         private final boolean anonymous;
 
         /** Of a principal that the table doesn't know yet: all its client-ids have this scope. */
@@ -193,7 +192,7 @@ final class Principals {
 
         /** Whether a client-id needs something of its own. */
         boolean needs(KafkaPrincipal principal, String clientId) {
-            return !complete || isDistinct(clientId) || anonymous && Fence.exempt(principal, clientId);
+            return !complete || isDistinct(clientId) || anonymous && Exemptions.exempt(principal, clientId);
         }
 
         /** Any length of a name may come, so the length is looked at before the whole name would be hashed. */

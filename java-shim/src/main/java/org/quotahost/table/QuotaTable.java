@@ -13,6 +13,7 @@ import java.util.function.LongSupplier;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
@@ -153,7 +154,7 @@ public final class QuotaTable {
         else if (entry == null && Principals.keepsPrincipal(name)) {
             inbox.postClient(name, clientId.substring(0, Principals.LONGEST_CLIENT_ID));
         }
-        if (Fence.exempt(principal, clientId)) return scopes.exempt;
+        if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
         // Never a scope that other principals share with a known one.
         return entry == null ? scopes.newcomers : entry.unknown(type, beat);
     }
@@ -332,11 +333,6 @@ public final class QuotaTable {
             boolean matches = clientId == null || client.clientId.equals(clientId);
             if (failed ? client.failed : matches) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
         }
-    }
-
-    /** Kafka has made an authorizer that asks the fence: a PAUSE is the fence's from now on. */
-    public synchronized void fenceInstalled() {
-        follow();
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------

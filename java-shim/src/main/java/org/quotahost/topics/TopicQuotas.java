@@ -6,12 +6,12 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.fence.Fence;
-import org.quotahost.fence.FenceError;
-import org.quotahost.fence.Refusal;
+import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Meters;
 import org.quotahost.util.HeldBacks;
@@ -77,7 +77,7 @@ public final class TopicQuotas {
      * @param bytesPerSecond of all topics together; NaN for no topic quotas
      * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
      * @param spared topics that are never turned back, Kafka's own among them
-     * @param error the name of the error with which requests are turned back (FenceError)
+     * @param error the name in Kafka's protocol of the error with which requests are turned back
      * @param allInShadow whether no threshold is enforced, all are only counted
      * @param inShadow the topics of which that is so
      */
@@ -86,7 +86,7 @@ public final class TopicQuotas {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
         configured = Double.isNaN(bytesPerSecond) ? null : new TopicThresholds(bytesPerSecond, Map.copyOf(own),
-                Set.copyOf(List.of(spared)), allInShadow ? null : Set.of(inShadow), FenceError.of(error, MESSAGE));
+                Set.copyOf(List.of(spared)), allInShadow ? null : Set.of(inShadow), Errors.valueOf(error).exception(MESSAGE));
     }
 
     // ---- the watch -------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ public final class TopicQuotas {
                 return null;
             }
             rejections.increment();
-            Refusal.note(context, actions, results, enforced.topic, enforced.allowance(), rejectedBytes);
+            TurnedBack.note(context, actions, results, enforced.topic, enforced.allowance(), rejectedBytes);
             return answer;
         }
     }

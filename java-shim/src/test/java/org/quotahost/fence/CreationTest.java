@@ -84,7 +84,7 @@ class CreationTest {
 
     @Test
     void whoPassesTheFenceMayCreateAndWhoMayNotAnywayIsToldSo() throws Exception {
-        Fence.exempt(new String[] {"backup"}, new String[0], "");
+        Exemptions.set(new String[] {"backup"}, new String[0], "");
         passes(ApiKeys.CREATE_TOPICS, "backup", CLUSTER);
         passes(ApiKeys.CREATE_TOPICS, "root", CLUSTER);
         try (QuotaFence strict = FenceFixture.fence("", Map.of())) {
@@ -141,7 +141,7 @@ class CreationTest {
 
     @Test
     void internalAndSparedTopicsAreCreatedUnlessOthersAreToBeCreatedWithThem() {
-        Fence.spare(new String[] {"__remote_log_metadata"});
+        Exemptions.spare(new String[] {"__remote_log_metadata"});
         InternalsFixture.handles(topics(false, "__consumer_offsets", "__remote_log_metadata"));
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         InternalsFixture.handles(topics(false, "__consumer_offsets", "t"));
@@ -150,15 +150,15 @@ class CreationTest {
 
     @Test
     void inShadowItIsOnlyCountedAndWithAllowNotEvenThat() {
-        long refused = Creation.refusals(), shadowed = Creation.shadowed();
+        long refused = Creation.refusals.sum(), shadowed = Creation.shadowed.sum();
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         Fence.shadow(true);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         Fence.shadow(false);
         Creation.allow(true);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-        assertEquals(refused + 1, Creation.refusals());
-        assertEquals(shadowed + 1, Creation.shadowed());
+        assertEquals(refused + 1, Creation.refusals.sum());
+        assertEquals(shadowed + 1, Creation.shadowed.sum());
     }
 
     @Test

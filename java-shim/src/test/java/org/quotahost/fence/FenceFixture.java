@@ -8,9 +8,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.errors.NotEnoughReplicasException;
 import org.apache.kafka.common.network.ClientInformation;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.resource.PatternType;
@@ -21,7 +23,6 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
-import org.apache.kafka.server.authorizer.Authorizer;
 import org.quotahost.QuotaFence;
 import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Mute;
@@ -34,7 +35,7 @@ public final class FenceFixture {
     public static final ListenerName LISTENER = ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT);
 
     /** The error with which a closed fence turns a produce request back. */
-    public static final Class<? extends RuntimeException> PAUSED = FenceError.NotEnoughReplicas.class;
+    public static final Class<? extends RuntimeException> PAUSED = NotEnoughReplicasException.class;
 
     private static final int TIMES = 100_000;
     private static final List<QuotaFence> MADE = new ArrayList<>();
@@ -43,7 +44,7 @@ public final class FenceFixture {
 
     /** One such error, as KafkaApis logs it. */
     public static RuntimeException error() {
-        return FenceError.of("NOT_ENOUGH_REPLICAS", "paused");
+        return Errors.NOT_ENOUGH_REPLICAS.exception("quotahost: paused");
     }
 
     /** A broker's fence in front of that authorizer ("" for the default), configured with more properties. */
@@ -55,11 +56,6 @@ public final class FenceFixture {
         fence.configure(properties);
         MADE.add(fence);
         return fence;
-    }
-
-    /** The inner authorizer of a fence. */
-    public static Authorizer inner(QuotaFence fence) {
-        return fence.inner();
     }
 
     /** A request of a client, by its API, principal and client-id. */
@@ -108,8 +104,8 @@ public final class FenceFixture {
         Creation.lines = new LineLimit(1);
         Fence.turnBack(null);
         Fence.shadow(false);
-        Fence.exempt(new String[0], new String[0], "");
-        Fence.spare(new String[0]);
+        Exemptions.set(new String[0], new String[0], "");
+        Exemptions.spare(new String[0]);
         Exemptions.superUsers(Map.of());
         Fence.allowance(0);
         Mute.unmark();

@@ -66,7 +66,7 @@ class FenceTest {
     }
 
     private void assertTurnedBack(String user, String clientId) {
-        assertThrows(FenceError.NotEnoughReplicas.class, () -> produce(user, clientId), user + "/" + clientId);
+        assertThrows(FenceFixture.PAUSED, () -> produce(user, clientId), user + "/" + clientId);
     }
 
     @Test
@@ -105,7 +105,7 @@ class FenceTest {
         List<Action> id = List.of(FenceFixture.to(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"));
 
         assertEquals(ALLOWED, fence.authorize(request, id));
-        assertThrows(FenceError.NotEnoughReplicas.class, () -> fence.authorize(request, FenceFixture.write("t")));
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
     }
 
     @Test
@@ -118,7 +118,7 @@ class FenceTest {
 
     @Test
     void exemptPrincipalsGoOnUnderAnyClientIdAndOthersDoNot() {
-        Fence.exempt(new String[] {"root", "CN=b,OU=c"}, new String[] {"quotahost-1"}, "");
+        Exemptions.set(new String[] {"root", "CN=b,OU=c"}, new String[] {"quotahost-1"}, "");
 
         assertEquals(ALLOWED, produce("root", "x"));
         assertEquals(ALLOWED, produce("CN=b,OU=c", ""));
@@ -131,7 +131,7 @@ class FenceTest {
     @ParameterizedTest
     @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3", "__x_12_producer"})
     void whereBrokersAreAnonymousTheyGoByClientId(String clientId) {
-        Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
+        Exemptions.set(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
 
         assertEquals(ALLOWED, produce("ANONYMOUS", clientId));
         assertTurnedBack("alice", clientId);
@@ -141,14 +141,14 @@ class FenceTest {
     @ValueSource(strings = {"2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "raft-client-", "raft-client-3x", "raft-client-\u0663",
         "__x_1_", "__x__producer", "__x_1_producer2", "quotahost-pipelines", "broker-1-a\n", "1 "})
     void otherAnonymousClientsAreTurnedBack(String clientId) {
-        Fence.exempt(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
+        Exemptions.set(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
 
         assertTurnedBack("ANONYMOUS", clientId);
     }
 
     @Test
     void aClientWithoutAClientIdIsTurnedBackToo() {
-        Fence.exempt(new String[] {"root"}, new String[] {"1"}, INTERNAL);
+        Exemptions.set(new String[] {"root"}, new String[] {"1"}, INTERNAL);
 
         assertTurnedBack("ANONYMOUS", null);
         assertEquals(ALLOWED, produce("root", null));
@@ -156,17 +156,17 @@ class FenceTest {
 
     @Test
     void anExemptNameCountsWithItsType() {
-        Fence.exempt(new String[] {"alice"}, new String[] {"1"}, INTERNAL);
+        Exemptions.set(new String[] {"alice"}, new String[] {"1"}, INTERNAL);
 
         assertEquals(ALLOWED, produce(new KafkaPrincipal("User", "alice")));
-        assertThrows(FenceError.NotEnoughReplicas.class, () -> produce(new KafkaPrincipal("Group", "alice")));
-        assertFalse(Fence.exempt(new KafkaPrincipal("Group", "alice"), "app"));
-        assertFalse(Fence.exempt(new KafkaPrincipal("Group", "ANONYMOUS"), "1"));
+        assertThrows(FenceFixture.PAUSED, () -> produce(new KafkaPrincipal("Group", "alice")));
+        assertFalse(Exemptions.exempt(new KafkaPrincipal("Group", "alice"), "app"));
+        assertFalse(Exemptions.exempt(new KafkaPrincipal("Group", "ANONYMOUS"), "1"));
     }
 
     @Test
     void aClientIdOfMoreThan256CharactersIsNeverAnInternalOne() {
-        Fence.exempt(new String[0], new String[0], INTERNAL);
+        Exemptions.set(new String[0], new String[0], INTERNAL);
         String id = "broker-1-" + "x".repeat(247);
 
         assertEquals(ALLOWED, produce("ANONYMOUS", id));
@@ -180,10 +180,10 @@ class FenceTest {
             assertEquals(ALLOWED, produce("root", "x"));
             assertEquals(ALLOWED, produce("CN=b,OU=c", "x"));
             assertEquals(ALLOWED, produce(new KafkaPrincipal("Role", "admins")));
-            assertThrows(FenceError.NotEnoughReplicas.class, () -> produce(new KafkaPrincipal("Role", "root")));
+            assertThrows(FenceFixture.PAUSED, () -> produce(new KafkaPrincipal("Role", "root")));
             assertTurnedBack("admins", "x");
-            assertTrue(Fence.passes("root", "x"));
-            assertFalse(Fence.exempt(new KafkaPrincipal("User", "root"), "x"));
+            assertTrue(Exemptions.passes("root", "x"));
+            assertFalse(Exemptions.exempt(new KafkaPrincipal("User", "root"), "x"));
         }
     }
 
@@ -200,11 +200,11 @@ class FenceTest {
 
     @Test
     void whoIsExemptIsFoundOutWithoutAllocating() {
-        Fence.exempt(new String[] {"root"}, new String[] {"1"}, INTERNAL);
+        Exemptions.set(new String[] {"root"}, new String[] {"1"}, INTERNAL);
         KafkaPrincipal[] all = {KafkaPrincipal.ANONYMOUS, new KafkaPrincipal("User", "alice"), new KafkaPrincipal("Group", "root")};
         String[] ids = {"1", "broker-1-fetcher-0", "broker-1-" + "x".repeat(240), "app", "quotahost-x", "raft-client-12"};
         Runnable ask = () -> {
-            for (KafkaPrincipal each : all) for (String id : ids) exempt += Fence.exempt(each, id) ? 1 : 0;
+            for (KafkaPrincipal each : all) for (String id : ids) exempt += Exemptions.exempt(each, id) ? 1 : 0;
         };
 
         assertEquals(0, FenceFixture.bytesPerCall(ask));
@@ -221,22 +221,22 @@ class FenceTest {
 
     @Test
     void aSparedTopicIsWrittenToByAnybodyButCarriesNoOtherAlong() {
-        Fence.spare(new String[] {"__remote_log_metadata"});
+        Exemptions.spare(new String[] {"__remote_log_metadata"});
         List<AuthorizationResult> both = List.of(AuthorizationResult.ALLOWED, AuthorizationResult.ALLOWED);
 
         assertEquals(ALLOWED, produceTo("__remote_log_metadata"));
-        assertThrows(FenceError.NotEnoughReplicas.class, () -> produceTo("__remote_log_metadata", "t"));
-        assertThrows(FenceError.NotEnoughReplicas.class, () -> produceTo("t", "__remote_log_metadata"));
-        Fence.spare(new String[0]);
-        assertThrows(FenceError.NotEnoughReplicas.class, () -> produceTo("__remote_log_metadata"));
+        assertThrows(FenceFixture.PAUSED, () -> produceTo("__remote_log_metadata", "t"));
+        assertThrows(FenceFixture.PAUSED, () -> produceTo("t", "__remote_log_metadata"));
+        Exemptions.spare(new String[0]);
+        assertThrows(FenceFixture.PAUSED, () -> produceTo("__remote_log_metadata"));
         Fence.state(false, null);
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
     @Test
     void theExemptAreReplacedAsAWhole() {
-        Fence.exempt(new String[] {"root"}, new String[0], "");
-        Fence.exempt(new String[] {"boss"}, new String[0], "");
+        Exemptions.set(new String[] {"root"}, new String[0], "");
+        Exemptions.set(new String[] {"boss"}, new String[0], "");
 
         assertTurnedBack("root", "x");
         assertEquals(ALLOWED, produce("boss", "x"));
@@ -245,25 +245,25 @@ class FenceTest {
     @Test
     void inShadowNothingIsTurnedBackOnlyCounted() {
         Fence.shadow(true);
-        long before = Fence.shadowed();
-        long rejections = Fence.rejections();
+        long before = Fence.shadowed.sum();
+        long rejections = Fence.rejections.sum();
 
         assertDoesNotThrow(() -> produce("alice", "app"));
 
-        assertEquals(before + 1, Fence.shadowed());
-        assertEquals(rejections, Fence.rejections());
+        assertEquals(before + 1, Fence.shadowed.sum());
+        assertEquals(rejections, Fence.rejections.sum());
     }
 
     @Test
     void rejectionsAreCountedOncePerRequestAndTheExemptNot() {
-        Fence.exempt(new String[] {"root"}, new String[0], "");
-        long before = Fence.rejections();
+        Exemptions.set(new String[] {"root"}, new String[0], "");
+        long before = Fence.rejections.sum();
 
-        assertThrows(FenceError.NotEnoughReplicas.class,
+        assertThrows(FenceFixture.PAUSED,
                 () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t", "u", "v")));
         produce("root", "app");
 
-        assertEquals(before + 1, Fence.rejections());
+        assertEquals(before + 1, Fence.rejections.sum());
     }
 
     @Test

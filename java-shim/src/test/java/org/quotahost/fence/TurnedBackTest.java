@@ -1,9 +1,7 @@
 package org.quotahost.fence;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -32,38 +30,42 @@ class TurnedBackTest {
 
     @Test
     void namesBeyondTheBoundAreCountedTogether() {
-        int before = TurnedBack.topics().size();
+        int before = TurnedBack.bytes().size();
         for (int i = 0; i < TurnedBack.MOST_TOPICS + 50; i++) TurnedBack.add("many-" + i, 7);
 
-        assertEquals(7, TurnedBack.of("many-0"));
-        assertEquals(7 * (50 + before), TurnedBack.of(TurnedBack.OTHERS));
-        assertEquals(TurnedBack.MOST_TOPICS + 1, TurnedBack.topics().size());
+        assertEquals(7, TurnedBack.bytes().get("many-0").sum());
+        assertEquals(7 * (50 + before), TurnedBack.bytes().get(TurnedBack.OTHERS).sum());
+        assertEquals(TurnedBack.MOST_TOPICS + 1, TurnedBack.bytes().size());
         TurnedBack.add("many-0", 1);
-        assertEquals(8, TurnedBack.of("many-0"), "a topic that is known keeps its name");
+        assertEquals(8, TurnedBack.bytes().get("many-0").sum(), "a topic that is known keeps its name");
+    }
+
+    private static void note(String principal, String clientId, String by, long nanos) {
+        TurnedBack.note(new TurnedBack.Client(principal, clientId), new TurnedBack.Last(by, nanos));
     }
 
     @Test
-    void aFloodOfClientsMakesPlaceForOthersOnceItsOwnAreOldThoughNobodyLists() {
+    void aFloodOfClientsMakesPlaceForOthersOnceItsOwnAreOld() {
         TurnedBack.clients.clear();
-        long now = System.nanoTime() / 1_000_000 + 10_000;
-        for (int i = 0; i < TurnedBack.MOST_CLIENTS; i++) TurnedBack.note("mallory", "c" + i, false, now);
-        TurnedBack.note("alice", "app", true, now + TurnedBack.LATELY_MS);
-        assertEquals(TurnedBack.MOST_CLIENTS, TurnedBack.clients.size(), "all places are taken");
-        assertFalse(TurnedBack.clients.containsKey(new TurnedBack.Names("alice", "app")));
-        TurnedBack.note("alice", "app", true, now + TurnedBack.LATELY_MS + 1_001);
-        assertEquals(1, TurnedBack.clients.size());
-        assertTrue(TurnedBack.clients.containsKey(new TurnedBack.Names("alice", "app")));
+        long now = System.nanoTime();
+        for (int i = 0; i < TurnedBack.MOST_CLIENTS; i++) note("mallory", "c" + i, "fence", now);
+        TurnedBack.forgetOld(now + TurnedBack.LATELY_NANOS);
+        note("alice", "app", "topics", now);
+        assertEquals(TurnedBack.MOST_CLIENTS, TurnedBack.lately().size(), "all places are taken");
+        assertEquals("", TurnedBack.by("alice", "app"));
+        TurnedBack.forgetOld(now + TurnedBack.LATELY_NANOS + 1);
+        note("alice", "app", "topics", now);
+        assertEquals(1, TurnedBack.lately().size());
     }
 
     @Test
     void whoHasTurnedAClientBackIsTheLastThatDid() {
         TurnedBack.clients.clear();
         assertEquals("", TurnedBack.by("alice", "app"));
-        TurnedBack.note("alice", "app", true);
+        note("alice", "app", "topics", 0);
         assertEquals("topics", TurnedBack.by("alice", "app"));
-        TurnedBack.note("alice", "app", false);
+        note("alice", "app", "fence", 0);
         assertEquals("fence", TurnedBack.by("alice", "app"));
-        assertFalse(TurnedBack.byTopics("alice", "app"));
         assertEquals(1, TurnedBack.lately().size());
     }
 }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
 
@@ -11,8 +12,8 @@ import org.junit.jupiter.api.Test;
 class InboxEventsTest {
     private final Inbox inbox = new Inbox();
 
-    private static ClientQuotas.Key key(String user) {
-        return new ClientQuotas.Key(ClientQuotaType.PRODUCE, "name", user, "", "");
+    private void clientQuota(String user, Double rate) {
+        inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.USER, user), rate);
     }
 
     private List<String> kinds() {
@@ -44,38 +45,47 @@ class InboxEventsTest {
     @Test
     void clientQuotasComeBeforeOtherEventsInTheOrderInWhichTheyWereFirstSet() {
         inbox.postEvent("reconfigure", List.of("x"));
-        inbox.clientQuota(key("bob"), 1.0);
-        inbox.clientQuota(key("alice"), 2.0);
-        inbox.clientQuota(key("bob"), 3.0);
+        clientQuota("bob", 1.0);
+        clientQuota("alice", 2.0);
+        clientQuota("bob", 3.0);
 
         assertEquals(List.of("client-quota[PRODUCE, name, bob, , , 3.0]", "client-quota[PRODUCE, name, alice, , , 2.0]",
                 "reconfigure[x]"), kinds());
     }
 
     @Test
+    void aUserNamedLikeTheDefaultIsNotTheDefault() {
+        inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.USER, "<default>"), 1.0);
+        inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.DEFAULT_USER, "<default>"), 2.0);
+
+        assertEquals(List.of("client-quota[PRODUCE, name, <default>, , , 1.0]", "client-quota[PRODUCE, default, , , , 2.0]"),
+                kinds());
+    }
+
+    @Test
     void aQuotaThatWasSetAndRemovedBetweenTwoTakesIsReportedAsRemoved() {
-        inbox.clientQuota(key("bob"), 1.0);
-        inbox.clientQuota(key("bob"), null);
+        clientQuota("bob", 1.0);
+        clientQuota("bob", null);
 
         assertEquals(List.of("client-quota[PRODUCE, name, bob, , , ]"), kinds());
-        inbox.clientQuota(key("bob"), null);
+        clientQuota("bob", null);
         assertEquals(List.of(), kinds());
     }
 
     @Test
     void aNewHostGetsAllQuotasAndTheClusterOnce() {
-        inbox.clientQuota(key("alice"), 1.0);
-        inbox.clientQuota(key("bob"), 2.0);
-        inbox.clientQuota(key("bob"), null);
+        clientQuota("alice", 1.0);
+        clientQuota("bob", 2.0);
+        clientQuota("bob", null);
         inbox.cluster("id", List.of("1", "2"));
         inbox.take(0);
-        inbox.clientQuota(key("carol"), 3.0);
+        clientQuota("carol", 3.0);
         inbox.cluster("id", List.of("1"));
 
         inbox.replay();
 
-        assertEquals(List.of("client-quota[PRODUCE, name, carol, , , 3.0]", "client-quota[PRODUCE, name, alice, , , 1.0]",
-                "cluster[id, 1]"), kinds());
+        assertEquals(List.of("client-quota[PRODUCE, name, carol, , , 3.0]", "cluster[id, 1]",
+                "client-quota[PRODUCE, name, alice, , , 1.0]"), kinds());
     }
 
     @Test

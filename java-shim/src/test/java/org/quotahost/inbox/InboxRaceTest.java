@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
+import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
@@ -48,7 +49,7 @@ class InboxRaceTest {
     void eventsOfEachThreadKeepTheirOrderAndNoneIsLost() throws InterruptedException {
         List<Thread> producers = start(p -> IntStream.range(0, 2_000).forEach(i -> {
             inbox.postEvent("e", List.of("" + p, "" + i));
-            inbox.clientQuota(new ClientQuotas.Key(ClientQuotaType.FETCH, "name", "u" + p, "", ""), i + 1.0);
+            inbox.clientQuota(ClientQuotaType.FETCH, Inboxes.user(ConfigEntityType.USER, "u" + p), i + 1.0);
         }));
         List<Batch.Event> events = new ArrayList<>();
         while (producers.stream().anyMatch(Thread::isAlive)) events.addAll(inbox.take(1).events());

@@ -2,6 +2,8 @@ package org.quotahost.inbox;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 
 /** Reads inboxes in tests. */
 public final class Inboxes {
@@ -14,6 +16,21 @@ public final class Inboxes {
             batch.clients().forEach(c -> names.add(c.principal() + "/" + c.clientId()));
         }
         return names;
+    }
+
+    /** The entity of a user. */
+    public static ClientQuotaEntity user(ConfigEntityType type, String name) {
+        return () -> List.of(new ClientQuotaEntity.ConfigEntity() {
+            @Override
+            public String name() {
+                return name;
+            }
+
+            @Override
+            public ConfigEntityType entityType() {
+                return type;
+            }
+        });
     }
 
     /** Takes the fields of all events that wait in an inbox. */

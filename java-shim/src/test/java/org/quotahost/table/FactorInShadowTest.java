@@ -76,10 +76,10 @@ class FactorInShadowTest {
         var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
         shadow("factor");
         table.factor(0, "");
-        long before = Fence.shadowed();
+        long before = Fence.shadowed.sum();
 
         fence.authorize(request, FenceFixture.write("t"));
-        assertEquals(before + 1, Fence.shadowed());
+        assertEquals(before + 1, Fence.shadowed.sum());
 
         shadow();
         assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));

@@ -13,6 +13,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
@@ -29,7 +30,6 @@ class QuotaTableFenceTest {
 
     @AfterEach
     void reset() {
-        Fence.onInstall(() -> {});
         FenceFixture.reset();
     }
 
@@ -77,12 +77,12 @@ class QuotaTableFenceTest {
     @Test
     void theUnlimitedAreOpenAgainOnceAFenceTakesThePauseOver() {
         table.configureTap(2, 1_000, 30_000);
-        Fence.onInstall(() -> table.beat(0));
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
         table.factor(0, "");
         while (table.factorInForce().limitFactor() == 1) table.beat(0);
 
         FenceFixture.fence("none", Map.of());
+        table.beat(0);
 
         assertNull(limit(Tables.PRODUCE));
     }
@@ -124,12 +124,12 @@ class QuotaTableFenceTest {
 
     @Test
     void aFenceThatComesLaterTakesThePauseOver() {
-        Fence.onInstall(() -> table.beat(0));
         table.factor(0.5, "");
         table.factor(0, "");
         assertEquals(FLOOR, limit(Tables.PRODUCE));
 
         FenceFixture.fence("none", Map.of());
+        table.beat(0);
 
         assertTrue(Fence.closed());
         assertEquals(FLOOR, limit(Tables.PRODUCE));
@@ -173,7 +173,7 @@ class QuotaTableFenceTest {
     void theHostsExemptionsReachIt() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         table.factor(0, "");
-        Fence.exempt(new String[] {"root"}, new String[] {"1"}, "#");
+        Exemptions.set(new String[] {"root"}, new String[] {"1"}, "#");
 
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("t"));
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "ANONYMOUS", "1"), FenceFixture.write("t"));

@@ -22,7 +22,7 @@ import net.jqwik.api.constraints.StringLength;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.Proves;
-import org.quotahost.fence.Fence;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inboxes;
@@ -37,7 +37,7 @@ class QuotaTableNamesTest {
 
     @AfterEach
     void nobodyIsExempt() {
-        Fence.exempt(new String[0], new String[0], "");
+        Exemptions.set(new String[0], new String[0], "");
     }
 
     @Test
@@ -184,7 +184,7 @@ class QuotaTableNamesTest {
 
     @Test
     void theExemptAreExemptFromTheirFirstRequestOnAlsoWhenTheTableIsFull() {
-        Fence.exempt(new String[] {"root"}, new String[] {"4"}, "broker-#-*");
+        Exemptions.set(new String[] {"root"}, new String[] {"4"}, "broker-#-*");
         QuotaTable full = Tables.table(inbox, 0, 3_600);
         for (QuotaTable each : List.of(table, full)) {
             each.factor(0, "");
@@ -199,7 +199,7 @@ class QuotaTableNamesTest {
 
     @Test
     void anExemptClientIdOfAnonymousStaysSoWhereAnonymousIsKnownAsAWhole() {
-        Fence.exempt(new String[0], new String[] {"4"}, "");
+        Exemptions.set(new String[0], new String[] {"4"}, "");
         publishWhole(table, "ANONYMOUS", "app", Scopes.USER, 1_000);
 
         assertNull(limit(table, PRODUCE, "ANONYMOUS", "4"));
@@ -210,7 +210,7 @@ class QuotaTableNamesTest {
 
     @Test
     void aPrincipalIsAskedForThoughThereIsNoPlaceForAFurtherClientOfIt() {
-        Fence.exempt(new String[0], new String[] {"4"}, "");
+        Exemptions.set(new String[0], new String[] {"4"}, "");
         QuotaTable small = Tables.table(inbox, 1, 3_600);
         Tables.publishAlone(small, "ANONYMOUS", "4", Scopes.EXEMPT, UNLIMITED);
         assertEquals(1, small.size());
@@ -225,7 +225,7 @@ class QuotaTableNamesTest {
 
     @Test
     void withAFullTableTooTheyShareANewcomersQuotaAfterThat() {
-        Fence.exempt(new String[0], new String[] {"1"}, "");
+        Exemptions.set(new String[0], new String[] {"1"}, "");
         QuotaTable small = Tables.table(inbox, 1, 3_600);
         Tables.publishAlone(small, "ANONYMOUS", "1", Scopes.EXEMPT, UNLIMITED);
         publishWhole(small, "ANONYMOUS", "first", Scopes.USER, 1_000);

@@ -1,13 +1,13 @@
-package org.quotahost.fence;
+package org.quotahost;
 
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
@@ -31,8 +31,8 @@ import org.quotahost.util.BrokerConfigs;
  * <p>Without the property it is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator who forgets
  * the property opens no cluster.
  */
-public final class InnerAuthorizer {
-    public static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
+final class InnerAuthorizer {
+    static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
     private static final String NONE = "none";
     private static final String REMEDY = "; leave the property out for Kafka's StandardAuthorizer, or give \"" + NONE
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
@@ -44,34 +44,25 @@ public final class InnerAuthorizer {
      *
      * @throws ConfigException if the class does not exist, is no authorizer, is a fence itself, or cannot be made
      */
-    public static Authorizer of(Map<String, ?> configs) {
+    static Authorizer of(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
+        if (name.equalsIgnoreCase(NONE)) return new AllowAll();
+        if (!name.isEmpty()) return load(name);
         Supplier<Authorizer> standard = Internals.AUTHORIZER.get();
-        if (name.isEmpty() && standard == null) throw wrong(name, "stands for Kafka's StandardAuthorizer, which this Kafka has not");
-        if (name.isEmpty()) return standard.get();
-        return name.equalsIgnoreCase(NONE) ? new AllowAll() : load(name);
-    }
-
-    /** For the log line that says what stands behind the fence. */
-    public static String describe(Authorizer authorizer) {
-        return authorizer instanceof AllowAll ? "no authorizer: everyone may do everything"
-                : authorizer.getClass().getName();
+        if (standard == null) throw wrong(name, "stands for Kafka's StandardAuthorizer, which this Kafka has not");
+        return standard.get();
     }
 
     private static Authorizer load(String name) {
+        ClassLoader context = Thread.currentThread().getContextClassLoader();
         try {
-            Class<?> found = Class.forName(name, true, loader());
-            if (ForwardingAuthorizer.class.isAssignableFrom(found)) throw wrong(name, "is the fence itself");
+            Class<?> found = context != null ? Class.forName(name, true, context) : Class.forName(name);
+            if (QuotaFence.class.isAssignableFrom(found)) throw wrong(name, "is the fence itself");
             if (!Authorizer.class.isAssignableFrom(found)) throw wrong(name, "is no " + Authorizer.class.getName());
             return (Authorizer) found.getDeclaredConstructor().newInstance();
         } catch (ReflectiveOperationException | LinkageError e) {
             throw wrong(name, "can't be loaded (" + (e.getCause() == null ? e : e.getCause()) + ")");
         }
-    }
-
-    private static ClassLoader loader() {
-        ClassLoader context = Thread.currentThread().getContextClassLoader();
-        return context != null ? context : InnerAuthorizer.class.getClassLoader();
     }
 
     private static ConfigException wrong(String name, String what) {
@@ -93,9 +84,8 @@ public final class InnerAuthorizer {
 
         @Override
         public Map<Endpoint, ? extends CompletionStage<Void>> start(AuthorizerServerInfo server) {
-            Map<Endpoint, CompletableFuture<Void>> ready = new HashMap<>();
-            for (Endpoint endpoint : server.endpoints()) ready.put(endpoint, CompletableFuture.completedFuture(null));
-            return ready;
+            return server.endpoints().stream()
+                    .collect(Collectors.toMap(each -> each, each -> CompletableFuture.<Void>completedFuture(null)));
         }
 
         @Override
