@@ -16,9 +16,7 @@ import org.quotahost.metrics.Gauges;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.HeldBacks;
 import org.quotahost.util.Reply;
 import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
@@ -48,10 +46,8 @@ public final class PythonHost {
     private final QuotaTable table = new QuotaTable(inbox);
     private final Lease lease = new Lease(System::nanoTime, table::fallback);
     private final Gauges gauges = new Gauges();
-    /** What topics in shadow would turn back. */
-    private final HeldBacks heldBacks = new HeldBacks();
-    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, heldBacks));
-    private final TopicQuotas topicQuotas = new TopicQuotas(heldBacks);
+    private final TopicQuotas topicQuotas = new TopicQuotas();
+    private final Watch watch = new Watch(lease, table, StandardGauges.news(gauges, topicQuotas));
     private final Schedule topicSchedule = new Schedule("quotahost-topics");
     private final HostQuestions hostQuestions = new HostQuestions(inbox);
     private final Reconfiguration reconfiguration;
@@ -318,7 +314,7 @@ public final class PythonHost {
         Fence.onInstall(table::fenceInstalled);
         thread.start(environment);
         watch.start();
-        topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
+        topicSchedule.add("the reading of the topics' meters", TopicQuotas.IDLE_MS, topicQuotas::turn);
         socket.start();
     }
 

@@ -8,14 +8,11 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.Internals;
-import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Meters;
 import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.util.HeldBack;
-import org.quotahost.util.HeldBacks;
 import org.quotahost.util.Schedule;
 
 /**
@@ -81,23 +78,20 @@ final class StandardGauges {
      * What shows the bytes of each topic from which something was turned back since it was called last, and what would be of
      * each topic whose threshold has been put in shadow since then.
      */
-    static Runnable news(Gauges gauges, HeldBacks heldBacks) {
+    static Runnable news(Gauges gauges, TopicQuotas topics) {
         Set<String> shown = new HashSet<>();
         Set<String> rules = new HashSet<>();
         return () -> {
             for (String topic : TurnedBack.topics()) {
                 if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", () -> TurnedBack.of(topic));
             }
-            heldBacks.all().forEach((rule, counts) -> {
-                if (rules.add(rule)) add(gauges, rule, counts);
+            topics.inShadow().forEach((rule, counts) -> {
+                if (!rules.add(rule)) return;
+                gauges.add("Shadow", rule, "Over", () -> topics.over(counts));
+                gauges.add("Shadow", rule, "Unmeasured", () -> 0);
+                gauges.add("Shadow", rule, "Seconds", counts.seconds()::sum);
+                gauges.add("Shadow", rule, "Bytes", counts.bytes()::sum);
             });
         };
-    }
-
-    private static void add(Gauges gauges, String rule, HeldBack counts) {
-        gauges.add("Shadow", rule, "Over", counts::now);
-        gauges.add("Shadow", rule, "Unmeasured", counts::unmeasured);
-        gauges.add("Shadow", rule, "Seconds", counts::seconds);
-        gauges.add("Shadow", rule, "Bytes", counts::bytes);
     }
 }
