@@ -153,7 +153,8 @@ public final class TopicQuotas {
         Map<String, TopicUse> found = new HashMap<>();
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
-            if (use.update(meters.get(use.topic), now.expected(use.topic, share), nanos)) found.put(use.topic, use);
+            boolean isOver = use.update(meters.get(use.topic), now.expected(use.topic, share), nanos);
+            if (isOver) found.put(use.topic, use);
             use.log(totalRate, now.total, nanos, periods);
         }
         turnBack(totalRate > now.total ? found : Map.of(), now.answer);

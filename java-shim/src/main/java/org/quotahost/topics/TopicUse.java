@@ -100,17 +100,22 @@ final class TopicUse {
                 periodOpen = true;
                 countAtBegin = countAtLastReading;
                 periodLogged = lines.pass() != LineLimit.NO;
-                if (periodLogged) LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are"
-                        + " expected, and this broker {} where {} are{}", topic, bytes(meter.rate), bytes(expected), bytes(total),
-                        bytes(totalExpected), inShadow() ? " (only counted: its threshold is in shadow)" : "");
+                if (periodLogged) logBegin(total, totalExpected);
             }
             countAtLastReading = count;
             lastTurnedBackAt = nanos;
         } else if (periodOpen && nanos - lastTurnedBackAt >= QUIET_NANOS) {
             periodOpen = false;
-            if (periodLogged) LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began",
-                    topic, count - countAtBegin);
+            if (!periodLogged) return;
+            LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
+                    count - countAtBegin);
         }
+    }
+
+    private void logBegin(double total, double totalExpected) {
+        LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and this"
+                + " broker {} where {} are{}", topic, bytes(meter.rate), bytes(expected), bytes(total),
+                bytes(totalExpected), inShadow() ? " (only counted: its threshold is in shadow)" : "");
     }
 
     private static String bytes(double rate) {
