@@ -29,7 +29,7 @@ public final class KafkaBeans {
             Object leader = SERVER.getAttribute(new ObjectName("kafka.server:type=raft-metrics"), "current-leader");
             return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
         } catch (JMException | RuntimeException e) {
-            failed(Internals.CONTROLLER, e.toString()); // metrics.jmx.exclude may leave the MBean out, too
+            Internals.CONTROLLER.failed(e.toString()); // metrics.jmx.exclude may leave the MBean out, too
             return "";
         }
     }
@@ -42,7 +42,7 @@ public final class KafkaBeans {
             Set<ObjectName> names = SERVER.queryNames(
                     new ObjectName("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
             if (names.isEmpty() && System.nanoTime() - LOADED > START_NANOS) {
-                failed(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
+                Internals.OFFLINE_LOG_DIRS.failed("no LogDirectoryOffline of kafka.log:type=LogManager");
             }
             for (ObjectName name : names) {
                 if (!(SERVER.getAttribute(name, "Value") instanceof Number value) || value.intValue() == 0) continue;
@@ -53,10 +53,5 @@ public final class KafkaBeans {
             // An MBean has gone meanwhile; the next call sees the rest.
         }
         return offline.toArray(String[]::new);
-    }
-
-    /** Before the trial (Internals.start) nothing is known of it. */
-    private static void failed(Internals.Internal<?> use, String reason) {
-        if (use.get() != null) use.failed(reason);
     }
 }

@@ -130,8 +130,7 @@ public final class TopicQuotas {
             throw e; // the schedule counts it, and goes on
         }
         long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before);
-        boolean isNear = totalRate > 0.9 * threshold();
-        return Math.max(isNear ? NEAR_MS : FAR_MS, PAUSE_PER_READING * tookMs);
+        return Math.max(totalRate > 0.9 * threshold() ? NEAR_MS : FAR_MS, PAUSE_PER_READING * tookMs);
     }
 
     /** Reads the meters, and hands the fence the topics that are over their thresholds now. */
@@ -169,9 +168,10 @@ public final class TopicQuotas {
     }
 
     /** The meters cannot be read: until the next reading that succeeds, no request is turned back. */
-    void suspend(String why) {
-        boolean news = !suspended && Fence.installed();
-        if (news && suspensions.pass() != LineLimit.NO) LOG.error("{}: until then topic quotas turn no request back", why);
+    private void suspend(String why) {
+        if (!suspended && Fence.installed() && suspensions.pass() != LineLimit.NO) {
+            LOG.error("{}: until then topic quotas turn no request back", why);
+        }
         suspended = true;
         turnBack(Map.of(), null);
     }
