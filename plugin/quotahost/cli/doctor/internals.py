@@ -1,6 +1,6 @@
 """Checks that this Kafka has what quotahost uses of it: what the broker's log would say at its start.
 
-``org.quotahost.internals.InternalsTool`` looks, in a JVM with Kafka's jars and quotahost's.
+``org.quotahost.internals.Internals`` looks, in a JVM with Kafka's jars and quotahost's.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _answers(libs: Path) -> list[str]:
 
 def _run(class_path: list[str]) -> list[str]:
     command = [java(), "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(class_path)]
-    command += ["org.quotahost.internals.InternalsTool"]
+    command += ["org.quotahost.internals.Internals"]
     done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL)
     *lines, end = done.stdout.decode(errors="replace").splitlines() or [""]
     if end != "end":

@@ -10,7 +10,7 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.internals.Requests;
-import org.quotahost.util.Escape;
+import org.quotahost.util.Json;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -106,8 +106,8 @@ public final class Creation {
         last = null;
         long all = refusals.sum();
         LOG.warn("PAUSE: {} requests to create topics or partitions were refused, the last of user {}, client-id {}"
-                + " (pause.creation=allow lets them pass)", all - logged, Escape.ascii(one.principal().getName()),
-                Escape.ascii(String.valueOf(one.clientId())));
+                + " (pause.creation=allow lets them pass)", all - logged, Json.text(one.principal().getName()),
+                Json.text(one.clientId()));
         logged = all;
     }
 }

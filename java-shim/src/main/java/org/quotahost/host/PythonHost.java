@@ -13,9 +13,7 @@ import org.quotahost.metrics.Gauges;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.topics.TopicWatch;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.HeldBacks;
 import org.quotahost.util.Reply;
 import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
@@ -44,9 +42,7 @@ public final class PythonHost {
     public final Lease lease = new Lease(System::nanoTime, table::fallback);
     public final Gauges gauges = new Gauges();
     public final HostThread thread = new HostThread(inbox);
-    /** What topics in shadow would turn back. */
-    private final HeldBacks heldBacks = new HeldBacks();
-    public final TopicQuotas topicQuotas = new TopicQuotas(heldBacks);
+    public final TopicQuotas topicQuotas = new TopicQuotas();
     public final HostQuestions hostQuestions;
     public final Questions questions;
     /** One for all plugins. */
@@ -190,8 +186,8 @@ public final class PythonHost {
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
         thread.start(environment);
-        Watch.start(watch, lease, table, StandardGauges.news(gauges, heldBacks));
-        topicSchedule.add("the reading of the topics' meters", TopicWatch.IDLE_MS, () -> TopicWatch.turn(topicQuotas));
+        Watch.start(watch, lease, table, StandardGauges.news(gauges, topicQuotas));
+        topicSchedule.add("the reading of the topics' meters", TopicQuotas.IDLE_MS, topicQuotas::turn);
         socket.start();
     }
 

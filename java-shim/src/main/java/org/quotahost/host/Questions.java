@@ -97,7 +97,9 @@ public final class Questions {
         all.put("topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
                 "in_shadow", topics.overInShadow()));
         all.put("controller", KafkaBeans.activeController());
-        all.put("mutation_seconds", config.mutationSeconds());
+        // For how long a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s.
+        all.put("mutation_seconds", number(config, "controller.quota.window.num", 11)
+                * number(config, "controller.quota.window.size.seconds", 1));
         all.put("log_dirs", logDirs(config.broker()));
         all.put("clients", table.size());
         all.put("clients_max", table.clientsMax());
@@ -106,6 +108,10 @@ public final class Questions {
         all.put("held", held);
         all.put("sources", host.gauges.names("FactorSource", "Answers", 1));
         return all;
+    }
+
+    private static long number(BrokerConfigs config, String property, long byDefault) {
+        return Long.parseLong(config.broker().getOrDefault(property, Long.toString(byDefault)));
     }
 
     private static List<String> logDirs(Map<String, String> broker) {

@@ -8,13 +8,11 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.Internals;
-import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Meters;
 import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.util.HeldBacks;
 import org.quotahost.util.Schedule;
 
 /**
@@ -76,20 +74,23 @@ final class StandardGauges {
         return factor >= 1 ? 0 : factor > 0 ? 1 : 2;
     }
 
-    /** Shows each topic of which something was turned back since the last call, and each rule put in shadow since. */
-    static Runnable news(Gauges gauges, HeldBacks heldBacks) {
-        Set<String> topics = new HashSet<>();
+    /**
+     * What shows the bytes of each topic from which something was turned back since it was called last, and what would be of
+     * each topic whose threshold has been put in shadow since then.
+     */
+    static Runnable news(Gauges gauges, TopicQuotas topics) {
+        Set<String> shown = new HashSet<>();
         Set<String> rules = new HashSet<>();
         return () -> {
             TurnedBack.bytes().forEach((topic, bytes) -> {
-                if (topics.add(topic)) gauges.add("TurnedBack", topic, "Bytes", bytes::sum);
+                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", bytes::sum);
             });
-            heldBacks.all().forEach((rule, counts) -> {
+            topics.inShadow().forEach((rule, counts) -> {
                 if (!rules.add(rule)) return;
-                gauges.add("Shadow", rule, "Over", counts::now);
-                gauges.add("Shadow", rule, "Unmeasured", counts::unmeasured);
-                gauges.add("Shadow", rule, "Seconds", counts::seconds);
-                gauges.add("Shadow", rule, "Bytes", counts::bytes);
+                gauges.add("Shadow", rule, "Over", () -> topics.over(counts));
+                gauges.add("Shadow", rule, "Unmeasured", () -> 0);
+                gauges.add("Shadow", rule, "Seconds", counts.seconds()::sum);
+                gauges.add("Shadow", rule, "Bytes", counts.bytes()::sum);
             });
         };
     }

@@ -35,9 +35,7 @@ public final class BrokerLog {
     private static final BrokerLog OF_BROKER = new BrokerLog(System::nanoTime);
     /** Kafka's default client quota, say, changes as many sensors as there are clients. */
     static final int PER_MINUTE = 20;
-    static final long MINUTE = 60_000_000_000L;
 
-    private final LongSupplier nanoClock;
     /** By quota type, how often the factor had changed limits when Kafka read them last. */
     private final AtomicIntegerArray steps = new AtomicIntegerArray(ClientQuotaType.values().length);
     /** Whether the scan that this thread does follows from the factor; Kafka's few request threads keep it. */
@@ -45,23 +43,21 @@ public final class BrokerLog {
     private final LongAdder byFactor = new LongAdder();
     private final LongAdder byOthers = new LongAdder();
     private final LongAdder scans = new LongAdder();
-    /** The minute in which lines of the others pass, and how many have passed; approximate where threads race. */
-    private volatile long minuteBegan;
-    private volatile int passed;
-    private long summarizedAt;
-    private boolean summarized;
+    private final LineLimit lines;
+    private final LineLimit summaries;
 
     BrokerLog(LongSupplier nanoClock) {
-        this.nanoClock = nanoClock;
+        lines = new LineLimit(PER_MINUTE, nanoClock);
+        summaries = new LineLimit(1, nanoClock);
     }
 
     /**
-     * Adds the filter to the log of the broker's classes. A reload makes a new configuration, which gets one, too.
+     * Adds the filter to the log of the broker's classes.
      *
      * @throws RuntimeException there is another implementation behind log4j2's API; without log4j2 it is a LinkageError
      */
     static boolean install() {
-        Filter.install(ClientQuotaCallback.class.getClassLoader(), OF_BROKER);
+        Filter.install();
         return true;
     }
 
@@ -96,26 +92,16 @@ public final class BrokerLog {
             byFactor.increment();
             return true;
         }
-        long now = nanoClock.getAsLong();
-        if (minuteBegan == 0 || now - minuteBegan >= MINUTE) {
-            minuteBegan = now;
-            passed = 0;
-        }
-        boolean full = passed >= PER_MINUTE;
+        boolean full = asked ? lines.isFull() : lines.pass() == LineLimit.NO;
         if (full) byOthers.increment();
-        else if (!asked) passed = passed + 1;
         return full;
     }
 
     /** The line in place of those that were left out; null if there were none, or if the last is not a minute old. */
     String summary(DoubleSupplier limitFactor) {
-        long now = nanoClock.getAsLong();
-        if (summarized && now - summarizedAt < MINUTE) return null;
+        if (byFactor.sum() + byOthers.sum() == 0 || summaries.pass() == LineLimit.NO) return null;
         long factors = byFactor.sumThenReset();
         long others = byOthers.sumThenReset();
-        if (factors + others == 0) return null;
-        summarized = true;
-        summarizedAt = now;
         if (factors == 0) return "Kafka has taken over %,d more changed limits than are named above".formatted(others);
         String rest = others == 0 ? "" : "; %,d changes for other reasons are left out, too".formatted(others);
         return "Kafka has taken over changed limits: %,d in %,d readings because of the factor, by which limits are now multiplied: %.3f%s"
@@ -141,23 +127,19 @@ public final class BrokerLog {
         private static final String FAULTS = "org.apache.kafka.server.fault.LoggingFaultHandler";
         private static final String FAULT = "topic or cluster changes";
 
-        private final BrokerLog limits;
         private final LineLimit faults = new LineLimit(1);
 
-        private Filter(BrokerLog limits) {
-            this.limits = limits;
-        }
-
-        static void install(ClassLoader kafka, BrokerLog limits) {
-            LoggerContext context = (LoggerContext) LogManager.getContext(kafka, false);
+        /** A reload makes a new configuration, which gets a filter, too. */
+        static void install() {
+            LoggerContext context = (LoggerContext) LogManager.getContext(ClientQuotaCallback.class.getClassLoader(), false);
             context.addPropertyChangeListener(change -> {
-                if (LoggerContext.PROPERTY_CONFIG.equals(change.getPropertyName())) add(context.getConfiguration(), limits);
+                if (LoggerContext.PROPERTY_CONFIG.equals(change.getPropertyName())) add(context.getConfiguration());
             });
-            add(context.getConfiguration(), limits);
+            add(context.getConfiguration());
         }
 
-        private static void add(Configuration configuration, BrokerLog limits) {
-            Filter filter = new Filter(limits);
+        private static void add(Configuration configuration) {
+            Filter filter = new Filter();
             filter.start();
             configuration.addFilter(filter);
         }
@@ -173,7 +155,7 @@ public final class BrokerLog {
             if (level == Level.ERROR) return isOfFence(last) ? Result.DENY : Result.NEUTRAL;
             if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
             if (text != null && !text.toString().contains(CHANGED)) return Result.NEUTRAL;
-            return limits.leavesOut(text == null) ? Result.DENY : Result.NEUTRAL;
+            return OF_BROKER.leavesOut(text == null) ? Result.DENY : Result.NEUTRAL;
         }
 
         /** Whether it is an error with which the fence turns requests back: their messages begin with our name. */

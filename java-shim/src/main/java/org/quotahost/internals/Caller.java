@@ -1,7 +1,7 @@
 package org.quotahost.internals;
 
-import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -15,28 +15,26 @@ import java.util.stream.Stream;
  */
 public final class Caller {
     private static final Set<String> OF_A_REQUEST = Set.of("ConfigAdminManager", "KafkaRequestHandler");
-    private static final Set<String> APPLYING =
-            Set.of("DynamicConfigPublisher", "BrokerConfigHandler", "MetadataLoader");
-    /** One of a request and one that applies, where they are in 4.0 to 4.4. */
-    private static final List<String> KNOWN = List.of("kafka.server.ConfigAdminManager",
-            "kafka.server.metadata.DynamicConfigPublisher");
+    private static final Set<String> APPLYING = Set.of("DynamicConfigPublisher", "BrokerConfigHandler", "MetadataLoader");
 
     private Caller() {}
 
     static boolean ofKafka() throws ClassNotFoundException {
-        for (String name : KNOWN) Class.forName(name, false, Caller.class.getClassLoader());
+        // One of a request and one that applies, where they are in 4.0 to 4.4.
+        Class.forName("kafka.server.ConfigAdminManager", false, Caller.class.getClassLoader());
+        Class.forName("kafka.server.metadata.DynamicConfigPublisher", false, Caller.class.getClassLoader());
         return true;
     }
 
     /** Whether the calling thread serves an administrator's request, which may be refused and may wait. */
     public static boolean isAdministrator() {
-        return Internals.CALLER.get() != null && isAdministrator(StackWalker.getInstance().walk(
-                frames -> frames.map(StackWalker.StackFrame::getClassName).toList()).stream());
+        return Internals.CALLER.get() != null && StackWalker.getInstance().walk(
+                frames -> isAdministrator(frames.map(StackWalker.StackFrame::getClassName)));
     }
 
     /** The same for the names of the classes on a stack; a class may move to another package. */
     static boolean isAdministrator(Stream<String> classNames) {
-        Set<String> names = Set.copyOf(classNames.map(Caller::simple).distinct().toList());
+        Set<String> names = classNames.map(Caller::simple).collect(Collectors.toSet());
         return OF_A_REQUEST.stream().anyMatch(names::contains) && APPLYING.stream().noneMatch(names::contains);
     }
 

@@ -1,10 +1,12 @@
 package org.quotahost.internals;
 
 import java.lang.management.ManagementFactory;
+import java.util.Map;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -20,7 +22,20 @@ public final class ClientMeters {
     private static final String[] BEANS = {"Produce", "Fetch", "Request", "ControllerMutation"};
     private static final String[] RATES = {"byte-rate", "byte-rate", "request-time", "mutation-rate"};
     private static final int MUTATION = ClientQuotaType.CONTROLLER_MUTATION.ordinal();
+    private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
+    /** Kafka counts its metrics by one, which has an MBean as soon as a JmxReporter shows any (Metrics). */
+    private static final String ANY = "kafka.server:type=kafka-metrics-count";
+
     private ClientMeters() {}
+
+    /** Finds out, at the start, whether Kafka shows any of its metrics in JMX at all. */
+    public static void lookFor(Map<String, ?> configs) {
+        String reporters = BrokerConfigs.text(configs.get("metric.reporters"));
+        boolean isDefault = configs.get("metric.reporters") == null;
+        if (isDefault || reporters.contains("JmxReporter") || SERVER.isRegistered(name(ANY))) return;
+        Internals.CLIENT_METERS.failed("metric.reporters=" + reporters
+                + " has no org.apache.kafka.common.metrics.JmxReporter");
+    }
 
     /**
      * What Kafka measures for one pair of tags now.
@@ -44,8 +59,7 @@ public final class ClientMeters {
         ObjectName name = name(type, user, clientId);
         double rate = number(name, RATES[type]);
         if (Double.isNaN(rate)) return Reading.NOTHING;
-        double tokens = type == MUTATION ? number(name, "tokens") : Double.NaN;
-        return new Reading(rate, number(name, "throttle-time"), tokens);
+        return new Reading(rate, number(name, "throttle-time"), type == MUTATION ? number(name, "tokens") : Double.NaN);
     }
 
     /** The rate alone, in the type's unit; NaN for unknown. */
@@ -53,25 +67,29 @@ public final class ClientMeters {
         return number(name(type, user, clientId), RATES[type]);
     }
 
-    /** Null if JMX can't have such a name. */
     private static ObjectName name(int type, String user, String clientId) {
-        try {
-            return new ObjectName("kafka.server:type=" + BEANS[type] + key("user", user) + key("client-id", clientId));
-        } catch (JMException | RuntimeException e) {
-            return null;
-        }
+        return name("kafka.server:type=" + BEANS[type] + key("user", user) + key("client-id", clientId));
     }
 
     private static String key(String tag, String value) {
         return value.isEmpty() ? "" : "," + tag + "=" + Sanitized.bean(value);
     }
 
-    private static double number(ObjectName name, String attribute) {
-        if (name == null) return Double.NaN;
+    /** Null if JMX can't have such a name. */
+    private static ObjectName name(String text) {
         try {
-            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
-            if (!server.isRegistered(name)) return Double.NaN; // quicker than the exception
-            return server.getAttribute(name, attribute) instanceof Double rate && Double.isFinite(rate) ? rate : Double.NaN;
+            return new ObjectName(text);
+        } catch (JMException e) {
+            return null;
+        }
+    }
+
+    private static double number(ObjectName name, String attribute) {
+        // To ask whether it is there is quicker than the exception.
+        if (name == null || Internals.CLIENT_METERS.isTakenAway() || !SERVER.isRegistered(name)) return Double.NaN;
+        try {
+            Object value = SERVER.getAttribute(name, attribute);
+            return value instanceof Double number && Double.isFinite(number) ? number : Double.NaN;
         } catch (JMException | RuntimeException e) {
             return Double.NaN; // Kafka drops the sensor just now
         }

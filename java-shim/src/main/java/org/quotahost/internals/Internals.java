@@ -1,11 +1,22 @@
 package org.quotahost.internals;
 
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.metrics.MetricValueProvider;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.Monitorable;
+import org.apache.kafka.common.metrics.PluginMetrics;
+import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.slf4j.Logger;
@@ -13,8 +24,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * All that quotahost uses of Kafka, of JPype and of the broker's log though it is no public API, and what follows where
- * it is missing: the broker starts and throttles, one WARN and a gauge say what is weaker. {@code quotahost doctor} asks
- * InternalsTool beforehand.
+ * it is missing: the broker starts and throttles, one WARN and a gauge say what is weaker. {@code quotahost doctor} runs
+ * main() beforehand.
  *
  * <p>An operator may take single ones away by the JVM option {@code -Dquotahost.internals.without=NAME,NAME}, to find
  * out whether one of them is at fault.
@@ -32,6 +43,8 @@ public final class Internals {
             "nobody who is turned back and tries again at once is muted", Mute::ofKafka);
     public static final Internal<Meters> METERS = new Internal<>("Meters",
             "topic quotas turn no request back, and Failed and FailedBytes stay 0", Meters.OfKafka::new);
+    public static final Internal<Boolean> CLIENT_METERS = new Internal<>("ClientMeters", "the factor multiplies the"
+            + " newcomers' rates for clients without a quota, and usage, top and shadow know no rates", () -> true);
     public static final Internal<Boolean> BROKER_LOG = new Internal<>("BrokerLog", "the broker's log contains every"
             + " request that the fence turns back, and a line of Kafka's for each client whenever the factor moves",
             BrokerLog::install);
@@ -44,15 +57,19 @@ public final class Internals {
             Internals::authorizerMetrics);
     public static final Internal<Boolean> SHUTDOWN_ORDER = new Internal<>("ShutdownOrder",
             "JPype interrupts the broker's threads in its shutdown, and the next start may have to recover logs",
-            () -> exists("org.jpype.JPypeContext", "addShutdownHook", Thread.class));
-    public static final Internal<Keystores.Reader> SSL = new Internal<>("Ssl", Keystores.WEAKER, Keystores::ofKafka);
+            ShutdownOrder::ofJPype);
+    public static final Internal<Boolean> SSL = new Internal<>("Ssl", Keystores.WEAKER, Keystores::ofKafka);
     public static final Internal<Boolean> CONTROLLER = new Internal<>("ActiveController",
             "explain does not say which node counts partition mutations", () -> true);
     public static final Internal<Boolean> OFFLINE_LOG_DIRS = new Internal<>("OfflineLogDirs",
             "a log directory that Kafka has taken out of service counts like any other", () -> true);
 
-    private static final List<Internal<?>> ALL = List.of(REQUESTS, RECORDS, MUTE, METERS, BROKER_LOG, CALLER, AUTHORIZER,
-            AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS);
+    private static final List<Internal<?>> ALL = List.of(REQUESTS, RECORDS, MUTE, METERS, CLIENT_METERS, BROKER_LOG, CALLER,
+            AUTHORIZER, AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS);
+
+    /** What Kafka loads, by name, since Kafka 4.0 cannot load the last two. */
+    private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",
+            "org.quotahost.MonitoredPythonQuotaCallback", "org.quotahost.MonitoredQuotaFence");
 
     private Internals() {}
 
@@ -84,22 +101,158 @@ public final class Internals {
         return ALL;
     }
 
+    /**
+     * Says what a broker would say at its start of the Kafka on the class path: lines of {@code weak} or {@code wrong}, a
+     * tab, and a sentence, and at last {@code end}. Without a Kafka it ends with an exception.
+     */
+    public static void main(String[] args) throws ClassNotFoundException {
+        Class.forName(OURS.get(0), false, Internals.class.getClassLoader());
+        Set<String> lines = new LinkedHashSet<>();
+        for (String name : OURS) {
+            try {
+                Class<?> ours = Class.forName(name, false, Internals.class.getClassLoader());
+                List<String> unserved = KafkaVersion.unserved(ours);
+                if (!unserved.isEmpty()) lines.add("wrong\t" + KafkaVersion.sentence(ours, unserved));
+            } catch (LinkageError e) {
+                // A Kafka without Monitorable cannot load those.
+                if (!name.contains("Monitored")) lines.add("wrong\tThis Kafka cannot load " + name + ": " + e);
+            }
+        }
+        tryAll();
+        ALL.stream().filter(Internal::missing).forEach(each -> lines.add("weak\t" + each.sentence()));
+        lines.add("end");
+        lines.forEach(new PrintStream(System.out, true, StandardCharsets.UTF_8)::println);
+    }
+
     /** Kafka 4.0 has no metrics for plugins, and its authorizer needs none. */
     private static Consumer<Authorizer> authorizerMetrics() {
         try {
-            exists("org.apache.kafka.common.metrics.Monitorable");
-        } catch (ReflectiveOperationException e) {
+            Class.forName("org.apache.kafka.common.metrics.Monitorable", false, Internals.class.getClassLoader());
+        } catch (ClassNotFoundException e) {
             return authorizer -> {};
         }
         return UnseenMetrics::giveTo;
     }
 
-    private static boolean exists(String type) throws ReflectiveOperationException {
-        return Class.forName(type, false, Internals.class.getClassLoader()) != null;
+    /**
+     * Metrics that no reporter shows, for an inner authorizer that cannot work without any.
+     *
+     * <p>From Kafka 4.1 on StandardAuthorizer fails if nobody gives it metrics, and Kafka gives them only to the
+     * authorizer that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these. The class loads
+     * on Kafka 4.1 and newer only: PluginMetrics does not exist before.
+     */
+    private static final class UnseenMetrics implements PluginMetrics {
+        private final Metrics metrics = new Metrics();
+
+        static void giveTo(Authorizer authorizer) {
+            if (authorizer instanceof Monitorable monitorable) monitorable.withPluginMetrics(new UnseenMetrics());
+        }
+
+        @Override
+        public MetricName metricName(String name, String description, LinkedHashMap<String, String> tags) {
+            return metrics.metricName(name, "plugins", description, tags);
+        }
+
+        @Override
+        public void addMetric(MetricName name, MetricValueProvider<?> value) {
+            metrics.addMetric(name, value);
+        }
+
+        @Override
+        public void removeMetric(MetricName name) {
+            metrics.removeMetric(name);
+        }
+
+        @Override
+        public Sensor addSensor(String name) {
+            return metrics.sensor(name);
+        }
+
+        @Override
+        public void removeSensor(String name) {
+            metrics.removeSensor(name);
+        }
     }
 
-    private static boolean exists(String type, String method, Class<?>... parameters) throws ReflectiveOperationException {
-        Class.forName(type, false, Internals.class.getClassLoader()).getMethod(method, parameters);
-        return true;
+    /**
+     * One use of something that is no public API: what was found for it, or that it is missing. Request threads only read
+     * it.
+     *
+     * @param <T> what the users of this use need for it
+     */
+    public static final class Internal<T> {
+        private final String name;
+        private final String weaker;
+        private final Trial<T> trial;
+        private boolean tried;
+        private boolean logged;
+        private volatile T found;
+        /** Why it is missing, or null. */
+        private volatile String why;
+
+        /** Looks for what is needed; whatever it throws means that it is missing. */
+        interface Trial<T> {
+            T find() throws Throwable;
+        }
+
+        /** @param weaker what quotahost does otherwise, or not at all, where it is missing; half a sentence */
+        Internal(String name, String weaker, Trial<T> trial) {
+            this.name = name;
+            this.weaker = weaker;
+            this.trial = trial;
+        }
+
+        /** What was found; null before the trial, and where it is missing. */
+        public T get() {
+            return found;
+        }
+
+        public String name() {
+            return name;
+        }
+
+        public boolean missing() {
+            return why != null;
+        }
+
+        /** The trial has not found it, or an operator has taken it away. Before the trial nothing is known of it. */
+        boolean isTakenAway() {
+            return why != null && found == null;
+        }
+
+        /** It has just not done what it is for. Any thread may say so; the log gets the first reason. */
+        public void failed(String reason) {
+            if (why == null) why = reason;
+        }
+
+        /** The first call looks for it, unless an operator has taken it away. */
+        synchronized void tryOnce(List<String> without) {
+            if (tried) return;
+            tried = true;
+            try {
+                if (without.contains(name)) throw new IllegalStateException("-D" + WITHOUT);
+                found = trial.find();
+            } catch (Throwable e) { // NoClassDefFoundError above all
+                failed(e.toString());
+            }
+        }
+
+        /** Takes this for what was found; null for nothing. */
+        synchronized void find(T instead) {
+            tried = true;
+            found = instead;
+            why = null;
+        }
+
+        /** The line that says what is missing, or null; each is asked for once. */
+        synchronized String news() {
+            if (why == null || logged) return null;
+            logged = true;
+            return sentence();
+        }
+
+        String sentence() {
+            return name + " is missing, or not as quotahost knows it (" + why + "), so " + weaker;
+        }
     }
 }

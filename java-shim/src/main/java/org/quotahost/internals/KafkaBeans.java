@@ -11,6 +11,7 @@ import javax.management.ObjectName;
 
 /** What only Kafka's own MBeans tell; their names and attributes are no public API. */
 public final class KafkaBeans {
+    private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
     /** Kafka makes its log directories' MBeans after its callback, and the disks are looked at from then on. */
     private static final long START_NANOS = TimeUnit.MINUTES.toNanos(2);
     private static final long LOADED = System.nanoTime();
@@ -23,12 +24,12 @@ public final class KafkaBeans {
      * (KafkaRaftMetrics).
      */
     public static String activeController() {
-        if (isTakenAway(Internals.CONTROLLER)) return "";
+        if (Internals.CONTROLLER.isTakenAway()) return "";
         try {
-            Object leader = server().getAttribute(new ObjectName("kafka.server:type=raft-metrics"), "current-leader");
+            Object leader = SERVER.getAttribute(new ObjectName("kafka.server:type=raft-metrics"), "current-leader");
             return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
         } catch (JMException | RuntimeException e) {
-            failed(Internals.CONTROLLER, e.toString()); // metrics.jmx.exclude may leave the MBean out, too
+            Internals.CONTROLLER.failed(e.toString()); // metrics.jmx.exclude may leave the MBean out, too
             return "";
         }
     }
@@ -36,35 +37,21 @@ public final class KafkaBeans {
     /** The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory. */
     public static String[] offlineLogDirs() {
         List<String> offline = new ArrayList<>();
-        if (isTakenAway(Internals.OFFLINE_LOG_DIRS)) return new String[0];
+        if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
         try {
-            Set<ObjectName> names = server().queryNames(
+            Set<ObjectName> names = SERVER.queryNames(
                     new ObjectName("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
             if (names.isEmpty() && System.nanoTime() - LOADED > START_NANOS) {
-                failed(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
+                Internals.OFFLINE_LOG_DIRS.failed("no LogDirectoryOffline of kafka.log:type=LogManager");
             }
             for (ObjectName name : names) {
-                if (server().getAttribute(name, "Value") instanceof Number value && value.intValue() != 0) {
-                    String directory = name.getKeyProperty("logDirectory");
-                    offline.add(directory.startsWith("\"") ? ObjectName.unquote(directory) : directory);
-                }
+                if (!(SERVER.getAttribute(name, "Value") instanceof Number value) || value.intValue() == 0) continue;
+                String directory = name.getKeyProperty("logDirectory");
+                offline.add(directory.startsWith("\"") ? ObjectName.unquote(directory) : directory);
             }
         } catch (JMException e) {
-            return offline.toArray(String[]::new); // an MBean has gone meanwhile; the next call sees the rest
+            // An MBean has gone meanwhile; the next call sees the rest.
         }
         return offline.toArray(String[]::new);
-    }
-
-    private static boolean isTakenAway(Internal<?> use) {
-        return use.get() == null && use.missing();
-    }
-
-    /** Before the trial (Internals.start) nothing is known of it. */
-    private static void failed(Internal<?> use, String reason) {
-        if (use.get() != null) use.failed(reason);
-    }
-
-    private static MBeanServer server() {
-        return ManagementFactory.getPlatformMBeanServer();
     }
 }

@@ -28,6 +28,8 @@ public final class Keystores {
             + " keystores; name them in " + BrokerConfigs.PREFIX + "static.excluded.principal.name.list and "
             + BrokerConfigs.PREFIX + "kafka.*";
 
+    private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});
+
     private Keystores() {}
 
     /**
@@ -39,81 +41,68 @@ public final class Keystores {
      * @throws Exception whatever Kafka's SSL code throws for a keystore that cannot be read
      */
     public static String[] read(String[] ssl) throws Exception {
-        Reader kafkas = Internals.SSL.get();
-        if (kafkas == null) throw new IOException(WEAKER);
-        return kafkas.read(ssl);
+        if (Internals.SSL.get() == null) throw new IOException(WEAKER);
+        return stores(ssl);
     }
 
-    /** Reads them by Kafka's own classes. */
-    interface Reader {
-        String[] read(String[] ssl) throws Exception;
+    static boolean ofKafka() throws Exception {
+        stores(new String[0]); // it loads Kafka's classes
+        return true;
     }
 
-    static Reader ofKafka() throws Exception {
-        Reader reader = new Stores();
-        reader.read(new String[0]); // it loads them
-        return reader;
+    private static String[] stores(String[] ssl) throws Exception {
+        Map<String, Object> given = new HashMap<>();
+        for (int i = 0; i < ssl.length; i += 2) given.put(ssl[i], ssl[i + 1]);
+        String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT").toString();
+        ConfigDef known = new ConfigDef();
+        SslConfigs.addClientSslSupport(known);
+        Map<String, ?> values = new AbstractConfig(known, given, false).values();
+        List<String> found = new ArrayList<>();
+        try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
+            factory.configure(values);
+            if (factory.truststore() != null) {
+                KeyStore store = factory.truststore();
+                StringBuilder all = new StringBuilder();
+                for (String alias : Collections.list(store.aliases())) all.append(pem(store.getCertificate(alias)));
+                found.addAll(List.of("ssl.ca.pem", all.toString()));
+            }
+            if (factory.keystore() != null) key(factory.keystore(), values, rules, found);
+        }
+        return found.toArray(String[]::new);
     }
 
-    /** Apart, so that the class above can be loaded where Kafka's classes are missing. */
-    private static final class Stores implements Reader {
-        private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});
-
-        @Override
-        public String[] read(String[] ssl) throws Exception {
-            Map<String, Object> given = new HashMap<>();
-            for (int i = 0; i < ssl.length; i += 2) given.put(ssl[i], ssl[i + 1]);
-            String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT").toString();
-            ConfigDef known = new ConfigDef();
-            SslConfigs.addClientSslSupport(known);
-            Map<String, ?> values = new AbstractConfig(known, given, false).values();
-            List<String> found = new ArrayList<>();
-            try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
-                factory.configure(values);
-                if (factory.truststore() != null) {
-                    KeyStore store = factory.truststore();
-                    StringBuilder all = new StringBuilder();
-                    for (String alias : Collections.list(store.aliases())) all.append(pem(store.getCertificate(alias)));
-                    found.addAll(List.of("ssl.ca.pem", all.toString()));
-                }
-                if (factory.keystore() != null) key(factory.keystore(), values, rules, found);
+    private static void key(KeyStore store, Map<String, ?> values, String rules, List<String> found) throws Exception {
+        Object secret = values.get(SslConfigs.SSL_KEY_PASSWORD_CONFIG);
+        if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
+        char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
+        for (String alias : Collections.list(store.aliases())) {
+            if (!store.isKeyEntry(alias)) continue;
+            Key key = store.getKey(alias, password);
+            StringBuilder chain = new StringBuilder();
+            for (Certificate each : store.getCertificateChain(alias)) chain.append(pem(each));
+            found.addAll(List.of("ssl.key.pem", block("PRIVATE KEY", key.getEncoded()), "ssl.certificate.pem",
+                    chain.toString()));
+            if (store.getCertificate(alias) instanceof X509Certificate certificate) {
+                String subject = certificate.getSubjectX500Principal().getName();
+                found.addAll(List.of("principal", mapped(subject, rules)));
             }
-            return found.toArray(String[]::new);
+            return;
         }
+    }
 
-        private static void key(KeyStore store, Map<String, ?> values, String rules, List<String> found) throws Exception {
-            Object secret = values.get(SslConfigs.SSL_KEY_PASSWORD_CONFIG);
-            if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
-            char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
-            for (String alias : Collections.list(store.aliases())) {
-                if (!store.isKeyEntry(alias)) continue;
-                Key key = store.getKey(alias, password);
-                StringBuilder chain = new StringBuilder();
-                for (Certificate each : store.getCertificateChain(alias)) chain.append(pem(each));
-                found.addAll(List.of("ssl.key.pem", block("PRIVATE KEY", key.getEncoded()), "ssl.certificate.pem",
-                        chain.toString()));
-                if (store.getCertificate(alias) instanceof X509Certificate certificate) {
-                    String subject = certificate.getSubjectX500Principal().getName();
-                    found.addAll(List.of("principal", mapped(subject, rules)));
-                }
-                return;
-            }
+    private static String mapped(String subject, String rules) {
+        try {
+            return SslPrincipalMapper.fromRules(rules).getName(subject);
+        } catch (IOException e) {
+            return subject; // no rule fits
         }
+    }
 
-        private static String mapped(String subject, String rules) {
-            try {
-                return SslPrincipalMapper.fromRules(rules).getName(subject);
-            } catch (IOException e) {
-                return subject; // no rule fits
-            }
-        }
+    private static String pem(Certificate certificate) throws Exception {
+        return certificate == null ? "" : block("CERTIFICATE", certificate.getEncoded());
+    }
 
-        private static String pem(Certificate certificate) throws Exception {
-            return certificate == null ? "" : block("CERTIFICATE", certificate.getEncoded());
-        }
-
-        private static String block(String what, byte[] der) {
-            return "-----BEGIN " + what + "-----\n" + LINES.encodeToString(der) + "\n-----END " + what + "-----\n";
-        }
+    private static String block(String what, byte[] der) {
+        return "-----BEGIN " + what + "-----\n" + LINES.encodeToString(der) + "\n-----END " + what + "-----\n";
     }
 }

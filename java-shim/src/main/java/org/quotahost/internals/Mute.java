@@ -73,7 +73,7 @@ public final class Mute {
         return USER.equals(tags.get("user")) ? LIMIT : null;
     }
 
-    /** How many times a connection was to be muted since the start of this JVM. */
+    /** How many connections were to be muted since the start of this JVM. */
     public static long count() {
         return count.sum();
     }

@@ -168,12 +168,12 @@ public final class Requests {
 
     private static ToCreate toCreate(AbstractRequest body) {
         if (body instanceof CreateTopicsRequest request) {
-            return new ToCreate(request.data().topics().stream().map(topic -> topic.name()).toList(),
-                    request.data().validateOnly());
+            var data = request.data();
+            return new ToCreate(data.topics().stream().map(topic -> topic.name()).toList(), data.validateOnly());
         }
         if (body instanceof CreatePartitionsRequest request) {
-            return new ToCreate(request.data().topics().stream().map(topic -> topic.name()).toList(),
-                    request.data().validateOnly());
+            var data = request.data();
+            return new ToCreate(data.topics().stream().map(topic -> topic.name()).toList(), data.validateOnly());
         }
         return null;
     }

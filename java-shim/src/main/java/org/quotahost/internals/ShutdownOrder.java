@@ -2,8 +2,6 @@ package org.quotahost.internals;
 
 import java.util.Optional;
 import org.jpype.JPypeContext;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Has JPype wait with its shutdown until Kafka has shut down.
@@ -13,41 +11,39 @@ import org.slf4j.LoggerFactory;
  * JPypeContext nor the name of Kafka's hook is public API.
  */
 public final class ShutdownOrder {
-    private static final Logger LOG = LoggerFactory.getLogger("quotahost.internals");
-    private static final String KAFKA_HOOK = "kafka-shutdown-hook";
-    /**
-     * The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without Kafka's (a test) this is
-     * the wait.
-     */
+    /** The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without it this is the wait. */
     private static final long APPEARS_WITHIN_MS = 1_000;
 
     private ShutdownOrder() {}
+
+    static boolean ofJPype() throws ReflectiveOperationException {
+        Class.forName("org.jpype.JPypeContext", false, ShutdownOrder.class.getClassLoader())
+                .getMethod("addShutdownHook", Thread.class);
+        return true;
+    }
 
     /** Registers the hook; once, after JPype has started. Where that can't be done the broker starts all the same. */
     public static void keep() {
         try {
             JPypeContext.getInstance().addShutdownHook(new Thread(ShutdownOrder::awaitKafka, "quotahost-shutdown"));
         } catch (RuntimeException | LinkageError e) {
-            LOG.warn("org.jpype.JPypeContext.addShutdownHook is missing, so JPype interrupts the broker's threads in its"
-                    + " shutdown, and the next start may have to recover logs: {}", e.toString());
+            Internals.SHUTDOWN_ORDER.failed(e.toString());
         }
     }
 
     private static void awaitKafka() {
         try {
             long deadline = System.nanoTime() + APPEARS_WITHIN_MS * 1_000_000;
-            Optional<Thread> hook = find();
-            while (hook.isEmpty() && System.nanoTime() < deadline) {
-                Thread.sleep(10);
-                hook = find();
-            }
+            Optional<Thread> hook;
+            while ((hook = kafkasHook()).isEmpty() && System.nanoTime() < deadline) Thread.sleep(10);
             if (hook.isPresent()) hook.get().join();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
     }
 
-    private static Optional<Thread> find() {
-        return Thread.getAllStackTraces().keySet().stream().filter(t -> t.getName().equals(KAFKA_HOOK)).findAny();
+    private static Optional<Thread> kafkasHook() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> thread.getName().equals("kafka-shutdown-hook")).findAny();
     }
 }

@@ -1,12 +1,16 @@
 package org.quotahost.topics;
 
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.DoubleAdder;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.protocol.Errors;
+import java.util.stream.Stream;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -14,7 +18,6 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Meters;
-import org.quotahost.util.HeldBacks;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,18 +26,25 @@ import org.slf4j.LoggerFactory;
  * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence
  * turns back produce requests to those topics that take in more than is expected of them.
  *
- * <p>They are the fence's business, since no ClientQuotaCallback sees a topic. Python configures them, the thread of
- * TopicWatch reads Kafka's meters and hands the fence the topics, and request threads read what the fence has. The
- * meters count a request once it is appended, so a request that is turned back does not count.
+ * <p>They are the fence's business, since no ClientQuotaCallback sees a topic. Python configures them, one
+ * thread reads Kafka's meters, without Python, and hands the fence the topics (turn), and request threads read what the
+ * fence has. The meters count a request once it is appended, so a request that is turned back does not count.
  */
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
+    /**
+     * Pauses between two readings: without topic quotas, else, and near the threshold of the broker, since requests that
+     * come in between two readings are let in, and a client may send a lot in that time.
+     */
+    public static final long IDLE_MS = 500;
+    private static final long FAR_MS = 100, NEAR_MS = 20;
+    /** With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most. */
+    private static final long PAUSE_PER_READING = 9;
     private static final long LIST_NANOS = 5_000_000_000L;
     /** How many topics of which requests are turned back the log names in a minute. */
     static final int TOPICS_PER_MINUTE = 20;
-    /** The beginning of the names of the rules in shadow that are this class's business. */
-    private static final String RULES = "topic";
-
+    /** How many rules have counters of their own: single topics may be put in shadow one after the other. */
+    private static final int RULES = 100;
     private static final String MESSAGE =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
@@ -42,32 +52,23 @@ public final class TopicQuotas {
     private static final LongAdder shadowed = new LongAdder();
     private static final LongAdder rejectedBytes = new LongAdder();
     /** What Python has configured last, null for no topic quotas. */
-    private volatile TopicThresholds configured;
+    private volatile Thresholds configured;
     private volatile double totalRate;
     private volatile double share;
     /** What the fence has. */
-    private volatile Over over;
-    private OneMinuteRate total = new OneMinuteRate();
+    private volatile Over over = Over.NOTHING;
+    private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
+    private TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
     private final Map<String, TopicUse> topics = new HashMap<>();
     private Map<String, Meters.Of> meters = Map.of();
     /** What the last reading went by. */
-    private TopicThresholds applied;
+    private Thresholds applied;
     private boolean suspended;
     private final LineLimit suspensions = new LineLimit(1);
     /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
     private final LineLimit periods = new LineLimit(TOPICS_PER_MINUTE);
     private boolean warnedOfNoFence;
-    private final HeldBacks heldBacks;
     private long listedAt;
-
-    public TopicQuotas() {
-        this(new HeldBacks());
-    }
-
-    /** @param heldBacks the counters of rules in shadow */
-    public TopicQuotas(HeldBacks heldBacks) {
-        this.heldBacks = heldBacks;
-    }
 
     // ---- the host --------------------------------------------------------------------------------------------
 
@@ -85,20 +86,56 @@ public final class TopicQuotas {
             boolean allInShadow, String[] inShadow) {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
-        configured = Double.isNaN(bytesPerSecond) ? null : new TopicThresholds(bytesPerSecond, Map.copyOf(own),
+        configured = Double.isNaN(bytesPerSecond) ? null : new Thresholds(bytesPerSecond, Map.copyOf(own),
                 Set.copyOf(List.of(spared)), allInShadow ? null : Set.of(inShadow), Errors.valueOf(error).exception(MESSAGE));
     }
 
-    // ---- the watch -------------------------------------------------------------------------------------------
+    /**
+     * How many bytes/s this broker expects to take in ("Broker side quota (V1)", low level design, 1): of all topics
+     * together, of each topic with a threshold of its own, and of each other topic an equal share of the rest.
+     *
+     * @param own by topic; Python checks that their sum is at most the total (quotahost.settings.topics)
+     * @param inShadow null for all topics
+     */
+    record Thresholds(double total, Map<String, Double> own, Set<String> spared, Set<String> inShadow,
+            RuntimeException answer) {
+        /** The rule by which a topic's threshold is in shadow, as the property shadow names it; null if it is enforced. */
+        String shadowOf(String topic) {
+            return inShadow == null ? "topics" : inShadow.contains(topic) ? "topic." + topic : null;
+        }
 
-    /** Whether there are topic quotas, or were at the last reading. */
-    boolean on() {
-        return configured != null || applied != null;
+        double expected(String topic, double share) {
+            return own.getOrDefault(topic, share);
+        }
+
+        /** The bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */
+        double share(Collection<String> topics) {
+            long others = topics.stream().filter(topic -> !spared.contains(topic) && !own.containsKey(topic)).count();
+            // Sorted, so that the sum doesn't depend on the map's order.
+            double left = total - own.values().stream().mapToDouble(Double::doubleValue).sorted().sum();
+            return Math.max(0, left) / Math.max(1, others);
+        }
+    }
+
+    // ---- the thread that reads the meters --------------------------------------------------------------------
+
+    /** Reads the meters and answers how long to wait for the next reading, in ms. */
+    public long turn() {
+        if (configured == null && applied == null) return IDLE_MS;
+        long before = System.nanoTime();
+        try {
+            read(before);
+        } catch (Throwable e) {
+            suspend("Kafka's meters can't be read (" + e + ")");
+            throw e; // the schedule counts it, and goes on
+        }
+        long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before);
+        return Math.max(totalRate > 0.9 * threshold() ? NEAR_MS : FAR_MS, PAUSE_PER_READING * tookMs);
     }
 
     /** Reads the meters, and hands the fence the topics that are over their thresholds now. */
     void read(long nanos) {
-        TopicThresholds now = configured;
+        Thresholds now = configured;
         if (now == null) {
             end();
             return;
@@ -112,66 +149,62 @@ public final class TopicQuotas {
         suspended = false;
         if (now != applied || nanos - listedAt >= LIST_NANOS) list(kafkas, now, nanos);
         totalRate = total.update(all, nanos);
-        Map<String, TopicUse> found = updateTopics(now, nanos);
-        turnBack(totalRate > now.total() ? found : Map.of(), now.answer());
+        Map<String, TopicUse> found = new HashMap<>();
+        for (TopicUse use : topics.values()) {
+            use.shadow = shadow(now.shadowOf(use.topic));
+            boolean isOver = use.update(meters.get(use.topic), now.expected(use.topic, share), nanos);
+            if (isOver) found.put(use.topic, use);
+            use.log(totalRate, now.total, nanos, periods);
+        }
+        turnBack(totalRate > now.total ? found : Map.of(), now.answer);
     }
 
     private void end() {
         applied = null;
         share = totalRate = 0;
-        total = new OneMinuteRate();
+        total = new TopicUse.OneMinuteRate();
         topics.clear();
         turnBack(Map.of(), null);
     }
 
-    /** Whether the broker takes in almost as much as is expected of it, or more. */
-    boolean near() {
-        return totalRate > 0.9 * threshold();
-    }
-
     /** The meters cannot be read: until the next reading that succeeds, no request is turned back. */
-    void suspend(String why) {
-        boolean news = !suspended && Fence.installed();
-        if (news && suspensions.pass() != LineLimit.NO) LOG.error("{}: until then topic quotas turn no request back", why);
+    private void suspend(String why) {
+        if (!suspended && Fence.installed() && suspensions.pass() != LineLimit.NO) {
+            LOG.error("{}: until then topic quotas turn no request back", why);
+        }
         suspended = true;
         turnBack(Map.of(), null);
     }
 
     /** Finds out which topics there are; with them changes the share of those that have no threshold of their own. */
-    private void list(Meters kafkas, TopicThresholds thresholds, long nanos) {
+    private void list(Meters kafkas, Thresholds thresholds, long nanos) {
         applied = thresholds;
         meters = kafkas.topics();
-        topics.keySet().removeIf(name -> !meters.containsKey(name) || thresholds.spares(name));
-        for (String name : meters.keySet()) if (!thresholds.spares(name)) topics.computeIfAbsent(name, TopicUse::new);
+        topics.keySet().removeIf(name -> !meters.containsKey(name) || thresholds.spared.contains(name));
+        for (String name : meters.keySet()) {
+            if (!thresholds.spared.contains(name)) topics.computeIfAbsent(name, TopicUse::new);
+        }
         share = thresholds.share(meters.keySet());
         listedAt = nanos;
     }
 
-    /** Reads the meter of each topic; answers the topics that are over their thresholds. */
-    private Map<String, TopicUse> updateTopics(TopicThresholds thresholds, long nanos) {
-        Map<String, TopicUse> found = new HashMap<>();
-        for (TopicUse use : topics.values()) {
-            String rule = thresholds.shadowOf(use.topic);
-            use.shadow(rule == null ? null : heldBacks.of(rule));
-            if (use.update(meters.get(use.topic), thresholds.expected(use.topic, share), nanos)) found.put(use.topic, use);
-            use.log(totalRate, thresholds, nanos, periods);
-        }
-        return found;
+    private InShadow shadow(String rule) {
+        if (rule == null) return null;
+        String name = shadows.containsKey(rule) || shadows.size() < RULES ? rule : "<other rules>";
+        return shadows.computeIfAbsent(name, any -> new InShadow(new DoubleAdder(), new DoubleAdder()));
     }
 
     private void turnBack(Map<String, TopicUse> found, RuntimeException answer) {
-        heldBacks.begin(RULES);
-        found.values().forEach(TopicUse::countHeldBack);
-        heldBacks.end(RULES);
-        Over next = found.isEmpty() ? null : new Over(Map.copyOf(found), answer);
-        if (Objects.equals(next, over)) return;
-        if (next != null && !Fence.installed() && !warnedOfNoFence) {
+        found.values().forEach(TopicUse::countInShadow);
+        Over next = found.isEmpty() ? Over.NOTHING : new Over(Map.copyOf(found), answer);
+        if (next.equals(over)) return;
+        if (!found.isEmpty() && !Fence.installed() && !warnedOfNoFence) {
             warnedOfNoFence = true;
             LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"
                     + " nothing is turned back", found.keySet());
         }
         over = next;
-        Fence.turnBack(next);
+        Fence.turnBack(found.isEmpty() ? null : next);
     }
 
     /** Ends the topic quotas: no request is turned back any more. Nobody reads the meters now. */
@@ -188,6 +221,12 @@ public final class TopicQuotas {
      * @param topics by name, each with the counter of its requests
      */
     private record Over(Map<String, TopicUse> topics, RuntimeException answer) implements Fence.Topics {
+        private static final Over NOTHING = new Over(Map.of(), null);
+
+        private Stream<TopicUse> inShadow() {
+            return topics.values().stream().filter(TopicUse::inShadow);
+        }
+
         @Override
         public RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
                 List<AuthorizationResult> results) {
@@ -215,8 +254,8 @@ public final class TopicQuotas {
 
     /** The bytes/s expected of all topics together; 0 without topic quotas. */
     public double threshold() {
-        TopicThresholds now = configured;
-        return now == null ? 0 : now.total();
+        Thresholds now = configured;
+        return now == null ? 0 : now.total;
     }
 
     /** The bytes/s that all topics take in together. */
@@ -231,15 +270,30 @@ public final class TopicQuotas {
 
     /** The topics that are over their thresholds now, by name. */
     public List<String> over() {
-        Over now = over;
-        return now == null ? List.of() : now.topics.keySet().stream().sorted().toList();
+        return over.topics.keySet().stream().sorted().toList();
     }
 
     /** Those of them of which requests are only counted, since their thresholds are in shadow. */
     public List<String> overInShadow() {
-        Over now = over;
-        return now == null ? List.of()
-                : now.topics.values().stream().filter(TopicUse::inShadow).map(use -> use.topic).sorted().toList();
+        return over.inShadow().map(use -> use.topic).sorted().toList();
+    }
+
+    /**
+     * What a rule in shadow would have turned back.
+     *
+     * @param seconds for which its topics were over their thresholds, added up
+     * @param bytes that came in meanwhile beyond these
+     */
+    public record InShadow(DoubleAdder seconds, DoubleAdder bytes) {}
+
+    /** By all rules that are or were in shadow, as the property shadow names them. */
+    public Map<String, InShadow> inShadow() {
+        return shadows;
+    }
+
+    /** How many topics that a rule in shadow is about are over their thresholds now. */
+    public long over(InShadow rule) {
+        return over.inShadow().filter(use -> use.shadow == rule).count();
     }
 
     /** How many requests topic quotas have turned back since the start of this JVM. */

@@ -3,7 +3,6 @@ package org.quotahost.topics;
 import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
 import org.quotahost.internals.Meters;
-import org.quotahost.util.HeldBack;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -16,13 +15,11 @@ import org.slf4j.LoggerFactory;
  * sent a burst would be turned back for minutes, until the mean has forgotten the burst, and clients would give its
  * records up (delivery.timeout.ms).
  *
- * <p>Only the thread of TopicWatch uses it, but for countTurnedBack() and allowance().
+ * <p>Only the thread that reads the meters uses it, but for countTurnedBack(), allowance() and inShadow().
  */
 final class TopicUse {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
-    /**
-     * The credit in seconds of the expected rate: saved up while a client waits to try again, and owed after a burst.
-     */
+    /** The credit in seconds of the expected rate: saved up while a client waits to try again, owed after a burst. */
     private static final double MOST = 5, LEAST = -30;
     /**
      * What a principal may send on of what is expected of the topic, before it is muted: a client that backs off stays
@@ -36,26 +33,17 @@ final class TopicUse {
     final String topic;
     private final LongAdder turnedBack = new LongAdder();
     private final OneMinuteRate meter = new OneMinuteRate();
-    /** Both in bytes/s, as of the last reading; request threads read the second one. */
-    private double rate;
+    /** In bytes/s. */
     private volatile double expected;
-    /** What would be held back of it while its threshold is in shadow; null while that is enforced. */
-    private volatile HeldBack shadow;
+    /** Counts what would be turned back while the topic's threshold is in shadow; null while that is enforced. */
+    volatile TopicQuotas.InShadow shadow;
     /** In bytes. */
-    private double credit;
-    /** The time between the last two readings, and by how many bytes more came in than are expected in it. */
-    private double seconds;
-    private double beyond;
-    private long count = -1;
-    private long readAt;
-    /**
-     * For the log: a period in which requests are turned back is open, how many were by its begin and by now, and
-     * when.
-     */
+    private double credit = Double.POSITIVE_INFINITY;
+    private long countAtLastReading;
+    /** Of the period in which requests are turned back: how many were before it, and when the last one was. */
     private boolean periodOpen;
     private boolean periodLogged;
     private long countAtBegin;
-    private long countNow;
     private long lastTurnedBackAt;
 
     TopicUse(String topic) {
@@ -77,15 +65,11 @@ final class TopicUse {
         return shadow != null;
     }
 
-    /** Puts the topic's threshold in shadow, with null in force. */
-    void shadow(HeldBack counts) {
-        shadow = counts;
-    }
-
-    /** The topic was over its threshold since the reading before the last: counts what would have been held back. */
-    void countHeldBack() {
-        HeldBack counts = shadow;
-        if (counts != null && seconds <= LONGEST) counts.add(seconds, beyond);
+    /** The topic is over its threshold: counts since the last reading what would have been turned back. */
+    void countInShadow() {
+        if (shadow == null || meter.seconds > LONGEST) return;
+        shadow.seconds().add(meter.seconds);
+        shadow.bytes().add(Math.max(0, meter.came - expected * meter.seconds));
     }
 
     /**
@@ -96,50 +80,93 @@ final class TopicUse {
      * @return whether the topic is over its threshold
      */
     boolean update(Meters.Of now, double bytesPerSecond, long nanos) {
-        long counted = now.count();
         expected = bytesPerSecond;
-        rate = meter.update(now, nanos);
-        seconds = count < 0 ? 0 : (nanos - readAt) / 1e9;
-        double came = count < 0 ? 0 : Math.max(0, counted - count);
-        beyond = Math.max(0, came - expected * seconds);
-        credit = count < 0 ? MOST * expected : credit + expected * seconds - came;
+        meter.update(now, nanos);
+        credit += expected * meter.seconds - meter.came;
         credit = Math.max(LEAST * expected, Math.min(MOST * expected, credit));
-        count = counted;
-        readAt = nanos;
-        return rate > expected && credit <= 0;
+        return meter.rate > expected && credit <= 0;
     }
 
     /**
      * Logs when a period begins in which requests are turned back, and when it ends: once none was for a minute.
      *
+     * @param total what the broker takes in, in bytes/s, and what it is expected to
      * @param lines how many periods of all topics together are logged
      */
-    void log(double total, TopicThresholds thresholds, long nanos, LineLimit lines) {
-        long now = turnedBack.sum();
-        if (now != countNow) {
+    void log(double total, double totalExpected, long nanos, LineLimit lines) {
+        long count = turnedBack.sum();
+        if (count != countAtLastReading) {
             if (!periodOpen) {
-                countAtBegin = countNow;
+                periodOpen = true;
+                countAtBegin = countAtLastReading;
                 periodLogged = lines.pass() != LineLimit.NO;
-                if (periodLogged) logBegin(total, thresholds);
+                if (periodLogged) logBegin(total, totalExpected);
             }
-            periodOpen = true;
-            countNow = now;
+            countAtLastReading = count;
             lastTurnedBackAt = nanos;
         } else if (periodOpen && nanos - lastTurnedBackAt >= QUIET_NANOS) {
             periodOpen = false;
-            if (periodLogged) LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
-                    countNow - countAtBegin);
+            if (!periodLogged) return;
+            LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
+                    count - countAtBegin);
         }
     }
 
-    private void logBegin(double total, TopicThresholds thresholds) {
+    private void logBegin(double total, double totalExpected) {
         LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and this"
-                + " broker {} where {} are{}",
-                topic, bytes(rate), bytes(expected), bytes(total), bytes(thresholds.total()),
-                inShadow() ? " (only counted: its threshold is in shadow)" : "");
+                + " broker {} where {} are{}", topic, bytes(meter.rate), bytes(expected), bytes(total),
+                bytes(totalExpected), inShadow() ? " (only counted: its threshold is in shadow)" : "");
     }
 
     private static String bytes(double rate) {
         return String.format(Locale.ROOT, "%,.0f", rate);
+    }
+
+    /**
+     * The one-minute rate of one of Kafka's meters as of now, by the meter's count.
+     *
+     * <p>Yammer's Meter (metrics-core 2.2.0) counts for t = 5 s and only then moves its rate:
+     * {@code rate += (1 - exp(-t / 60 s)) x (count / t - rate)}; at its first tick {@code rate = count / t}. A reader who
+     * waits for the tick sees a burst only when it is over. So this does the same at each reading, with t since the last.
+     * At the meter's ticks the two differ by at most 1 - exp(-5 / 60), a twelfth, of what came in the last 5 s.
+     */
+    static final class OneMinuteRate {
+        private static final double TICK_SECONDS = 5;
+
+        /** In bytes/s. */
+        double rate;
+        /** The time between the last two readings, and the bytes that came in it; 0 after the first reading. */
+        double seconds;
+        long came;
+        private long count = Long.MAX_VALUE;
+        private boolean begins;
+        private long readAt;
+
+        /**
+         * Takes a reading.
+         *
+         * @param nanos now, by System.nanoTime
+         * @return the rate in bytes/s
+         */
+        double update(Meters.Of meter, long nanos) {
+            long now = meter.count();
+            boolean isFirst = now < count; // or Kafka has made the meter anew
+            seconds = isFirst ? 0 : (nanos - readAt) / 1e9;
+            came = isFirst ? 0 : now - count;
+            if (isFirst) {
+                begins = meter.seconds() < TICK_SECONDS;
+                rate = meter.oneMinuteRate();
+            } else if (!begins && seconds > 0) {
+                rate += -Math.expm1(-seconds / 60) * (came / seconds - rate);
+            }
+            if (begins) { // the first tick will set this if nothing more comes
+                double age = meter.seconds();
+                rate = now / Math.max(TICK_SECONDS, age);
+                begins = age < TICK_SECONDS;
+            }
+            count = now;
+            readAt = nanos;
+            return rate;
+        }
     }
 }

@@ -51,12 +51,6 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return properties.getOrDefault(PREFIX + "python.executable", "python3");
     }
 
-    /** For how many seconds a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s. */
-    public long mutationSeconds() {
-        return Long.parseLong(broker.getOrDefault("controller.quota.window.num", "11"))
-                * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
-    }
-
     /** A map as Python gets it: names and values alternate. */
     public static String[] flat(Map<String, String> map) {
         return map.entrySet().stream().flatMap(e -> List.of(e.getKey(), e.getValue()).stream()).toArray(String[]::new);

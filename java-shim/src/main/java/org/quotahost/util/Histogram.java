@@ -1,12 +1,11 @@
 package org.quotahost.util;
 
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * Counts times in fixed buckets, so that a quantile costs neither memory nor a lock.
- *
- * <p>The quota table keeps in it how long new clients wait for their answer; the gauges ResolveTimeP50 and
- * ResolveTimeP99 read it.
+ * Counts times (how long new clients wait for their answer) in fixed buckets, so that a quantile costs neither memory nor
+ * a lock.
  */
 public final class Histogram {
     /** Upper bounds of the buckets in seconds; one more bucket counts the times above the last bound. */
@@ -16,13 +15,10 @@ public final class Histogram {
     private final AtomicLongArray counts = new AtomicLongArray(BOUNDS.length + 1);
 
     public void record(long nanos) {
-        double seconds = nanos / 1e9;
-        int bucket = 0;
-        while (bucket < BOUNDS.length && seconds > BOUNDS[bucket]) bucket++;
-        counts.incrementAndGet(bucket);
+        int at = Arrays.binarySearch(BOUNDS, nanos / 1e9);
+        counts.incrementAndGet(at < 0 ? -at - 1 : at);
     }
 
-    /** How many times were recorded. */
     public long count() {
         long sum = 0;
         for (int i = 0; i < counts.length(); i++) sum += counts.get(i);
@@ -30,10 +26,9 @@ public final class Histogram {
     }
 
     /**
-     * The upper bound, in seconds, of the bucket that contains a quantile.
+     * The upper bound, in seconds, of the bucket that contains a quantile: 0 if no time was recorded, infinity above 10 s.
      *
      * @param share 0..1: 0.5 for the median
-     * @return 0 if no time was recorded, infinity if the quantile is above 10 s
      */
     public double quantile(double share) {
         long wanted = (long) Math.ceil(share * count());

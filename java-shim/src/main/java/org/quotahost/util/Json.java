@@ -1,7 +1,9 @@
 package org.quotahost.util;
 
 import java.lang.reflect.Array;
+import java.util.HexFormat;
 import java.util.Map;
+import java.util.stream.IntStream;
 
 /**
  * Writes JSON, the form in which Python gets what the shim knows: maps, lists, arrays, texts, numbers, booleans, null.
@@ -30,12 +32,10 @@ public final class Json {
             out.append(map.isEmpty() ? "{}" : "}");
         } else if (value instanceof Iterable<?> list) {
             int begin = out.length();
-            for (Object each : list) write(each, out.append(','));
-            close(out, begin);
+            for (Object each : list) write(each, out.append(out.length() == begin ? '[' : ','));
+            out.append(out.length() == begin ? "[]" : "]");
         } else if (value != null && value.getClass().isArray()) {
-            int begin = out.length();
-            for (int i = 0; i < Array.getLength(value); i++) write(Array.get(value, i), out.append(','));
-            close(out, begin);
+            write(IntStream.range(0, Array.getLength(value)).mapToObj(i -> Array.get(value, i)).toList(), out);
         } else if (value instanceof Double number) {
             out.append(Double.isFinite(number) ? number.toString() : "null");
         } else if (value == null || value instanceof Number || value instanceof Boolean) {
@@ -45,21 +45,13 @@ public final class Json {
         }
     }
 
-    /** The first element was written behind a comma, too. */
-    private static void close(StringBuilder out, int begin) {
-        if (out.length() == begin) out.append('[');
-        else out.setCharAt(begin, '[');
-        out.append(']');
-    }
-
     private static void quote(String text, StringBuilder out) {
         out.append('"');
         for (int i = 0; i < text.length(); i++) {
             char c = text.charAt(i);
             if (c == '"' || c == '\\') out.append('\\').append(c);
             else if (c >= ' ' && c <= '~') out.append(c);
-            else out.append("\\u").append(Character.forDigit(c >> 12, 16)).append(Character.forDigit(c >> 8 & 15, 16))
-                    .append(Character.forDigit(c >> 4 & 15, 16)).append(Character.forDigit(c & 15, 16));
+            else out.append("\\u").append(HexFormat.of().toHexDigits(c));
         }
         out.append('"');
     }

@@ -9,7 +9,7 @@ import java.util.function.LongSupplier;
  * <p>A fault that comes and goes, or lasts, then costs a bounded number of lines however often it is met.
  */
 public final class LineLimit {
-    private static final long MINUTE = 60_000_000_000L;
+    public static final long MINUTE = 60_000_000_000L;
     /** pass() answers it if the line is not to be written. */
     public static final long NO = -1;
 
@@ -29,17 +29,19 @@ public final class LineLimit {
         this.nanoClock = nanoClock;
     }
 
+    /** Whether no line passes now. */
+    public synchronized boolean isFull() {
+        return written.size() == lines && nanoClock.getAsLong() - written.peekFirst() < MINUTE;
+    }
+
     /** How many lines were left out since the last that was written, if this one is to be written; else NO. */
     public synchronized long pass() {
-        long now = nanoClock.getAsLong();
-        if (written.size() == lines) {
-            if (now - written.peekFirst() < MINUTE) {
-                leftOut++;
-                return NO;
-            }
-            written.removeFirst();
+        if (isFull()) {
+            leftOut++;
+            return NO;
         }
-        written.addLast(now);
+        if (written.size() == lines) written.removeFirst();
+        written.addLast(nanoClock.getAsLong());
         long before = leftOut;
         leftOut = 0;
         return before;

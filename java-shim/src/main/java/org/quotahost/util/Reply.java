@@ -1,6 +1,7 @@
 package org.quotahost.util;
 
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 
 /**
  * A reply to a question of Python's, in which a failure is a text and never an exception.
@@ -11,28 +12,15 @@ import java.util.concurrent.Callable;
 public final class Reply {
     private Reply() {}
 
-    /**
-     * Asks the question.
-     *
-     * @return an empty text and then the answer's lines; or, if the question failed, one line alone with the class and
-     *     message of the first cause
-     */
+    /** An empty text and then the answer's lines; or, if the question failed, one line alone: the first cause. */
     public static String[] lines(Callable<String[]> question) {
         try {
-            String[] lines = question.call();
-            String[] reply = new String[lines.length + 1];
-            reply[0] = "";
-            System.arraycopy(lines, 0, reply, 1, lines.length);
-            return reply;
+            return Stream.concat(Stream.of(""), Stream.of(question.call())).toArray(String[]::new);
         } catch (Exception | LinkageError e) {
             if (e instanceof InterruptedException) Thread.currentThread().interrupt();
-            return new String[] {problem(e)};
+            Throwable cause = e;
+            while (cause.getCause() != null && cause.getCause() != cause) cause = cause.getCause();
+            return new String[] {(cause.getClass().getSimpleName() + ": " + cause.getMessage()).replaceAll("\\s+", " ")};
         }
-    }
-
-    private static String problem(Throwable e) {
-        Throwable cause = e;
-        while (cause.getCause() != null && cause.getCause() != cause) cause = cause.getCause();
-        return (cause.getClass().getSimpleName() + ": " + cause.getMessage()).replaceAll("\\s+", " ");
     }
 }

@@ -1,6 +1,7 @@
 package org.quotahost.util;
 
 import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
 import java.util.regex.Pattern;
 import javax.management.ObjectName;
 
@@ -11,8 +12,7 @@ import javax.management.ObjectName;
  */
 public final class Sanitized {
     private static final Pattern PLAIN = Pattern.compile("[\\w-%\\. \t]*");
-
-    private static final String HEX = "0123456789ABCDEF";
+    private static final HexFormat HEX = HexFormat.of().withUpperCase();
 
     private Sanitized() {}
 
@@ -22,7 +22,7 @@ public final class Sanitized {
         StringBuilder text = new StringBuilder(name.length() + 16);
         for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
             if (isUnreserved(each)) text.append((char) each);
-            else text.append('%').append(HEX.charAt(each >> 4 & 15)).append(HEX.charAt(each & 15));
+            else text.append('%').append(HEX.toHexDigits(each));
         }
         return text.toString();
     }

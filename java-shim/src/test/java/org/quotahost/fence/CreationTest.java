@@ -178,7 +178,7 @@ class CreationTest {
             Creation.log();
         });
         assertEquals(1, LogCapture.lines(log, "create topics or partitions"), log);
-        assertTrue(log.contains("3 requests to create topics or partitions were refused, the last of user al\\u000aice,"
-                + " client-id app"), log);
+        assertTrue(log.contains("3 requests to create topics or partitions were refused, the last of user \"al\\u000aice\","
+                + " client-id \"app\""), log);
     }
 }

@@ -22,6 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
 /** Which lines the broker's log4j2 writes once quotahost's filter is in it. */
@@ -200,7 +201,7 @@ class BrokerLogTest {
     @Test
     void othersHaveAFewLinesInEachMinute() {
         assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
-        now += BrokerLog.MINUTE - 1;
+        now += LineLimit.MINUTE - 1;
         assertEquals(0, passing(10));
         now += 1;
         assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
@@ -218,7 +219,7 @@ class BrokerLogTest {
         assertNull(lines.summary(() -> 1));
         passing(BrokerLog.PER_MINUTE + 7);
         assertTrue(lines.summary(() -> 1).contains("7 more changed limits than are named above"));
-        now += BrokerLog.MINUTE;
+        now += LineLimit.MINUTE;
         lines.scan(0, 1);
         passing(2_000);
         assertTrue(lines.summary(() -> 0.5).contains("2,000 in 1 readings"));
@@ -227,7 +228,7 @@ class BrokerLogTest {
             passing(2_000);
             assertNull(lines.summary(() -> 0.5));
         }
-        now += BrokerLog.MINUTE;
+        now += LineLimit.MINUTE;
         assertTrue(lines.summary(() -> 0.1).contains("76,000 in 38 readings"));
         assertNull(lines.summary(() -> 0.1), "nothing was left out since");
     }

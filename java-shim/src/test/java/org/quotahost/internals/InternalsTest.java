@@ -34,7 +34,7 @@ class InternalsTest {
     private static final List<String> OF_BROKERS = List.of("Requests", "Mute", "Caller");
 
     static Stream<String> names() {
-        return Internals.all().stream().map(Internal::name);
+        return Internals.all().stream().map(Internals.Internal::name);
     }
 
     /** By name, whether it is missing for a JVM without this jar, and what the log says. */
@@ -93,7 +93,7 @@ class InternalsTest {
 
     @Test
     void whatFailsLaterIsLoggedOnceTheWatchLooksAndStaysInUse() {
-        Internal<String> use = new Internal<>("Use", "so be it", () -> "found");
+        Internals.Internal<String> use = new Internals.Internal<>("Use", "so be it", () -> "found");
         assertNull(use.get());
         use.tryOnce(List.of());
         assertEquals("found", use.get());

@@ -10,6 +10,7 @@ import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
 import org.quotahost.Proves;
+import org.quotahost.topics.TopicUse.OneMinuteRate;
 
 /** The one-minute rate of Kafka's meter is known before the meter itself ticks. */
 class OneMinuteRateTest {

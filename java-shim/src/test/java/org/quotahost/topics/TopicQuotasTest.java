@@ -9,7 +9,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.junit.jupiter.api.AfterEach;
@@ -22,8 +21,6 @@ import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
-import org.quotahost.util.HeldBack;
-import org.quotahost.util.HeldBacks;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
@@ -33,8 +30,7 @@ class TopicQuotasTest {
     private static final long LOOK_MS = 100;
 
     private final SimulatedMeters meters = new SimulatedMeters();
-    private final HeldBacks heldBacks = new HeldBacks();
-    private final TopicQuotas quotas = new TopicQuotas(heldBacks);
+    private final TopicQuotas quotas = new TopicQuotas();
     private final QuotaFence fence = FenceFixture.fence("none", Map.of());
 
     @AfterEach
@@ -278,16 +274,16 @@ class TopicQuotasTest {
     void inShadowItCountsForHowLongATopicIsOverAndHowManyBytesBeyond() {
         shadow(true);
         exceed("greedy");
-        HeldBack counts = heldBacks.of("topics");
-        double seconds = counts.seconds(), bytes = counts.bytes();
+        TopicQuotas.InShadow counts = quotas.inShadow().get("topics");
+        double seconds = counts.seconds().sum(), bytes = counts.bytes().sum();
 
         run(10, Map.of("greedy", 5e6));
 
-        assertEquals(10, counts.seconds() - seconds, 0.5);
-        assertEquals(10 * (5e6 - quotas.share()), counts.bytes() - bytes, 0.05 * 10 * 5e6);
-        assertEquals(1, counts.now());
+        assertEquals(10, counts.seconds().sum() - seconds, 0.5);
+        assertEquals(10 * (5e6 - quotas.share()), counts.bytes().sum() - bytes, 0.05 * 10 * 5e6);
+        assertEquals(1, quotas.over(counts));
         run(60, Map.of("greedy", 1e3));
-        assertEquals(0, counts.now());
+        assertEquals(0, quotas.over(counts));
     }
 
     private void shadow(boolean all, String... topics) {
@@ -341,13 +337,12 @@ class TopicQuotasTest {
     @Test
     void ofHundredsOfTopicsTheLogNamesAFewAMinute() {
         LineLimit lines = new LineLimit(TopicQuotas.TOPICS_PER_MINUTE);
-        TopicThresholds thresholds = new TopicThresholds(TOTAL, Map.of(), Set.of(), Set.of(), null);
         String log = LogCapture.during(() -> {
             for (int i = 0; i < 500; i++) {
                 TopicUse use = new TopicUse("topic-" + i);
                 use.countTurnedBack();
-                use.log(TOTAL, thresholds, 0, lines);
-                use.log(TOTAL, thresholds, 60_000_000_000L, lines);
+                use.log(TOTAL, TOTAL, 0, lines);
+                use.log(TOTAL, TOTAL, 60_000_000_000L, lines);
             }
         });
 

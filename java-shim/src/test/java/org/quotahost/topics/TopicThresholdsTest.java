@@ -20,8 +20,8 @@ import org.quotahost.Proves;
 
 /** How many bytes/s are expected of each topic. */
 class TopicThresholdsTest {
-    private static TopicThresholds thresholds(double total, Map<String, Double> own, Set<String> spared) {
-        return new TopicThresholds(total, own, spared, Set.of(), null);
+    private static TopicQuotas.Thresholds thresholds(double total, Map<String, Double> own, Set<String> spared) {
+        return new TopicQuotas.Thresholds(total, own, spared, Set.of(), null);
     }
 
     @Proves("v1.rest")
@@ -49,7 +49,7 @@ class TopicThresholdsTest {
         var thresholds = thresholds(100, Map.of(), Set.of("__consumer_offsets"));
 
         assertEquals(50, thresholds.share(List.of("__consumer_offsets", "__mine", "__consumer_offsets_2")));
-        assertFalse(thresholds.spares("__mine"));
+        assertFalse(thresholds.spared().contains("__mine"));
     }
 
     @Test

@@ -46,13 +46,6 @@ class BrokerConfigsTest {
     }
 
     @Test
-    void aBucketOfMutationsSavesUpElevenSecondsUnlessTheControllersWindowIsSet() {
-        assertEquals(11, BrokerConfigs.of(configs).mutationSeconds());
-        configs.putAll(Map.of("controller.quota.window.num", 100, "controller.quota.window.size.seconds", "2"));
-        assertEquals(200, BrokerConfigs.of(configs).mutationSeconds());
-    }
-
-    @Test
     void secretsAreNotPrinted() {
         configs.put("ssl.key.password", "hunter2");
 

@@ -1,0 +1,77 @@
+package org.quotahost.internals;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.metrics.JmxReporter;
+import org.apache.kafka.common.metrics.KafkaMetricsContext;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.MetricsReporter;
+import org.apache.kafka.common.utils.Time;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.util.LogCapture;
+
+/** A broker whose configuration keeps what Kafka measures out of JMX says so at its start. */
+class ClientMetersTest {
+    @BeforeEach
+    @AfterEach
+    void forget() {
+        Internals.CLIENT_METERS.find(true);
+    }
+
+    private static boolean missing(Object reporters) {
+        Map<String, Object> configs = new HashMap<>();
+        configs.put("metric.reporters", reporters);
+        ClientMeters.lookFor(configs);
+        return Internals.CLIENT_METERS.missing();
+    }
+
+    @Test
+    void withoutAJmxReporterItIsMissing() {
+        String log = LogCapture.during(() -> {
+            assertTrue(missing(List.of("com.example.Reporter")));
+            Internals.log();
+        });
+        assertEquals(1, LogCapture.lines(log, "ClientMeters is missing, or not as quotahost knows it"
+                + " (metric.reporters=com.example.Reporter has no org.apache.kafka.common.metrics.JmxReporter), so the factor"), log);
+    }
+
+    @Test
+    void withNoReporterAtAllItIsMissing() {
+        assertTrue(missing(""));
+    }
+
+    @Test
+    void kafkasDefaultAndAListThatHasItAreNoNews() {
+        assertFalse(missing(null));
+        assertFalse(missing("com.example.Reporter,org.apache.kafka.common.metrics.JmxReporter"));
+        assertFalse(missing(List.of("org.apache.kafka.common.metrics.JmxReporter")));
+    }
+
+    /** As KafkaBroker of Kafka's makes it. */
+    @Test
+    void aReporterOfAnotherNameThatShowsKafkasMetricsIsNoNews() {
+        MetricsReporter reporter = new JmxReporter() {};
+        try (Metrics metrics = new Metrics(new MetricConfig(), List.of(reporter), Time.SYSTEM,
+                new KafkaMetricsContext("kafka.server"))) {
+            assertFalse(missing("com.example.JmxForAll"));
+        }
+        assertTrue(missing("com.example.JmxForAll"));
+    }
+
+    @Test
+    void whatAnOperatorHasTakenAwayIsNotRead() {
+        Internals.CLIENT_METERS.find(null);
+        Internals.CLIENT_METERS.failed("-D" + Internals.WITHOUT);
+        assertEquals(ClientMeters.Reading.NOTHING, ClientMeters.read(0, "alice", "app"));
+        assertNull(Internals.CLIENT_METERS.get());
+    }
+}
