@@ -15,7 +15,7 @@ CLIENTS: Final = 50_000
 
 
 def main() -> str:
-    """A Markdown table: the longest stall of a request and its 99.99th percentile, for quotahost and for Kafka alone."""
+    """A Markdown table: the longest stall of a request and its 99.99th percentile, for quotahost and Kafka alone."""
     _, path = class_path()
     rows = []
     for callback in ("quotahost", "kafka"):
