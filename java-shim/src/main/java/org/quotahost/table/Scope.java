@@ -127,16 +127,15 @@ final class Scope {
         readAt[type] = nanos;
     }
 
-    /** Whether Kafka may have a sensor for these tags. */
+    /** Whether Kafka may have a sensor for the own tags or the slowed ones. */
     boolean wasHad() {
-        return own.use.wasHad();
+        return own.use.wasHad() || slowed != null;
     }
 
     /** The beat at which somebody was in the scope last. */
     int seen() {
         Tags other = slowed;
-        int last = own.use.seen();
-        return other == null || last - other.use.seen() >= 0 ? last : other.use.seen();
+        return other == null ? own.use.seen() : Math.max(own.use.seen(), other.use.seen());
     }
 
     /** A mark has ended: who had the slowed tags has the scope's own ones again. */

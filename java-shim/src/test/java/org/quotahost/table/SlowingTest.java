@@ -104,6 +104,22 @@ class SlowingTest {
     }
 
     @Test
+    void aNewQuotaHoldsAtOnceForAClientThatWasNeverSeenUnslowed() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+        Map<String, String> tags = Tables.tags(table, "alice", "a");
+        assertEquals(500.0, table.limit(PRODUCE, tags));
+        pass(3);
+        int before = table.generation(PRODUCE);
+
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 4_000);
+
+        assertEquals(2_000.0, table.limit(PRODUCE, tags));
+        assertEquals(before + 1, table.generation(PRODUCE));
+    }
+
+    @Test
     void noLimitFallsBelowTheFloorAndKafkasCopyOfTheTagsHasTheSameLimit() {
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         affect(0.001, "orders");
