@@ -209,6 +209,7 @@ class QuotaState:
         exempt: no quota applies.
         stand_in: the measured rate that the factor multiplies instead of an unlimited one; None if none was measured.
         uses_stand_in: whether it does so now; without a measured rate it multiplies the newcomers' one.
+        newcomers: the newcomers' rate.
         floored: the limit is the floor; by the factor alone it would be lower.
         failed: a supplier has failed for this client lately.
         rate: what Kafka measures for all who share the quota.
@@ -235,6 +236,7 @@ class QuotaState:
     exempt: bool = False
     stand_in: float | None = None
     uses_stand_in: bool = False
+    newcomers: float | None = None
     floored: bool = False
     failed: bool = False
     rate: float | None = None
@@ -282,7 +284,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             quota_type, user, str(row["client_id"]), base, limit,
             newcomer=user.startswith(NEWCOMERS) or (not row.get("known", True) and not row["exempt"]),
             supplier=supplier, exempt=bool(row["exempt"]), stand_in=stand_in, uses_stand_in=stands, floored=floored,
-            failed=bool(row.get("failed", False)),
+            newcomers=row["newcomers"], failed=bool(row.get("failed", False)),
             rate=own if of_slowed is None else of_slowed + (own or 0.0),
             delay=row["slowed_delay_ms"] if more or row["delay_ms"] is None else row["delay_ms"],
             tokens=row["tokens"], slowed=slowed,

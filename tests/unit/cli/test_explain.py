@@ -430,10 +430,10 @@ def test_a_quota_is_shown_with_its_sharers_and_its_supplier() -> None:
 
 
 def test_the_rate_that_stands_in_for_a_quota_is_shown_with_its_origin() -> None:
-    one = quota(base=None, uses_stand_in=True, limit=2e6, supplier="")
+    one = quota(base=None, uses_stand_in=True, newcomers=4e6, limit=2e6, supplier="")
     facts = dict(quota_facts(answer(**THROTTLE), one))
     assert facts["from"] == "no supplier has an answer, so it is unlimited"
-    assert facts["instead"] == "the newcomers' rate, as a factor needs a rate to act on"
+    assert facts["instead"] == "4,000,000 bytes/s (4M) (the newcomers' rate), as a factor needs a rate to act on"
     assert facts["limit"] == "2,000,000 bytes/s (2M), by the factor 0.5"
     measured = replace(one, stand_in=4e6)
     assert "4,000,000 bytes/s (4M) (measured)" in dict(quota_facts(answer(**THROTTLE), measured))["instead"]

@@ -145,9 +145,8 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
         ]
     facts = [("quota", f"{rate_text(quota, quota.base)}, shared by {sharers(quota)[0]}"), ("from", _from(quota))]
     if quota.uses_stand_in:
-        measured = f"{rate_text(quota, quota.stand_in)} (measured)"
-        kind = "the newcomers' rate" if quota.stand_in is None else measured
-        facts.append(("instead", f"{kind}, as a factor needs a rate to act on"))
+        rate, of = (quota.newcomers, "the newcomers' rate") if quota.stand_in is None else (quota.stand_in, "measured")
+        facts.append(("instead", f"{rate_text(quota, rate)} ({of}), as a factor needs a rate to act on"))
     facts.append(("limit", _limit(answer, quota)))
     facts += [("in shadow", text) for text in in_shadow(answer, quota)]
     if quota.type is QuotaType.CONTROLLER_MUTATION and quota.user not in TOGETHER:

@@ -175,6 +175,7 @@ public final class Dump {
         fields.put("limit", rule.limit(scope.own, type));
         fields.put("slowed_limit", rule.limit(ofSlowed, type));
         fields.put("stand_in", scope.standIn(type));
+        fields.put("newcomers", rule.newcomers()[type]);
         fields.put("exempt", scope.exempt);
         fields.put("rate", own.rate());
         fields.put("delay_ms", own.delayMs());
