@@ -77,6 +77,7 @@ def test_kafkas_line_about_an_administrators_new_quota_stays(node: KafkaNode) ->
         for rate in (6_543_210, 7_654_321):
             set_quota(node, {"producer_byte_rate": rate}, client_id="client-7")
             eventually(lambda rate=rate: has_limit(rate), what="the new quota")
+            client.produce("t", BATCH)  # now that its tags are known, so that Kafka has the sensor
 
         def is_logged() -> bool:
             client.produce("t", BATCH)
