@@ -103,7 +103,7 @@ def test_a_client_that_the_table_does_not_know_is_a_newcomer(node: KafkaNode) ->
 def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 1e12}, user="CN=d/e")
     try:
-        with load(node, "alice", "app"):
+        with load(node, "alice", "app"), load(node, "bob", "app"):
             alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0.5"})
             eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "THROTTLE")
             expected = "PRODUCE is limited by the factor 0.5: fixed by plugin.fixed.factor=0.5."
