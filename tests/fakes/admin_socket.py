@@ -27,7 +27,7 @@ class FakeAdminSocket:
 
     def __init__(self, directory: Path, node: str = "1", pid: int | None = None) -> None:
         self.answers: dict[str, Any] = {
-            "state": dump.state(), "client": dump.client(), "uses": dump.uses(dump.row()), "usage": {"usage": []},
+            "state": dump.state(), "client": dump.client(), "uses": dump.uses(dump.row()), "usage": dump.usage(),
             "gauges": [], "marks": [],
         }  # fmt: skip
         self.questions: list[list[str]] = []

@@ -47,6 +47,11 @@ def client(*rows: dict[str, Any], state: dict[str, Any] | None = None, **changes
     return {"state": state or _STATE, "client": {**told, "quotas": quotas, **changes}}
 
 
+def usage(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The answer to the question ``usage``, in a state with these changes."""
+    return {"state": state(**changes), "usage": list(rows)}
+
+
 def uses(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The answer to the question ``uses``, in a state with these changes."""
     return {"state": state(**changes), "uses": list(rows)}

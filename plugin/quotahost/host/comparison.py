@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from quotahost.host.dump import Ask
 from quotahost.host.would_be import Tags, WouldBe, would_be
 from quotahost.model import QuotaType
 from quotahost.settings.shadow import SUPPLIER
+from quotahost.throttling.tap import lowered
 
 FACTOR: Final = "factor"  # the rule's name in the property ``shadow``
 _BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)
@@ -23,8 +25,6 @@ TYPES: Final = (*_BYTES, QuotaType.REQUEST)
 
 #: One scope: its quota type and its tags.
 Key: TypeAlias = tuple[QuotaType, Tags]
-#: Asks Java a question, and returns what its JSON says (``shim.Shim.ask``).
-Ask: TypeAlias = Callable[..., Any]
 #: The rate that the factor multiplies where a quota is unlimited, by the scope, the rate that Kafka measures there, and
 #: the floor.
 StandIn: TypeAlias = Callable[[Key, float, float], float | None]
@@ -162,7 +162,7 @@ class _InForce:
 
 
 def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
-    """The limit that Java would make (``org.quotahost.table.LimitRule``) if nothing were in shadow; None is unlimited.
+    """The limit that Java would make (``org.quotahost.table.Rule``) if nothing were in shadow; None is unlimited.
 
     Args:
         base: the quota's rate; None is unlimited.
@@ -175,7 +175,7 @@ def limit(base: float | None, factor: float, floor: float, stand_in: float | Non
     whole = stand_in if base is None else base
     if whole is None:
         return None if factor > 0 else floor
-    return max(min(whole, floor), whole * factor)
+    return lowered(whole, factor, floor)
 
 
 def compare(ask: Ask, stand_in: StandIn = lambda _key, _rate, _floor: None) -> Comparison:

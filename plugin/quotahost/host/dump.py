@@ -10,7 +10,7 @@ back. ``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -30,6 +30,8 @@ _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since 
 _MILLIS: Final = 1000
 
 Row = Mapping[str, Any]
+#: Puts a question to Java, of one or several words, and returns what its JSON says (``shim.Shim.ask``).
+Ask = Callable[..., Any]
 
 
 # ---- the state that all clients share --------------------------------------------------------------------------

@@ -6,18 +6,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
-from quotahost.host.dump import Row, of_this_version, quota_of, state_of, use_of
+from quotahost.host.dump import Ask, Row, of_this_version, quota_of, state_of, use_of
 from quotahost.host.messages import Gauge
 from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
 from quotahost.model.client_use import ClientUse
 from quotahost.model.look import Look
-
-#: Puts a question to Java, of one or several words, and returns what its JSON says.
-Ask = Callable[..., Any]
 
 _MARKS: Final = 10
 
@@ -58,9 +55,9 @@ def uses(ask: Ask, most: int) -> list[ClientUse]:
 
 def usage(ask: Ask, most: int) -> list[ClientUsage]:
     """At most so many clients that have a quota of their own, busiest first."""
-    state = state_of(ask("state"))
-    found = []
-    for row in ask("usage", str(most))["usage"]:
+    answer = ask("usage", str(most))
+    state, found = state_of(answer["state"]), []
+    for row in answer["usage"]:
         quota = quota_of(state, row)
         if quota.rate is not None and not quota.exempt:
             delay = (quota.delay or 0.0) / 1000

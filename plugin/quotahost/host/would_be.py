@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
+from quotahost.host.dump import BROKER
+from quotahost.host.dump import GROUP as GROUP_TAG
 from quotahost.host.messages import GROUP
 from quotahost.model import QUOTA_TYPES, QuotaType, ScopeKind
 
 #: Who shares a quota: the two values of Kafka's metric tags, user and client-id.
 Tags: TypeAlias = tuple[str, str]
 
-BROKER: Final = "<broker>"  # the user tag of all clients of this broker, as in Java's table
 _TEXTS: Final = 4096  # how many are remembered; most clients have the text of others
 _CLIENT, _USER, _CLIENT_ID, _BROKER = (
     kind.value for kind in (ScopeKind.CLIENT, ScopeKind.USER, ScopeKind.CLIENT_ID, ScopeKind.BROKER)
@@ -54,7 +55,7 @@ class WouldBe(NamedTuple):
             return tag(principal), ""
         if code == _CLIENT_ID:
             return "", client_id
-        return (BROKER if code == _BROKER else f"<group {tag(self.group)}>"), ""
+        return (BROKER if code == _BROKER else f"{GROUP_TAG}{tag(self.group)}>"), ""
 
 
 def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence[str], suppliers: Sequence[str]) -> str:
@@ -75,18 +76,13 @@ def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence
     return json.dumps(found, separators=(",", ":")) if found else ""
 
 
-def parse_shadow(text: str) -> Mapping[QuotaType, WouldBe]:
-    """What ``shadow_text`` wrote, by quota type; types without an answer are left out.
+@lru_cache(_TEXTS)
+def would_be(text: str, quota_type: QuotaType) -> WouldBe | None:
+    """What ``shadow_text`` wrote of one type; None is nothing. A broker may have 50,000 such texts, each of its own.
 
     Raises:
         ValueError: it is no such text.
     """
-    return {each: found for each in QUOTA_TYPES if (found := would_be(text, each))}
-
-
-@lru_cache(_TEXTS)
-def would_be(text: str, quota_type: QuotaType) -> WouldBe | None:
-    """The same for one type; None is nothing. A broker may have 50,000 such texts, each of its own."""
     fields = json.loads(text).get(quota_type) if text else None
     return None if fields is None else WouldBe(*fields)
 

@@ -1,8 +1,7 @@
 """One broker: the real host's factor loop on a small shim, the tap, the fence, and Kafka's quotas.
 
 What Java does here is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (moves the taps every
-200 ms), ``Lease`` (the fallback while the host is silent) and ``LimitRule`` (the floor). The host thread comes round
-every
+200 ms), ``Lease`` (the fallback while the host is silent) and ``Rule`` (the floor). The host thread comes round every
 ``factor.interval``, and up to 0.1 s later, for so long it waits for work.
 """
 
@@ -28,6 +27,7 @@ from quotahost.simulation.scene import Scene
 from quotahost.simulation.slowing import Slowing
 from quotahost.simulation.sources import Source
 from quotahost.throttling import Tap
+from quotahost.throttling.tap import lowered
 
 if TYPE_CHECKING:
     from quotahost.simulation.checks import Checks
@@ -149,7 +149,7 @@ class Broker:
             self._host(life)
 
     def limit(self, client: Client) -> float:
-        """``LimitRule.limit`` of a client's quota now, in bytes/s."""
+        """``Rule.limit`` of a client's quota now, in bytes/s."""
         now, name, quota = self._events.now, client.plan.name, client.plan.quota
         share = self.slowing.share(self.slowing.tags(name, now), now)
         some = self.slowing.affected is not None
@@ -159,7 +159,7 @@ class Broker:
             # Where the limit is going to: in a PAUSE that the fence holds, the factor of 0 isn't the limits'.
             aim = 1.0 if some and (self.closed or not slows) else self._in_force
             part = min(part, aim * share)
-        return quota if part >= 1 else max(min(quota, self._floor), quota * part)
+        return lowered(quota, part, self._floor)
 
     def turns_back(self, client: Client) -> bool:
         """Whether a request fails now; then the broker has the client try again."""

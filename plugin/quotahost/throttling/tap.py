@@ -25,6 +25,11 @@ RETRY_MS: Final = 750
 MOST: Final = 512
 
 
+def lowered(whole: float, factor: float, floor: float) -> float:
+    """What a factor of 0 to 1 makes of a rate: no factor takes it below the floor (``org.quotahost.table.Rule``)."""
+    return max(min(whole, floor), whole * factor)
+
+
 def least_share(windows: int) -> float:
     """The share of the factor with which a limit begins, where Kafka's windows are empty: 1 / ``quota.window.num``.
 

@@ -725,7 +725,7 @@ def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
     (place / "orders-0").mkdir(parents=True)
     (place / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
     broker.answers["state"] = dump.state(log_dirs=[str(place)])
-    broker.answers["usage"] = {"usage": [dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads")]}
+    broker.answers["usage"] = dump.usage(dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads"))
     return place
 
 

@@ -32,7 +32,7 @@ def broker_volumes() -> BrokerVolumes:
     shim = FakeShim(numbers=[Gauge("VolumeLimits", "/dev/sdb", name, value) for name, value in limits.items()])
     shim.answers["state"] = dump.state(factor=0.5, cause="broker 2, volume \\d")
     rows = [dump.row(type="FETCH", rate=1e6), dump.row(client_id="a\tb", rate=3000.5)]
-    shim.answers |= {"usage": {"usage": rows}, "marks": [["bob", "web", "orders"]]}
+    shim.answers |= {"usage": dump.usage(*rows), "marks": [["bob", "web", "orders"]]}
     return ask_volumes(shim.ask)
 
 
@@ -67,7 +67,7 @@ def test_the_brokers_answers_become_values() -> None:
 @pytest.mark.parametrize("broken", [{"state": {}}, {"usage": []}, {"marks": 7}])
 def test_answers_of_another_version_are_an_error(broken: dict[str, object]) -> None:
     shim = FakeShim()
-    shim.answers |= {"usage": {"usage": []}} | broken
+    shim.answers |= {"usage": dump.usage()} | broken
     with pytest.raises(ValueError, match=r"missing|indices|iterable"):
         ask_volumes(shim.ask)
 

@@ -72,12 +72,9 @@ def test_a_look_has_the_volumes_of_which_the_sizes_are_known() -> None:
 
 def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have() -> None:
     asked = shim()
-    asked.answers["state"] = dump.state(factor=0.5, affected_topics=1)
     slowed = dump.row(user="a%3Ab", slowed_limit=5e5, slowed_rate=20.0, slowed_delay_ms=250.0, mark=dump.MARK)
-    asked.answers["usage"] = {
-        "usage": [slowed, dump.row(type="FETCH", base=None, limit=None, delay_ms=None), dump.row(exempt=True),
-                  dump.row(rate=None)],
-    }  # fmt: skip
+    others = dump.row(type="FETCH", base=None, limit=None, delay_ms=None), dump.row(exempt=True), dump.row(rate=None)
+    asked.answers["usage"] = dump.usage(slowed, *others, factor=0.5, affected_topics=1)
     assert HostBroker(asked, Settings()).usage(9) == [
         ClientUsage("a:b", "app", QuotaType.PRODUCE, 1020.0, 5e5, 0.25, 0.1),
         ClientUsage("alice", "app", QuotaType.FETCH, 1000.0, None, 0.0, 0.1),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.host.messages import GROUP
-from quotahost.host.would_be import WouldBe, parse_shadow, shadow_text, tag
+from quotahost.host.would_be import WouldBe, shadow_text, tag, would_be
 from quotahost.model import QUOTA_TYPES, ScopeKind
 
 CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)
@@ -25,7 +25,8 @@ def test_a_text_says_what_would_be(data: st.DataObject, groups: list[str], suppl
     text = shadow_text(would, groups, suppliers)
     assert text.isascii()
     assert (text == "") == (would == (None,) * 4)
-    assert parse_shadow(text) == {
+    found = {each: would_be(text, each) for each in QUOTA_TYPES}
+    assert {each: quota for each, quota in found.items() if quota is not None} == {
         quota_type: WouldBe(
             min(each[0], GROUP), None if math.isnan(each[1]) else each[1],
             groups[each[0] - GROUP] if each[0] >= GROUP else "", suppliers[each[2]],

@@ -46,7 +46,7 @@ public final class Questions {
                 case "state" -> Json.text(state());
                 case "client" -> Json.text(Map.of("state", state(), "client", dump.client(words[1], words[2])));
                 case "uses" -> Json.text(Map.of("state", state(), "uses", dump.uses(Integer.parseInt(words[1]))));
-                case "usage" -> Json.text(Map.of("usage", dump.usage(Integer.parseInt(words[1]))));
+                case "usage" -> Json.text(Map.of("state", state(), "usage", dump.usage(Integer.parseInt(words[1]))));
                 case "holders" -> Json.text(Map.of("state", state(), "holders", dump.holders(words.length > 1 ? words[1] : "")));
                 case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
                 case "gauges" -> Json.text(host.gauges.all().stream().map(each -> new Object[] {
