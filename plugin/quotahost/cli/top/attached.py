@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from quotahost.cli.explain.query import Asked, Unanswered
@@ -34,15 +35,12 @@ class Attached:
         Raises:
             Unanswered: there is no such broker, it has ended, or can't be asked.
         """
-        if self._asked is None:
-            self._asked = Asked(self._which)
-            return self._look(self._asked)
-        try:
-            return self._look(self._asked)
-        except Unanswered:
+        if self._asked is not None:
             # It ends a connection that has been idle for a minute, and there may be another broker by now.
-            self._asked = Asked(self._which)
-            return self._look(self._asked)
+            with suppress(Unanswered):
+                return self._look(self._asked)
+        self._asked = Asked(self._which)
+        return self._look(self._asked)
 
     def _look(self, asked: Asked) -> Look:
         try:

@@ -48,10 +48,6 @@ public final class ClientMeters {
     public record Reading(double rate, double delayMs, double tokens) {
         /** Of tags for which Kafka has no sensor. */
         public static final Reading NOTHING = new Reading(Double.NaN, Double.NaN, Double.NaN);
-
-        public boolean isMeasured() {
-            return !Double.isNaN(rate);
-        }
     }
 
     /** All of it. One attribute after the other: if one is missing, getAttributes() of Kafka's MBean logs a warning. */

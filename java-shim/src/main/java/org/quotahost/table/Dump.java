@@ -166,7 +166,7 @@ public final class Dump {
         Rule rule = table.rule();
         ClientMeters.Reading own = scope.reading(type, false);
         ClientMeters.Reading slowed = scope.reading(type, true);
-        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowed();
+        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowedToShow();
         Map<String, Object> fields = new LinkedHashMap<>();
         fields.put("type", TYPES[type].name());
         fields.put("user", scope.own.user);

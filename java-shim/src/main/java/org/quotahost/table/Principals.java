@@ -252,11 +252,6 @@ final class Principals {
         return size >= max;
     }
 
-    /** Whether there is no place for a further client of any principal that has some. */
-    boolean isFullForClients() {
-        return free() <= 0;
-    }
-
     private int free() {
         return max - max / KEPT_FOR_PRINCIPALS - size;
     }

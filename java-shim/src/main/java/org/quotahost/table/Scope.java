@@ -77,13 +77,18 @@ final class Scope {
     /** The tags of those who write to affected topics. */
     Tags slowed() {
         Tags made = slowed;
-        if (made == null) slowed = made = new Tags(this, Tags.slowedUser(own.user), own.clientId, true);
+        if (made == null) slowed = made = makeSlowed();
         return made;
     }
 
-    /** The same, null as long as nobody has had them. */
-    Tags slowedOrNull() {
-        return slowed;
+    /** The same to look at: nobody has them by that, so that Kafka has no sensor for them either. */
+    Tags slowedToShow() {
+        Tags made = slowed;
+        return made == null ? makeSlowed() : made;
+    }
+
+    private Tags makeSlowed() {
+        return new Tags(this, Tags.slowedUser(own.user), own.clientId, true);
     }
 
     /** For how many beats somebody has been in the scope, with no pause as long as Kafka looks back. */
