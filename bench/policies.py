@@ -13,8 +13,8 @@ from typing import Any, Final
 from bench.markdown import table
 from harness.disk_model import Cluster, Demand, Disk, Drain, deviation, kept_for, lumps, nothing
 from quotahost.api import Context
-from quotahost.plugins.policies.limits import Limits
-from quotahost.plugins.policies.setpoint import Setpoint
+from quotahost.broker.plugins.policies.limits import Limits
+from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
 

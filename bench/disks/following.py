@@ -25,7 +25,7 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, plugin_properties
 from harness.system.waiting import eventually
-from quotahost.disks.topics import topics
+from quotahost.broker.disks.topics import topics
 
 RUNS: Final = 20  # topics
 NEVER: Final = 10**15  # bytes used

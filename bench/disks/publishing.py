@@ -19,9 +19,9 @@ from bench.markdown import machine_line, table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from quotahost.api import Context
+from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
+from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
-from quotahost.plugins.factor_sources.snapshots import Snapshots
-from quotahost.plugins.policies.limits import Limits
 from quotahost.records import snapshot as snapshot_records
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

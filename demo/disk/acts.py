@@ -21,7 +21,7 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, STATES
-from quotahost.disks.file_stores import read_disks
+from quotahost.broker.disks.file_stores import read_disks
 
 SOFT: Final = 80 * MEGA  # bytes above what is used when this part begins
 HARD: Final = 240 * MEGA

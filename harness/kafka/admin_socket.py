@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from harness.kafka.node import KafkaNode
+from quotahost.broker.host.dump import BrokerState, QuotaState, state_of
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.brokers import Connection, running
-from quotahost.host.dump import BrokerState, QuotaState, state_of
 from quotahost.model import Client, QuotaType
 
 

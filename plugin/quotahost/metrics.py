@@ -1,7 +1,7 @@
 """Every metric, in one catalogue: the table in the documents, JMX and Prometheus follow from it.
 
 The host and the plugins show numbers by MBean type and attribute (``quotahost.api.Metrics``), Java shows others itself.
-``quotahost.host.exporter`` offers all of them to Prometheus under the names given here, and ``tools/tables.py`` writes
+``broker.host.exporter`` offers all of them to Prometheus under the names given here, and ``tools/tables.py`` writes
 them into docs/reference/metrics.md. A new metric takes one row, in the bean of its type; a test compares all names
 that the code shows with this list.
 """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quotahost.api import Context
-from quotahost.disks.monitor import DiskMonitor
+from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quotahost.host.messages import Answers, Batch, ConfigRow, Event, Gauge
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Gauge
 from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
@@ -109,7 +109,7 @@ class FakeShim:
         flat = [text for pair in (self.given | changes).items() for text in (PREFIX + pair[0], pair[1])]
         self.post("validate", ticket, *flat)
 
-    # ---- quotahost.host.shim.Shim ----
+    # ---- quotahost.broker.host.shim.Shim ----
 
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from quotahost.broker.host.judgement import judged
+from quotahost.broker.plugins.factor_sources.cluster_volumes.state import ClusterState
+from quotahost.broker.plugins.factor_sources.expected import Patience
+from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.cli.console import Section, shown, weak
 from quotahost.cli.console import show as show_sections
 from quotahost.cli.explain.command import show as show_answer
-from quotahost.host.judgement import judged
 from quotahost.model import Client, Volume
-from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState
-from quotahost.plugins.factor_sources.expected import Patience
-from quotahost.plugins.factor_sources.roster import Roster
-from quotahost.plugins.policies.limits import Limits
 from quotahost.records import codec, snapshot
 from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir
 from quotahost.records.snapshot import Snapshot

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.system.filesystem import mounted_in_namespace, own_file_system
-from quotahost.disks.file_stores import read_disks
+from quotahost.broker.disks.file_stores import read_disks
 from tests.skips import COULD_NOT_RUN
 
 MEGA = 1 << 20

@@ -3,7 +3,7 @@
 ``Context.broker`` answers questions about the broker and its cluster; ``Context.metrics`` takes the numbers that the
 plugin shows. They are apart because a factor source may stand by for another one (``factor.source.second``): both ask
 the same broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both
-objects (``quotahost.host``), in tests ``quotahost.testing.FakeBroker`` is both.
+objects (``quotahost.broker.host``), in tests ``quotahost.testing.FakeBroker`` is both.
 """
 
 from __future__ import annotations

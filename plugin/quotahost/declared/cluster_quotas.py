@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from quotahost.broker.plugins.cluster_quota.rates import NAME
 from quotahost.declared.changes import Change
 from quotahost.declared.cluster import NO_RIGHT, Refusal
 from quotahost.declared.configs import change as change_configs
@@ -19,7 +20,6 @@ from quotahost.declared.connection import Connection
 from quotahost.declared.entities import DEFAULT, Entity, Quotas
 from quotahost.declared.problems import DeclarationError
 from quotahost.declared.properties import OURS, properties
-from quotahost.plugins.cluster_quota.rates import NAME
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.telling import TOLD
 

@@ -6,8 +6,8 @@ import math
 import re
 from typing import Final
 
+from quotahost.broker.plugins.cluster_quota.rates import NAME
 from quotahost.declared.entities import DEFAULT, OF_CLUSTER, Entity, Quotas
-from quotahost.plugins.cluster_quota.rates import NAME
 from quotahost.settings.declaration import PREFIX
 from quotahost.units.parse import UNLIMITED
 from quotahost.units.show import shorthand

@@ -90,7 +90,7 @@ def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
     """Why these two contradict each other on volumes of every size; None if they don't.
 
     Limits of different types contradict each other on volumes of some sizes only; the policy finds those
-    (``quotahost.plugins.policies.limits``).
+    (``quotahost.broker.plugins.policies.limits``).
     """
     if soft is None or hard is None or soft.type is not hard.type:
         return None

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 from quotahost.api import QuotaFactorSource, QuotaPolicy
-from quotahost.host.factor import FactorInForce
-from quotahost.host.guard import Guard
-from quotahost.host.judgement import Judge
-from quotahost.host.shim import Shim
+from quotahost.broker.host.factor import FactorInForce
+from quotahost.broker.host.guard import Guard
+from quotahost.broker.host.judgement import Judge
+from quotahost.broker.host.shim import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings

@@ -1,6 +1,6 @@
 """``plugin.NAME.*`` checked by the pydantic model that the plugin declares as its ``Section``.
 
-The host and the testing kit call it by way of ``quotahost.discovery``; the result is the plugin's ``context.section``.
+The host and the testing kit call it by way of ``broker.discovery``; the result is the plugin's ``context.section``.
 Pydantic's errors become the operator's: the full property, what its author wrote about it, and no secrets.
 """
 

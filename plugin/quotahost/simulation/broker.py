@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.host.factor import FactorLoop
-from quotahost.host.guard import Guard
-from quotahost.host.plugins.plugin_set import PluginSet
-from quotahost.host.shim import Shim
+from quotahost.broker.host.factor import FactorLoop
+from quotahost.broker.host.guard import Guard
+from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.broker.host.shim import Shim
 from quotahost.model import Factor, State
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
@@ -38,7 +38,7 @@ TAKE: Final = 100  # ms, the longest that the host waits for work
 
 
 class SmallShim:
-    """What ``FactorLoop`` needs of ``quotahost.host.shim.Shim``; a plugin that fails is remembered."""
+    """What ``FactorLoop`` needs of ``quotahost.broker.host.shim.Shim``; a plugin that fails is remembered."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

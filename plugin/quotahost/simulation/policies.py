@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.discovery.build import construct, load, plugin_settings
-from quotahost.discovery.entry_points import PluginError
+from quotahost.broker.discovery.build import construct, load, plugin_settings
+from quotahost.broker.discovery.entry_points import PluginError
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
 

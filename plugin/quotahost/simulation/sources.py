@@ -13,12 +13,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from quotahost.api import Context
+from quotahost.broker.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource, Parts
+from quotahost.broker.plugins.factor_sources.expected import Patience
+from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.tasks.publish_volumes import is_news
+from quotahost.kafka.newest import Newest
 from quotahost.model import ClusterVolumes, Factor
-from quotahost.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource, Parts
-from quotahost.plugins.factor_sources.expected import Patience
-from quotahost.plugins.factor_sources.roster import Roster
-from quotahost.plugins.kafka.newest import Newest
-from quotahost.plugins.tasks.publish_volumes import is_news
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
@@ -30,9 +30,9 @@ from quotahost.testing.broker import FakeBroker
 
 if TYPE_CHECKING:
     from quotahost.api.disks import Disks
-    from quotahost.plugins.factor_sources.cluster_volumes.reader import RecordReader
-    from quotahost.plugins.factor_sources.cluster_volumes.standby import Standby
-    from quotahost.plugins.kafka.registered_brokers import RegisteredBrokers
+    from quotahost.broker.plugins.factor_sources.cluster_volumes.reader import RecordReader
+    from quotahost.broker.plugins.factor_sources.cluster_volumes.standby import Standby
+    from quotahost.kafka.registered_brokers import RegisteredBrokers
 log = logging.getLogger("quotahost.simulation")
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
 
@@ -134,7 +134,7 @@ class Source:
         self.life += 1
 
     def read(self) -> ClusterVolumes | Factor:
-        """As ``quotahost.plugins.factor_sources.local`` and ``snapshots`` do, or by ``cluster-volumes`` itself."""
+        """As ``broker.plugins.factor_sources.local`` and ``snapshots`` do, or by ``cluster-volumes`` itself."""
         if self._topic is None:
             return self.known
         return self.by_snapshots() if self._cluster is None else self._cluster.read()
@@ -195,7 +195,7 @@ class Source:
             return
         volume, used = self._disk.volume, self._disk.used()
         if not self.known.volumes or self.known.volumes[0].consumed != used:
-            topics = self.topics if self._disk.bounds.may_lower(used) else None  # as quotahost.disks.monitor
+            topics = self.topics if self._disk.bounds.may_lower(used) else None  # as quotahost.broker.disks.monitor
             now = replace(volume, consumed=used, topics=topics)
             self.known = ClusterVolumes((now,))
         if self._topic:

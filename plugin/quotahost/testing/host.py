@@ -14,8 +14,8 @@ from typing_extensions import TypeVar  # typing's has no default before Python 3
 
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.discovery import build as discovery
-from quotahost.disks.monitor import DiskMonitor
+from quotahost.broker.discovery import build as discovery
+from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -144,7 +144,7 @@ class FakeHost(Generic[PluginT]):
         """
         settings = self._settings(properties)
         reconfigure = getattr(self.plugin, "reconfigure", None)
-        # The same three cases as in quotahost.host.plugins: nothing changed for it, it adapts, or it is built anew.
+        # The same three cases as in broker.host.plugins: nothing changed for it, it adapts, or it is built anew.
         if settings.plugin.get(self._name, {}) == self.context.settings.plugin.get(self._name, {}):
             self.context.settings = settings
         elif callable(reconfigure):

@@ -20,7 +20,7 @@ from harness.kafka.settings import CLIENTS, INTERNAL
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
-from quotahost.disks.file_stores import read_disks
+from quotahost.broker.disks.file_stores import read_disks
 from tests.broker.support.node import ANYONE, OPEN, PAUSE, PLUGINS, callback_node, gauge, state, table_row, topic_name
 from tests.broker.support.numbers import attempt, end_offset, values
 from tests.broker.support.tiering import METADATA_TOPIC, segments, tiering_jars, tiering_properties

@@ -21,7 +21,7 @@ from harness.plugin import FENCE, PREFIX
 from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from quotahost.disks.file_stores import read_disks
+from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
 from tests.broker.support.disks import DiskLimits
 from tests.broker.support.node import (

@@ -1,7 +1,7 @@
 """A Kafka that has a new client inside its brokers fails here, before its client-id is missing among the exempt.
 
 The test reads Kafka's jars. Whoever raises the version of the harness looks up the client-id that the new class uses,
-adds it to ``quotahost.host.exemptions.INTERNAL_CLIENT_IDS``, and the class to the list here.
+adds it to ``quotahost.broker.host.exemptions.INTERNAL_CLIENT_IDS``, and the class to the list here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from harness.java.class_file import ClassFile, read_class
 from harness.java.jars import DEFAULT_VERSION, broker_jars
 from harness.java.jdk import class_path, program
-from quotahost.host.exemptions import is_internal
+from quotahost.broker.host.exemptions import is_internal
 
 pytestmark = pytest.mark.broker
 

@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewPartitions
 from harness.kafka.admin import create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from quotahost.plugins.kafka.follower import Follower
+from quotahost.kafka.follower import Follower
 from quotahost.testing.broker import FakeBroker
 from tests.broker.support.node import topic_name
 from tests.fakes.plugin_context import context

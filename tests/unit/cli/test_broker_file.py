@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.connections.listeners import Listeners
+from quotahost.kafka.listeners import Listeners
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import CLASS, broker, doctor
 

@@ -16,10 +16,10 @@ from quotahost.cli.doctor.client_file import in_librdkafkas_names
 from quotahost.cli.doctor.cluster import check_cluster
 from quotahost.cli.doctor.rights import needed
 from quotahost.errors import QuotahostError
-from quotahost.plugins.kafka import rights as kafka_rights
-from quotahost.plugins.kafka.reach import reach
-from quotahost.plugins.kafka.rights import Acl, NoAnswer, Rights
-from quotahost.plugins.kafka.topic_shape import Shape
+from quotahost.kafka import rights as kafka_rights
+from quotahost.kafka.reach import reach
+from quotahost.kafka.rights import Acl, NoAnswer, Rights
+from quotahost.kafka.topic_shape import Shape
 from quotahost.records.topics import REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from quotahost.broker.disks.listing import OTHERS, look, topic_of, written
+from quotahost.broker.disks.measured import largest
+from quotahost.broker.host.messages import Gauge
 from quotahost.cli.explain.volume import retention
 from quotahost.cli.explain.volume.cuts import Cut, cut
 from quotahost.cli.explain.volume.facts import BrokerVolumes, ask_volumes, retention_of
 from quotahost.cli.explain.volume.retention import Retention, Segment
 from quotahost.cli.explain.volume.wording import about_clients, client_rows, cut_row, facts, topic_rows
-from quotahost.disks.listing import OTHERS, look, topic_of, written
-from quotahost.disks.measured import largest
-from quotahost.host.messages import Gauge
 from quotahost.model import Client, State, Volume
 from quotahost.model.volume_use import MeasuredVolume
 from tests.fakes import dump

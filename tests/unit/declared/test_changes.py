@@ -9,12 +9,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.declared.changes import Change, compare
 from quotahost.declared.document import read_declared
 from quotahost.declared.entities import DEFAULT, Entity
 from quotahost.declared.properties import OURS, properties
 from quotahost.declared.written import in_yaml
-from quotahost.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.settings.plugin_section import read_section
 from tests.unit.declared.entities import OF_CLUSTER, QUOTAS, quotas_of
 

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from quotahost.api import Role
+from quotahost.broker.discovery.entry_points import load, settings_model
 from quotahost.cli.explain.command import parser as explain
 from quotahost.cli.main import app
 from quotahost.cli.top.command import parser as top
-from quotahost.discovery.entry_points import load, settings_model
 from quotahost.metrics import CATALOGUE
 from quotahost.pipeline.monitoring import Progress
 from quotahost.settings.broker import Settings

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.disks.monitor import DiskMonitor
+from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.broker.plugins.factor_sources.expected import Patience
+from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.kafka.newest import Newest
 from quotahost.model import Volume
 from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.plugins.factor_sources.expected import Patience
-from quotahost.plugins.factor_sources.roster import Roster
-from quotahost.plugins.kafka.newest import Newest
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
 from quotahost.testing.broker import FakeBroker

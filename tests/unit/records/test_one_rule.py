@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.api import Context
-from quotahost.host.scope import affected
+from quotahost.broker.host.scope import affected
+from quotahost.broker.plugins.policies.limits import Limits
+from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.plugins.policies.limits import Limits
-from quotahost.plugins.policies.setpoint import Setpoint
 from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode

@@ -8,7 +8,7 @@ from quotahost.model import Limit, LimitType
 from quotahost.model.bounds import bounds
 from quotahost.settings.declaration import SettingsError
 from tests.fakes.plugin_context import settings
-from tests.unit.plugins.policies.test_limits import policy, used
+from tests.unit.broker.plugins.policies.test_limits import policy, used
 
 SHARE, BYTES = "static__storage__{}__min_free_percent", "static__storage__{}__min_free_bytes"
 ZEROS = pytest.mark.parametrize(

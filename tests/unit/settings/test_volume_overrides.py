@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from quotahost.api import DiskState
-from quotahost.disks import monitor as disk_monitor
+from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.factor_sources.local import Local
+from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.plugins.factor_sources.local import Local
-from quotahost.plugins.policies.limits import Limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.display import describe

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from quotahost.host import factor, judgement, scope
-from quotahost.host.factor import FactorInForce, FactorLoop
-from quotahost.host.pauses import Pauses
-from quotahost.host.scope import Scoped
+from quotahost.broker.host import factor, judgement, scope
+from quotahost.broker.host.factor import FactorInForce, FactorLoop
+from quotahost.broker.host.pauses import Pauses
+from quotahost.broker.host.scope import Scoped
+from quotahost.broker.plugins.factor_sources.cluster_volumes.failover import Failover
+from quotahost.broker.plugins.factor_sources.cluster_volumes.state import ClusterState, _Gap
+from quotahost.broker.plugins.factor_sources.expected import Standing
+from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Factor, Volume
 from quotahost.model.affected import Affected
 from quotahost.model.bounds import Bounds
-from quotahost.plugins.factor_sources.cluster_volumes.failover import Failover
-from quotahost.plugins.factor_sources.cluster_volumes.state import ClusterState, _Gap
-from quotahost.plugins.factor_sources.expected import Standing
-from quotahost.plugins.factor_sources.roster import Roster
-from quotahost.plugins.policies.setpoint import Setpoint
 from quotahost.simulation import sources
 from quotahost.simulation.broker import Broker
 from quotahost.simulation.run import failing, violations

@@ -14,6 +14,9 @@ import pytest
 from pydantic import BaseModel
 
 from quotahost.api import Context, Role
+from quotahost.broker.plugins.factor_sources.fixed import Fixed
+from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
+from quotahost.broker.plugins.suppliers.static import Static
 from quotahost.model import (
     Client,
     ClientQuotaChange,
@@ -26,9 +29,6 @@ from quotahost.model import (
     Scope,
     Volume,
 )
-from quotahost.plugins.factor_sources.fixed import Fixed
-from quotahost.plugins.suppliers.client_quotas import ClientQuotas
-from quotahost.plugins.suppliers.static import Static
 from quotahost.testing import (
     CLIENT_QUOTAS,
     FakeHost,
@@ -90,7 +90,7 @@ def by_name(plugin: Any, client: Client, quota_type: QuotaType) -> Quota:
 
 @pytest.mark.parametrize(
     "entry",
-    [Static, "static", EntryPoint("static", "quotahost.plugins.suppliers.static:Static", "quotahost.suppliers")],
+    [Static, "static", EntryPoint("static", "quotahost.broker.plugins.suppliers.static:Static", "quotahost.suppliers")],
 )
 def test_a_sound_supplier_passes_by_class_name_or_entry_point(entry: Any) -> None:
     given = {"static.produce": "1M", "static.scope": "user"}

@@ -11,8 +11,8 @@ from typing import Final
 
 import javaproperties
 
-from quotahost.connections.librdkafka import endpoint, login
 from quotahost.errors import QuotahostError
+from quotahost.kafka.librdkafka import endpoint, login
 
 _JAAS: Final = "sasl.jaas.config"
 #: Java's names for files of PEM texts, and librdkafka's.

@@ -13,7 +13,7 @@ from typing import Final
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.doctor.rights import OPEN, RECIPE, STANDARD, named, needed
 from quotahost.cli.doctor.topic_shape import check_shapes
-from quotahost.plugins.kafka.rights import CHANGES, NoAnswer, Rights, ask
+from quotahost.kafka.rights import CHANGES, NoAnswer, Rights, ask
 from quotahost.records.topics import GROUPS, Party, Topic
 from quotahost.settings.broker import Settings
 

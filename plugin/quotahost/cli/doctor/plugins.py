@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from quotahost.broker.discovery.entry_points import survey
 from quotahost.cli.console import Finding, Section, weak, wrong
-from quotahost.discovery.entry_points import survey
 
 COLUMNS = ("role", "name", "distribution", "version", "state")
 

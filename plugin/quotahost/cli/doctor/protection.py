@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from quotahost.broker.disks.file_stores import log_dirs, read_disks
+from quotahost.broker.host.roles import ON_CONTROLLERS, judges_alone
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, note, weak
-from quotahost.disks.file_stores import log_dirs, read_disks
-from quotahost.host.roles import ON_CONTROLLERS, judges_alone
 from quotahost.model import Limit, Volume
 from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings

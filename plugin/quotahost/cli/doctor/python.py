@@ -1,6 +1,6 @@
 """Checks that the interpreter which the broker would start can run inside the broker's process.
 
-The interpreter is asked by ``quotahost.host.probe``, the script that the shim itself runs before it starts Python.
+The interpreter is asked by ``broker.host.probe``, the script that the shim itself runs before it starts Python.
 What it needs: version 3.11 or newer, no free-threaded build (JPype doesn't support those), a shared libpython, and
 the packages quotahost and jpype1. Whether their versions fit the jar is a check of ``jar``.
 """
@@ -16,9 +16,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from quotahost.broker.host import probe
 from quotahost.cli.console import Finding, good, weak, wrong
 from quotahost.errors import QuotahostError
-from quotahost.host import probe
 from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
 

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 from pydantic import BaseModel
 
+from quotahost.broker.discovery.build import configured, load, plugin_settings
+from quotahost.broker.discovery.entry_points import PluginError, settings_model
 from quotahost.cli.broker_file import CLASS, CLASSES, BrokerFile
 from quotahost.cli.console import Finding, Level, Section, good, note, wrong
-from quotahost.discovery.build import configured, load, plugin_settings
-from quotahost.discovery.entry_points import PluginError, settings_model
 from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.display import describe

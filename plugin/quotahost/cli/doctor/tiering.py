@@ -11,8 +11,8 @@ from typing import Final
 
 from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, weak
-from quotahost.connections.jaas import login_name
-from quotahost.connections.listeners import Listeners
+from quotahost.kafka.jaas import login_name
+from quotahost.kafka.listeners import Listeners
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable

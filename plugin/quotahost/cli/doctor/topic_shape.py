@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.plugins.kafka.rights import Rights
-from quotahost.plugins.kafka.topic_shape import Shape
+from quotahost.kafka.rights import Rights
+from quotahost.kafka.topic_shape import Shape
 from quotahost.records.topics import REFUSED, TICKS, Topic
 
 _DELETED: Final = (REFUSED, TICKS)  # nobody needs the past of these

@@ -19,7 +19,7 @@ from quotahost.cli.doctor.rights import check_rights
 from quotahost.cli.doctor.scope import check_scope
 from quotahost.cli.doctor.tiering import check_tiering
 from quotahost.cli.doctor.windows import check_windows
-from quotahost.connections.listeners import Listeners
+from quotahost.kafka.listeners import Listeners
 from quotahost.model import LimitType, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

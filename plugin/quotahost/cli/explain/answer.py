@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from quotahost.host.dump import BrokerState, QuotaState, Row, of_this_version, quota_of, state_facts
+from quotahost.broker.host.dump import BrokerState, QuotaState, Row, of_this_version, quota_of, state_facts
 from quotahost.model import Client
 
 __all__ = ["Answer", "QuotaState", "parse"]
@@ -32,7 +32,7 @@ class Answer(BrokerState):
 
 
 def parse(dump: Row, client: Client) -> Answer:
-    """The answer to the question ``client``, as :func:`quotahost.host.looks.explained` has it.
+    """The answer to the question ``client``, as :func:`quotahost.broker.host.looks.explained` has it.
 
     Raises:
         ValueError: it is that of another version.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from quotahost.broker.host.looks import explained
 from quotahost.cli.explain.answer import Answer, parse
 from quotahost.cli.explain.brokers import Broker, Connection, NotAnswered, is_alive, running
 from quotahost.errors import QuotahostError
-from quotahost.host.looks import explained
 from quotahost.model import Client
 
 _PICK: Final = "--pid PID of the broker's process"

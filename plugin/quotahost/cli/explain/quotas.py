@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from quotahost.host.dump import BROKER, EXEMPT, GROUP, OF_USER, UNLIMITED, QuotaState, whose
+from quotahost.broker.host.dump import BROKER, EXEMPT, GROUP, OF_USER, UNLIMITED, QuotaState, whose
 from quotahost.model import QuotaType
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, Unit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quotahost.broker.host.would_be import would_be
 from quotahost.cli.explain.answer import Answer, QuotaState
 from quotahost.cli.explain.quotas import rate_text, sharers
-from quotahost.host.would_be import would_be
 from quotahost.model import QuotaType
 from quotahost.text import printable
 
@@ -55,7 +55,7 @@ def _would_be_limit(answer: Answer, quota: QuotaState, rate: float | None) -> fl
 def _limit(
     answer: Answer, quota: QuotaState, base: float | None, factor: float, stand_in: float | None = None
 ) -> float | None:
-    from quotahost.host.comparison import limit  # only here: it needs the settings, which take long to import
+    from quotahost.broker.host.comparison import limit  # only here: it needs the settings, which take long to import
 
     return limit(base, factor, answer.floors[quota.type], stand_in)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quotahost.broker.host.dump import OF_USER
+from quotahost.broker.host.messages import Reason
 from quotahost.cli.explain.answer import Answer, QuotaState
 from quotahost.cli.explain.mutations import bucket_facts, how_long, known_elsewhere
 from quotahost.cli.explain.quotas import TOGETHER, rate_text, sharers
 from quotahost.cli.explain.shadow import in_shadow, mode
-from quotahost.host.dump import OF_USER
-from quotahost.host.messages import Reason
 from quotahost.model import QuotaType
 from quotahost.model.client_use import Bound
 from quotahost.text import printable

@@ -13,8 +13,8 @@ from string import Template
 from typing import Final
 
 from quotahost.api import Role
+from quotahost.broker.discovery.entry_points import survey
 from quotahost.cli.console import writing
-from quotahost.discovery.entry_points import survey
 from quotahost.errors import QuotahostError
 
 _FORM: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")

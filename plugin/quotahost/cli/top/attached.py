@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
+from quotahost.broker.host.looks import parse
 from quotahost.cli.explain.query import Asked, Unanswered
-from quotahost.host.looks import parse
 from quotahost.model.look import Look
 
 MOST: Final = 1_000  # scopes of one look

@@ -23,8 +23,8 @@ from quotahost.cli.top.merged import ClusterLook, ClusterUse, merged, numeric, s
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.cli.top.volumes import listed, opened
 from quotahost.errors import QuotahostError
+from quotahost.kafka.watching import NotWatched, Watching
 from quotahost.model import Client, ClientUse
-from quotahost.plugins.kafka.watching import NotWatched, Watching
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
 from quotahost.records.topics import LOOKS, WATCH

@@ -9,7 +9,7 @@ from __future__ import annotations
 def reached_at(limit: str, capacity: str = "capacity") -> str:
     """The consumption in bytes at which a volume reaches the limit, at most its capacity; null without a limit.
 
-    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``quotahost.plugins.policies.limits``.
+    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``.
 
     Args:
         limit: an SQL expression for a struct of ``type`` and ``level``, as in a snapshot.

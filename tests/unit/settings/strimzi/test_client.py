@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quotahost.host.broker import HostBroker
-from quotahost.host.exemptions import Exemptions
-from quotahost.host.messages import Reason
+from quotahost.broker.host.broker import HostBroker
+from quotahost.broker.host.exemptions import Exemptions
+from quotahost.broker.host.messages import Reason
 from quotahost.model import Client
 from tests.fakes.shim import FakeShim
 from tests.unit.settings.strimzi.files import ADMIN, BOOTSTRAP, notes, read

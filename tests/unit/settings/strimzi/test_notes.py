@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from quotahost.broker.host.loop import Host
 from quotahost.cli.main import app
-from quotahost.host.loop import Host
 from quotahost.settings.broker import live_properties
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.strimzi.names import PROPERTIES, table

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from quotahost.broker.disks.file_stores import read_disks
+from quotahost.broker.disks.measured import measure
 from quotahost.cli.console import console, shown, table
 from quotahost.cli.explain.query import Asked, Unanswered
 from quotahost.cli.explain.volume import facts, retention, wording
 from quotahost.cli.explain.volume.cuts import Cut, cut
 from quotahost.cli.explain.volume.facts import BrokerVolumes
-from quotahost.disks.file_stores import read_disks
-from quotahost.disks.measured import measure
 from quotahost.model import Volume, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume
 from quotahost.text import printable

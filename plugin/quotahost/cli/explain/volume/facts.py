@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quotahost.host.dump import Ask, of_this_version, state_of
-from quotahost.host.looks import gauges, marks, numbers_of, usage
+from quotahost.broker.host.dump import Ask, of_this_version, state_of
+from quotahost.broker.host.looks import gauges, marks, numbers_of, usage
 from quotahost.model import Client, ClientUsage, QuotaType, State
 
 _CLIENTS = 10  # of the busiest, and of those that are marked

@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
  * last one to release it closes it; the interpreter stays (Interpreter). Python runs on a thread of the host's
  * (HostThread).
  *
- * <p>Java never calls Python. Python ({@code quotahost.host.bridge}) asks for work with take() and calls what is public
+ * <p>Java never calls Python. Python ({@code quotahost.broker.host.bridge}) asks for work with take() and calls what is public
  * here and in the parts.
  */
 public final class PythonHost {

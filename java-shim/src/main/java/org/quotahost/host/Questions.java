@@ -23,7 +23,7 @@ import org.quotahost.util.Json;
  *
  * <p>The questions are {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code usage MOST}, {@code holders},
  * {@code marks MOST} and {@code gauges}; any other is Python's. Java tells what it has, and Python words it
- * (quotahost.host.dump).
+ * (quotahost.broker.host.dump).
  */
 public final class Questions {
     /** How long an operator's question to Python may take, which may ask the cluster. */

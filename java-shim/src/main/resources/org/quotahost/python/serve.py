@@ -1,7 +1,7 @@
 # The shim (Interpreter.java) runs this on its host thread: the Python host runs until the broker closes it.
 def _serve():
     try:
-        from quotahost.host.bridge import serve
+        from quotahost.broker.host.bridge import serve
 
         serve()
     except BaseException:  # a SystemExit that got out would end the broker's process (attach.c)

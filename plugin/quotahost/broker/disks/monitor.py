@@ -1,0 +1,207 @@
+"""The one thread of a broker that looks at its file stores, so that a disk that hangs blocks nobody else.
+
+The host makes one monitor and hands it to every plugin that asks (``context.disks``): a factor source and the task
+``publish-volumes`` then see the same look, each disk is statted once, and a wrong override is logged once.
+``file_stores`` does the looking.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Self
+
+from quotahost.api import Broker, DiskState, Metrics
+from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
+from quotahost.broker.disks.topics import TopicsByVolume
+from quotahost.model import ClusterVolumes, Volume
+from quotahost.model.bounds import bounds
+from quotahost.settings.broker import Settings
+from quotahost.settings.volume_overrides import Matched, match
+from quotahost.text import printable
+
+log = logging.getLogger("quotahost.disks")
+
+_READ_EVERY: Final = 5.0  # seconds between reads from the disks themselves; a busy disk must not notice them
+_FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that its first read knows the disks
+
+
+class DiskMonitor:
+    """``quotahost.api.Disks``: looks every ``volumes.period`` once a plugin has asked for it.
+
+    Attributes:
+        cluster_id: see Disks.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        metrics: Metrics,
+        node_id: int,
+        settings: Callable[[], Settings],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """No thread runs before :meth:`started`.
+
+        Args:
+            broker: names the log directories, and those that Kafka has marked offline.
+            metrics: show the volumes' numbers.
+            node_id: of this broker.
+            settings: returns the settings in force, which a live change replaces.
+            clock: in seconds, monotonic.
+        """
+        self._broker, self._metrics, self._node = broker, metrics, str(node_id)
+        self._settings, self._clock = settings, clock
+        self._directories = log_dirs(broker.properties())
+        # Plugins are built on the host thread, but a standby factor source on a thread of its own.
+        self._starting = threading.Lock()
+        self._thread: Periodic | None = None
+        self._looked = threading.Event()
+        # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
+        self._newest: tuple[float, DiskState | None] = (clock(), None)
+        self._known: ClusterVolumes | None = None
+        self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
+        self._topics = TopicsByVolume(clock)
+        self._failure = LoggedOnce(log, logging.ERROR)
+        self._inodes = LoggedOnce(log)
+        self._logged = set[str]()
+        self.cluster_id = ""
+
+    def started(self) -> Self:
+        """Itself, looking. The first caller waits a second at most for the first look."""
+        with self._starting:
+            if self._thread is None:
+                # Until the first look the age counts from here, not from the host's start.
+                self._newest = (self._clock(), None)
+                self._thread = Periodic("disks", self._try, self._period, self._start_thread)
+                self._looked.wait(_FIRST_LOOK_WITHIN)
+        return self
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        """See Disks."""
+        looked_at, disks = self._newest
+        return self._clock() - looked_at, disks
+
+    def known(self) -> ClusterVolumes:
+        """See Disks."""
+        known = self._as_known()
+        # The same object while nothing has changed: the host compares by `is` and then doesn't ask the policy again.
+        if known != self._known:
+            self._known = known
+        return self._known or known
+
+    def _as_known(self) -> ClusterVolumes:
+        age, disks = self.latest()
+        if disks is None:
+            return ClusterVolumes((), waiting=f"broker {self._node}: its disks have not answered yet")
+        unknown = tuple(f"broker {self._node}, log dir {each}" for each in disks.offline)
+        validity = self._settings().validity.total_seconds()
+        if age > validity:
+            # Without the age: the host compares these sentences, and would see a new one every second.
+            silent = f"its disks have not answered for more than validity ({validity:g} s)"
+            unknown += (f"broker {self._node}: {silent}",)
+        return ClusterVolumes(disks.volumes, unknown)
+
+    def look(self) -> None:
+        """Look at the disks now, on the calling thread."""
+        disks, looked_at = self._read(), self._clock()
+        # After the time was taken: a listing that takes long must not make the numbers younger than they are.
+        disks = self._with_topics(self._with_limits(disks))
+        self.cluster_id = self.cluster_id or cluster_id(self._directories)
+        before = self._newest[1]
+        self._newest = (looked_at, before if disks == before else disks)
+        if disks != before:
+            self._show(disks, before.volumes if before else ())
+
+    def _read(self) -> DiskState:
+        offline = self._broker.offline_log_dirs()
+        # Before the look: a disk that takes long to answer must not make its numbers older than they are said to be.
+        if self._clock() - self._read_at >= _READ_EVERY:
+            self._unreadable = unreadable(each for each in self._directories if each not in offline)
+            self._read_at = self._clock()
+        failed = {each: why for each, why in self._unreadable.items() if each not in offline}
+        disks = read_disks(self._node, [each for each in self._directories if each not in failed], offline)
+        self._log_inodes(disks)
+        return replace(disks, offline=disks.offline + tuple(f"{each}: {why}" for each, why in failed.items()))
+
+    def _log_inodes(self, disks: DiskState) -> None:
+        full = {volume.name for volume in disks.volumes if volume.free == 0}
+        if found := next((name for directory, name in disks.places if name in full and out_of_inodes(directory)), None):
+            text = "volume %s is out of inodes (files): it counts as full, however many bytes are free"
+            self._inodes.report(text, printable(found))
+        else:
+            self._inodes.healed()
+
+    def close(self) -> None:
+        """End the thread; one that hangs in a disk is left behind."""
+        if self._thread:
+            self._thread.close()
+
+    def _period(self) -> float:
+        return self._settings().volumes_period.total_seconds()
+
+    def _start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        def body() -> None:
+            try:
+                run()
+            finally:
+                # Each look asks Java for offline directories, which attaches this thread to the JVM.
+                self._broker.thread_ends()
+
+        return start_daemon(name, body)
+
+    def _try(self) -> None:
+        # Whatever fails, the thread must go on: without it the disks would stay unknown for good.
+        try:
+            self.look()
+        except Exception:
+            self._failure.report("this broker's disks can't be looked at", exc_info=True)
+            return
+        self._failure.healed()
+        self._looked.set()
+
+    def _with_limits(self, disks: DiskState) -> DiskState:
+        overrides = self._settings().static.storage.overrides
+        if not overrides:
+            return disks
+        # An offline directory may be what an override names, or hide the volume that has this name.
+        known = dict.fromkeys(self._directories, "") | dict(disks.places)
+        matched = match(overrides, [volume.name for volume in disks.volumes], known)
+        self._log_problems(matched, bool(disks.offline))
+        none = (None, None)
+        limits = ((volume, *matched.limits.get(volume.name, none)) for volume in disks.volumes)
+        return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
+
+    def _with_topics(self, disks: DiskState) -> DiskState:
+        """With the topics of the volumes whose factor may be below 1: only there anybody asks for them."""
+        storage = self._settings().static.storage
+        above = set()
+        for volume in disks.volumes:
+            found = bounds(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
+            if found and found.may_lower(volume.consumed):
+                above.add(volume.name)
+        wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}
+        topics = self._topics.of(wanted)
+        return replace(disks, volumes=tuple(replace(v, topics=topics.get(v.name)) for v in disks.volumes))
+
+    def _log_problems(self, matched: Matched, offline: bool) -> None:
+        """Log each problem of the overrides once."""
+        strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
+        for problem in [*matched.conflicts, *([] if offline else strangers)]:
+            if problem not in self._logged:
+                log.warning("static.storage.overrides: %s", problem)
+            self._logged.add(problem)
+
+    def _show(self, disks: DiskState, before: tuple[Volume, ...]) -> None:
+        metrics = self._metrics
+        for gone in {volume.name for volume in before} - {volume.name for volume in disks.volumes}:
+            metrics.forget("Volume", gone)
+        for volume in disks.volumes:
+            metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
+            metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
+        metrics.gauge("LogDirs", "", "Offline", len(disks.offline))

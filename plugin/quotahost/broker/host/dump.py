@@ -1,0 +1,388 @@
+"""Java's raw dump as values: the state that all clients share, and what a quota makes of those who have it.
+
+Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
+worked out here and nowhere else: who shares a quota, whether its limit is the floor, and by what its clients are held
+back. ``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it.
+
+``quotahost explain`` starts with this module, so it imports little: no pydantic, no settings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any, Final
+from urllib.parse import unquote
+
+from quotahost.model import QuotaType, State
+from quotahost.model.client_use import Bound, ClientUse
+
+UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
+EXEMPT: Final = "<exempt>"
+BROKER: Final = "<broker>"  # of a quota that all clients of the broker share
+GROUP: Final = "<group "  # followed by the group's name, as Kafka sanitizes it, and ">"
+NEWCOMERS: Final = "<newcomers"
+OF_USER: Final = "<newcomers "  # of one user, whose name follows, likewise
+_NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
+_MILLIS: Final = 1000
+
+Row = Mapping[str, Any]
+#: Puts a question to Java, of one or several words, and returns what its JSON says (``shim.Shim.ask``).
+Ask = Callable[..., Any]
+
+
+# ---- the state that all clients share --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """What holds for all clients of a broker.
+
+    Attributes:
+        pid: the process id of the broker.
+        node: its node id, "" if it isn't known.
+        version: of its quotahost.
+        enforced: whether anything is enforced; False with ``mode=shadow``.
+        shadow: the rules that are not enforced, as the property ``shadow`` has them.
+        factor: the factor in force; ``limit_factor`` is what produce limits are multiplied by at the moment.
+        cause: why the factor in force is what it is, in words for an operator.
+        factor_types: the quota types that it multiplies.
+        floors: by quota type, below what no factor takes a limit.
+        affected_topics: how many topics the factor is for; -1 if it is for all clients.
+        fence_counts_only: the fence lets everything pass, since the factor is in shadow.
+        creation_refused: whether topics and partitions are created for those alone who pass the fence.
+        topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
+        topics_rate: bytes/s that it does take in.
+        topics_over: the topics over their thresholds, from which producers are turned back.
+        topics_in_shadow: those of them whose thresholds are in shadow: nobody is turned back.
+        sources: the names of the factor sources that answer, where one stands in for another.
+        controller: the node id of the active controller; "" if this node knows of none.
+        mutation_seconds: for how many seconds a bucket of partition mutations saves up its rate.
+        log_dirs: the broker's log directories.
+        clients: how many clients have a place in the table, of ``clients_max``.
+        would_hold: by quota type and the two tags of a scope, the rule in shadow that would hold its clients back.
+    """
+
+    pid: int
+    node: str
+    version: str = ""
+    enforced: bool = True
+    shadow: tuple[str, ...] = ()
+    factor: float = 1.0
+    limit_factor: float = 1.0
+    cause: str = ""
+    factor_types: tuple[str, ...] = ("PRODUCE",)
+    floors: Mapping[str, float] = field(default_factory=dict)
+    affected_topics: int = -1
+    fence_installed: bool = False
+    fence_closed: bool = False
+    fence_counts_only: bool = False
+    creation_refused: bool = False
+    topics_threshold: float = 0.0
+    topics_rate: float = 0.0
+    topics_over: tuple[str, ...] = ()
+    topics_in_shadow: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    controller: str = ""
+    mutation_seconds: float = 0.0
+    log_dirs: tuple[str, ...] = ()
+    clients: int = 0
+    clients_max: int = 0
+    would_hold: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State:
+        """The state in force."""
+        return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
+
+    @property
+    def source(self) -> str:
+        """The factor source that answers, where one stands in for another; "" where none does."""
+        return ",".join(self.sources)
+
+    @property
+    def where(self) -> str:
+        """The broker as people know it."""
+        return f"broker {self.node or 'of unknown id'} (pid {self.pid})"
+
+    @property
+    def fence(self) -> str:
+        """``open``, ``closed`` or ``none``."""
+        return "none" if not self.fence_installed else "closed" if self.fence_closed else "open"
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether quotahost only shows what it would enforce."""
+        return not self.enforced
+
+    @property
+    def factor_in_shadow(self) -> bool:
+        """Whether the factor and the fence are only shown."""
+        return not self.enforced or "factor" in self.shadow
+
+    @property
+    def is_for_topics(self) -> bool:
+        """Whether the factor is only for those who write to affected topics."""
+        return self.affected_topics >= 0
+
+    @property
+    def slows_some(self) -> bool:
+        """Whether those who write to affected topics have other limits than the rest now."""
+        return self.is_for_topics and not self.factor_in_shadow
+
+    @property
+    def is_active_controller(self) -> bool:
+        """Whether partition mutations are counted on this node."""
+        return self.controller == self.node != ""
+
+
+def state_facts(dump: Row) -> dict[str, Any]:
+    """The fields of a BrokerState, from the JSON of the question ``state``.
+
+    Raises:
+        ValueError: it is that of another version.
+    """
+    with of_this_version():
+        fence, topics = dump["fence"], dump["topics"]
+        return {
+            "pid": int(dump["pid"]), "node": str(dump["node"]), "version": str(dump["version"]),
+            "enforced": bool(dump["enforced"]), "shadow": tuple(dump["shadow"]),
+            "factor": float(dump["factor"]), "limit_factor": float(dump["limit_factor"]), "cause": str(dump["cause"]),
+            "factor_types": tuple(dump["factor_types"]), "floors": dict(dump["floors"]),
+            "affected_topics": int(dump["affected_topics"]),
+            "fence_installed": bool(fence["installed"]), "fence_closed": bool(fence["closed"]),
+            "fence_counts_only": bool(fence["counts_only"]), "creation_refused": bool(dump["creation_refused"]),
+            "topics_threshold": float(topics["threshold"]), "topics_rate": float(topics["rate"]),
+            "topics_over": tuple(topics["over"]), "topics_in_shadow": tuple(topics["in_shadow"]),
+            "sources": tuple(dump["sources"]), "controller": str(dump["controller"]),
+            "mutation_seconds": float(dump["mutation_seconds"]), "log_dirs": tuple(dump["log_dirs"]),
+            "clients": int(dump["clients"]), "clients_max": int(dump["clients_max"]),
+            "would_hold": _would_hold(dump.get("held") or "{}"),
+        }  # fmt: skip
+
+
+def state_of(dump: Row) -> BrokerState:
+    """The state, from the JSON of the question ``state``.
+
+    Raises:
+        ValueError: it is that of another version.
+    """
+    return BrokerState(**state_facts(dump))
+
+
+def _would_hold(held: str | Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
+    """What the host has told Java of its last comparison (``quotahost.broker.host.shadow``)."""
+    told = json.loads(held) if isinstance(held, str) else held
+    return {(kind, user, client_id): rule for kind, rows in told.items() for user, client_id, rule in rows}
+
+
+@contextmanager
+def of_this_version() -> Iterator[None]:
+    """Within it, what is missing in Java's answer or has another form is a ValueError that names it."""
+    try:
+        yield
+    except KeyError as missing:
+        raise ValueError(f"{missing} is missing") from None
+    except (TypeError, AttributeError) as wrong:
+        raise ValueError(str(wrong)) from None
+
+
+# ---- a quota ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaState:
+    """One quota of one quota type: whose it is, what limit it has now, what Kafka measures of those who share it.
+
+    Rates are in the quota type's unit, a second; None is unlimited, of what is measured it is "not measured".
+
+    Attributes:
+        type: the quota type.
+        user: the user of Kafka's metric tags, sanitized; the tags say who shares the quota.
+        client_id: the client-id of the tags.
+        base: the quota's rate.
+        limit: the limit that Kafka gets.
+        newcomer: it is that of clients whose own quota isn't known.
+        supplier: the supplier that gave the quota; of an exempt client the reason, of a newcomer the supplier that
+            failed; "" if there is none.
+        exempt: no quota applies.
+        stand_in: the measured rate that the factor multiplies instead of an unlimited one; None if none was measured.
+        uses_stand_in: whether it does so now; without a measured rate it multiplies the newcomers' one.
+        newcomers: the newcomers' rate.
+        floored: the limit is the floor; by the factor alone it would be lower.
+        failed: a supplier has failed for this client lately.
+        rate: what Kafka measures for all who share the quota.
+        delay: by how many milliseconds Kafka has delayed them lately.
+        tokens: how many partition mutations are left in this node's bucket, below 0 if some are owed; None if there
+            is no bucket, or for another type. Only the active controller charges its bucket.
+        slowed: it is about those of the scope who write to affected topics (``factor.scope=topics``): the limit is
+            theirs, rate and delay those of all in the scope.
+        affected_topic: the topic for whose sake one client is slowed; "" if it is not, or for several clients.
+        affected_place: where that topic has its replica: "broker 3, volume /dev/sdb".
+        bound: by what the clients are held back now.
+        idle: seconds since Kafka asked for it last.
+        shadow: what suppliers in shadow would give, as the host wrote it (``broker.host.would_be``); "" for nothing.
+        others: what the other suppliers would have given, where all are asked (``supplier.combine``).
+    """
+
+    type: QuotaType
+    user: str
+    client_id: str
+    base: float | None
+    limit: float | None
+    newcomer: bool = False
+    supplier: str = ""
+    exempt: bool = False
+    stand_in: float | None = None
+    uses_stand_in: bool = False
+    newcomers: float | None = None
+    floored: bool = False
+    failed: bool = False
+    rate: float | None = None
+    delay: float | None = None
+    tokens: float | None = None
+    slowed: bool = False
+    affected_topic: str = ""
+    affected_place: str = ""
+    bound: Bound = Bound.NOTHING
+    idle: float = 0.0
+    shadow: str = ""
+    others: tuple[tuple[str, float | None], ...] = ()
+
+    @property
+    def whole(self) -> float | None:
+        """What a factor multiplies; None if nothing is known."""
+        return self.stand_in if self.base is None else self.base
+
+
+def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaState:
+    """A row of the dump.
+
+    Args:
+        state: the broker's.
+        row: a scope and its quota.
+        client: the client that was asked for; None for a row of all who share the scope.
+
+    Raises:
+        ValueError: the row is that of another version.
+    """
+    with of_this_version():
+        quota_type, user = QuotaType(row["type"]), str(row["user"])
+        factored = quota_type.value in state.factor_types and not row["exempt"]
+        single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
+        mark = single["mark"] if single else None
+        more = _slowed_more(row)
+        slowed = state.slows_some and factored and (mark is not None if single else more)
+        base, limit = row["base"], row["slowed_limit" if slowed else "limit"]
+        stands = base is None and limit is not None and factored
+        stand_in = row["stand_in"]
+        own, of_slowed = row["rate"], row["slowed_rate"]
+        supplier, *others = (row.get("supplier") or "").split("\t")
+        floored = factored and _is_floored(state.floors[quota_type], limit, stand_in if base is None else base)
+        quota = QuotaState(
+            quota_type, user, str(row["client_id"]), base, limit,
+            newcomer=user.startswith(NEWCOMERS) or (not row.get("known", True) and not row["exempt"]),
+            supplier=supplier, exempt=bool(row["exempt"]), stand_in=stand_in, uses_stand_in=stands, floored=floored,
+            newcomers=row["newcomers"], failed=bool(row.get("failed", False)),
+            rate=own if of_slowed is None else of_slowed + (own or 0.0),
+            delay=row["slowed_delay_ms"] if more or row["delay_ms"] is None else row["delay_ms"],
+            tokens=row["tokens"], slowed=slowed,
+            affected_topic=mark["topic"] if mark and slowed else "",
+            affected_place=mark["place"] if mark and slowed else "",
+            idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
+            others=tuple((name, _rate(rate)) for name, _, rate in (each.partition("=") for each in others)),
+        )  # fmt: skip
+        back = _turned_back(state, single or row, single is not None) if quota_type is QuotaType.PRODUCE else None
+        bound = back or _limits(quota)
+        return quota if bound is None else replace(quota, bound=bound)
+
+
+def _slowed_more(row: Row) -> bool:
+    """Whether those of the scope who are slowed have been delayed by more than the others."""
+    return (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
+
+
+def _is_floored(floor: float, limit: float | None, whole: float | None) -> bool:
+    """Whether a factor would have taken the limit lower. A quota below the floor stays as it was set."""
+    return limit is not None and limit <= floor and (whole is None or whole > floor)
+
+
+def _rate(text: str) -> float | None:
+    rate = float(text)
+    return rate if isfinite(rate) else None  # infinity is unlimited
+
+
+# ---- what holds clients back -----------------------------------------------------------------------------------
+
+
+def _turned_back(state: BrokerState, row: Row, alone: bool) -> Bound | None:
+    """What turns produce requests back: the closed fence, or lately topic quotas.
+
+    Of several clients it is told if one of them was turned back lately. A closed fence holds one client ``alone`` also
+    before it sends anything.
+    """
+    lately, mark = row["turned_back"], row["mark"]
+    if state.fence_closed and not state.fence_counts_only:
+        concerned = not state.is_for_topics or (mark is not None and mark["held"])
+        if concerned and not row["passes"] if alone else lately == "fence":
+            return Bound.FENCE
+    return Bound.TOPIC_QUOTA if lately == "topics" else None
+
+
+def _limits(quota: QuotaState) -> Bound | None:
+    """What bounds clients whose requests are let in, if Kafka delays them or they are near their limit.
+
+    Kafka counts the delay of a forwarded mutation as one of requests, which says nothing of the request quota; of
+    mutations, the tokens alone count.
+    """
+    if quota.limit is None:
+        return None
+    if quota.type is QuotaType.CONTROLLER_MUTATION:
+        holds = (quota.tokens or 0.0) < 0
+    else:
+        delayed = (quota.delay or 0.0) > 0 and quota.type is not QuotaType.REQUEST
+        holds = delayed or (quota.rate is not None and quota.rate >= _NEAR * quota.limit)
+    if not holds:
+        return None
+    if quota.floored:
+        return Bound.FLOOR
+    return Bound.FACTOR if quota.whole is None or quota.limit < quota.whole else Bound.QUOTA
+
+
+# ---- scopes in words -------------------------------------------------------------------------------------------
+
+
+def whose(user: str, client_id: str) -> tuple[str, str, str]:
+    """Of the two values of Kafka's metric tags: user, client-id and scope as in ``ClientUse``."""
+    if user.startswith(GROUP):
+        return "", "", f"group {unquote(user[len(GROUP) : -1])}"
+    if user.startswith(OF_USER):
+        return unquote(user[len(OF_USER) : -1]), "", "newcomers of the user"
+    if user.startswith("<"):
+        return "", "", user[1:-1]
+    if not user:
+        return "", client_id, "client-id"
+    return unquote(user), client_id, "client" if client_id else "user"
+
+
+def use_of(state: BrokerState, row: Row) -> ClientUse:
+    """A row of the dump, as everybody sees it who asks who uses what.
+
+    Raises:
+        ValueError: the row is that of another version.
+    """
+    quota = quota_of(state, row)
+    return ClientUse(
+        quota.type,
+        *whose(quota.user, quota.client_id),
+        quota.rate or 0.0,
+        quota.base,
+        quota.limit,
+        quota.delay or 0.0,
+        quota.bound,
+        quota.idle,
+        state.would_hold.get((quota.type.value, quota.user, quota.client_id), ""),
+    )

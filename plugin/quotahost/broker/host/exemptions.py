@@ -1,0 +1,149 @@
+"""The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
+
+The resolver asks here before it asks any supplier, and the loop hands the same names to Java's fence
+(``org.quotahost.fence.Fence``), which lets these clients write while it is closed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from quotahost.broker.host.messages import Reason
+from quotahost.kafka.jaas import options
+from quotahost.model import Client, Cluster
+from quotahost.records.topics import TIERING
+from quotahost.settings.broker import Settings
+
+ANONYMOUS: Final = "ANONYMOUS"
+OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
+
+# Forms of the client-ids of Kafka's own clients inside a broker, and of quotahost's own on any broker and in the
+# pipeline: # stands for digits, * at the end for the rest without white space. Java's Exemptions takes this text too.
+# Kafka's are made in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils
+# (the three with "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). A new one would be found by
+# test_clients_in_kafkas_jars. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the
+# plain node id: those are in ``Exemptions.client_ids``.
+INTERNAL_CLIENT_IDS: Final = "|".join(
+    [
+        "broker-#-*",
+        "raft-client-#",
+        *(f"{name}-client-#" for name in ("AddPartitionsManager", "Persister", "NetworkPartitionMetadataClient")),
+        *(f"__remote_log_metadata_client_#_{what}" for what in ("producer", "consumer", "admin")),
+        "quotahost-#",
+        "quotahost-pipeline",
+        "quotahost-top",
+    ]
+)
+#: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.
+LONGEST: Final = 256
+_INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
+
+
+class Exemptions:
+    """Knows whether a client is exempt, and why.
+
+    Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
+    whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
+    which anybody can claim. Where brokers authenticate, no client-id exempts anybody.
+
+    Attributes:
+        principals: the exempt principals by name, and why.
+        client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
+        internal_client_ids: the forms of the client-ids of Kafka's own clients and quotahost's, by which they are
+            exempt where brokers don't authenticate to each other; "" where they do.
+        spared_topics: topics that the fence lets everybody write to.
+    """
+
+    def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
+        """Know the listed principals and the brokers'.
+
+        Args:
+            settings: those in force.
+            broker: the broker's own properties, with node.id.
+            brokers: the principals of the cluster's brokers (``principals``).
+        """
+        # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
+        self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
+        # The last reason wins: an operator's list stands above what quotahost finds out.
+        self.principals = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
+        self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
+        self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
+        self.spared_topics = _spared_topics(settings, broker, brokers)
+        self.client_ids: set[str] = set()
+        # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
+        self._add({node_id(broker)})
+
+    def know(self, cluster: Cluster) -> bool:
+        """Learn the cluster's broker ids; returns whether client-ids became exempt by that."""
+        before = len(self.client_ids)
+        self._add(cluster.brokers)
+        return len(self.client_ids) > before
+
+    def _add(self, nodes: Collection[int]) -> None:
+        if self.internal_client_ids:
+            self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
+
+    def reason(self, client: Client) -> Reason | None:
+        """Why a client is exempt, None if it isn't."""
+        listed = self.principals.get(client.principal)
+        # The principal of a client that authenticated decides alone, since its client-id is only a claim.
+        if listed is not None or client.principal != ANONYMOUS:
+            return listed
+        internal = self.internal_client_ids and is_internal(client.client_id)
+        if not internal and client.client_id not in self.client_ids:
+            return None
+        return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
+
+
+def is_internal(client_id: str) -> bool:
+    """Whether a client-id has one of the forms of Kafka's own clients and quotahost's."""
+    return len(client_id) <= LONGEST and _INTERNAL.fullmatch(client_id) is not None
+
+
+def _spared_topics(settings: Settings, broker: Mapping[str, str], brokers: Collection[str]) -> list[str]:
+    """The topics whose writers the fence can't tell from others, and which it must not close for them.
+
+    Tiered storage's client may log in as anybody (``rlmm.config.*``), and if a PAUSE turned it back, nothing would be
+    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may connect without
+    authentication where brokers authenticate; a client-id proves nothing there, but without snapshots no PAUSE ends.
+    Whoever may write to one of these topics can do worse than fill it: delete what is offloaded, or forge snapshots.
+    So ACLs must protect them in any case.
+    """
+    topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
+    if ANONYMOUS not in brokers and _connects_anonymously(settings):
+        topics += [settings.snapshots_topic, settings.usage_topic, settings.looks_topic]
+    return topics
+
+
+def _connects_anonymously(settings: Settings) -> bool:
+    """Whether the properties of the plugins' own client lead it to a listener without authentication."""
+    given = settings.kafka if "bootstrap.servers" in settings.kafka else {**settings.kafka_admin, **settings.kafka}
+    if "bootstrap.servers" not in given:
+        return False
+    protocol = given.get("security.protocol")
+    # Without the property the clients' default applies, which is plaintext.
+    return protocol is None or protocol.get_secret_value().lower() == "plaintext"
+
+
+def _own_users(settings: Settings) -> set[str]:
+    """The SASL user of the plugins' own client: that of ``kafka.*``, or of Strimzi's names if they give the address."""
+    user, jaas = settings.kafka.get("sasl.username"), settings.kafka_admin.get("sasl.jaas.config")
+    if user is not None:
+        return {user.get_secret_value()}
+    # If kafka.* gives the address, HostBroker uses none of Strimzi's properties, so their user never connects.
+    if jaas is None or "bootstrap.servers" in settings.kafka:
+        return set()
+    name = options(jaas.get_secret_value()).get("username")
+    return set() if name is None else {name}
+
+
+def node_id(broker: Mapping[str, str]) -> int:
+    """This node's id, -1 if the properties don't name it."""
+    return int(broker.get("node.id") or broker.get("broker.id") or -1)
+
+
+def own_client_id(node: int) -> str:
+    """The client-id of the plugin's own Kafka client on a node."""
+    return f"{OWN}{node}"

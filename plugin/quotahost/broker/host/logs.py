@@ -1,0 +1,125 @@
+"""Python's logging ends in the broker's own log, by logger name and level, and never makes a caller wait.
+
+A log call puts its line into a queue; one thread hands the lines to Java, where the shim logs them by SLF4J. So no
+thread of a plugin is attached to the JVM by logging, and a plugin that floods the log loses lines instead of time.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final
+
+from quotahost.background import MINUTE, start_daemon
+from quotahost.broker.host.shim import Shim
+from quotahost.text import EscapingFormatter
+
+QUEUE_MAX: Final = 10_000  # lines
+LINES_OF_LOGGER: Final = 100  # a minute
+LINES_OF_CAUSE: Final = 20  # a minute, of one logger
+_END: Final = None
+
+
+class RateLimit(logging.Filter):
+    """Lets so many records of one logger pass in a minute, and fewer of one cause; the next says how many it held back.
+
+    The cause is the record's text before its arguments are put in. So whatever a plugin logs for each of 10,000
+    clients, or as it fails and works in turns, and however it does so, the broker's log stays readable.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
+        super().__init__()
+        self._clock = clock
+        self._loggers: dict[str, _Minute] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record passes."""
+        minute, now = self._loggers.get(record.name), self._clock()
+        if minute is None or now - minute.opened >= MINUTE:
+            held = minute.held if minute else 0
+            minute = self._loggers[record.name] = _Minute(now)
+            if held:
+                record.msg = f"{record.getMessage()} ({held} records of this logger were held back before)"
+                # With arguments the handler would format the finished text again, and fail at a % in it.
+                record.args = None
+        return minute.takes(str(record.msg))
+
+
+@dataclass
+class _Minute:
+    """What one logger has logged since a moment."""
+
+    opened: float
+    held: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+
+    def takes(self, cause: str) -> bool:
+        """Whether one more record of this cause passes; it is counted either way."""
+        if self.causes.total() >= LINES_OF_LOGGER or self.causes[cause] >= LINES_OF_CAUSE:
+            self.held += 1
+            return False
+        self.causes[cause] += 1
+        return True
+
+
+class _ToQueue(logging.Handler):
+    def __init__(self, lines: queue.Queue[tuple[str, int, str] | None]) -> None:
+        super().__init__()
+        self._lines = lines
+        self.setFormatter(EscapingFormatter("%(message)s"))
+        # On the handler, since a logger's filter doesn't see the records of its child loggers.
+        self.addFilter(RateLimit())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._lines.put_nowait((record.name, record.levelno, self.format(record)))
+        except queue.Full:  # Java doesn't take the lines: waiting for it would stop plugins
+            pass
+        except Exception:  # a plugin's broken format string must not become the host's failure
+            self.handleError(record)
+
+
+class Logs:
+    """While entered, the root logger ends in the broker's log."""
+
+    def __init__(self, shim: Shim) -> None:
+        self._shim = shim
+        self._lines: queue.Queue[tuple[str, int, str] | None] = queue.Queue(QUEUE_MAX)
+        self._handler = _ToQueue(self._lines)
+
+    def __enter__(self) -> Logs:
+        root = logging.getLogger()
+        root.addHandler(self._handler)
+        root.setLevel(logging.INFO)
+        self._thread = start_daemon("log", self._run, self._shim.detach)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A host that failed starts again in this interpreter; with the old handler every line would come twice.
+        logging.getLogger().removeHandler(self._handler)
+        self._end()
+        # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
+        self._thread.join(timeout=1)
+
+    def _end(self) -> None:
+        """Queue the end mark, in the place of the oldest line if there is no room: Java may take no line any more."""
+        while True:
+            try:
+                self._lines.put_nowait(_END)
+                return
+            except queue.Full:
+                with suppress(queue.Empty):
+                    self._lines.get_nowait()
+
+    def _run(self) -> None:
+        while (line := self._lines.get()) is not _END:
+            self._shim.log(*line)

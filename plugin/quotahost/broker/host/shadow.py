@@ -1,0 +1,205 @@
+"""Whom suppliers and the factor would hold back while they are in shadow, and by how much, for the metrics and ``top``.
+
+A thread compares once a second what Kafka measures with what the rules would let through (``comparison``), and no
+request waits for it. Thresholds of topics are Java's (``org.quotahost.topics``).
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from heapq import nlargest
+from typing import Any, Final, Protocol
+
+from quotahost.background import LoggedOnce, Periodic, StartThread, start_daemon
+from quotahost.broker.host.comparison import FACTOR, Comparison, Count, Key, compare
+from quotahost.model import QuotaType
+from quotahost.settings.broker import Settings
+from quotahost.settings.shadow import SUPPLIER
+
+_log = logging.getLogger("quotahost.host")
+
+EVERY: Final = 1.0  # seconds from one look to the next
+#: With so many clients that a look takes long, the pause is this many times as long: a tenth of a core at most.
+PAUSE_PER_LOOK: Final = 9
+#: Seconds. After a longer pause that was not planned nobody knows for how much of it a client was over a limit.
+LONGEST: Final = 10.0
+MOST: Final = 100  # suppliers with counters of their own
+OTHERS: Final = "<other suppliers>"
+#: How many scopes of each type Java is told of, for ``explain`` and ``top``: those that are furthest beyond.
+TOLD: Final = 1000
+_TYPE: Final = "Shadow"
+
+
+class Source(Protocol):
+    """The part of ``shim.Shim`` that the comparison needs."""
+
+    def ask(self, *words: str) -> Any:
+        """What Java answers to a question; raises ConnectionError if it can't."""
+
+    def held(self, text: str) -> None:
+        """Keep the text in Java, and hand it out with the state."""
+
+    def restarted(self) -> bool:
+        """Whether another Python host came before this one."""
+
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        """Show a number."""
+
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
+        """Add to a number."""
+
+    def detach(self) -> None:
+        """The calling thread ends."""
+
+
+class Shadow:
+    """Looks while a supplier or the factor is in shadow, shows what it finds, and adds it up.
+
+    Java keeps the numbers, so they go on over a change of the settings and over a restart of the host.
+    """
+
+    def __init__(
+        self, shim: Source, clock: Callable[[], float] = time.monotonic, start_thread: StartThread | None = None
+    ) -> None:
+        """``clock`` in seconds, monotonic. The thread starts with the first rule in shadow."""
+        self._shim, self._clock = shim, clock
+        self._start_thread = start_thread or partial(start_daemon, at_end=shim.detach)
+        self._rules: Sequence[str] = ()
+        self._thread: Periodic | None = None
+        self._shown: set[str] = set()
+        self._newcomers: Mapping[QuotaType, float | None] = {}
+        self._held: Mapping[Key, tuple[str, float]] = {}
+        self._text: str | None = None  # what Java was told last; None before the first look
+        # By scope, the rate that the factor multiplies where a quota is unlimited: as it was when the factor fell.
+        self._stand_ins: dict[Key, float | None] = {}
+        self._asked: dict[Key, float | None] = {}  # those that the look that goes on asks for
+        self._looked_at: float | None = None  # None before the first look since a rule is in shadow
+        self._pause = EVERY
+        self._fault = LoggedOnce(_log)
+
+    def configure(self, settings: Settings) -> None:
+        """Other rules are in shadow from now on."""
+        rates = settings.newcomers
+        self._newcomers = dict(
+            zip(QuotaType, (rates.produce, rates.fetch, rates.request, rates.controller_mutation), strict=True)
+        )
+        self._rules = [rule for rule in settings.in_shadow.names() if _is_ours(rule)]
+        if self._thread:
+            self._thread.wake()
+        elif self._rules or self._shim.restarted():
+            self._thread = Periodic("shadow", self._work, lambda: self._pause, self._start_thread)
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._thread:
+            self._thread.close()
+
+    def holds(self, quota_type: QuotaType, user: str, client_id: str) -> str:
+        """The rule that would hold back a scope, by the last look; "" for none. Any thread may call.
+
+        ``user`` and ``client_id`` are the values of the scope's metric tags.
+        """
+        return self._held.get((quota_type, (user, client_id)), ("", 0.0))[0]
+
+    # ---- the thread ----
+
+    def _work(self) -> None:
+        began = self._clock()
+        try:
+            self.look()
+        except ConnectionError as error:
+            self._fault.report("What rules in shadow would do can't be compared now (%s)", error)
+        except Exception:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
+            self._fault.report("What rules in shadow would do can't be compared now", exc_info=True)
+        else:
+            self._fault.healed()
+        took = self._clock() - began
+        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if self._rules else float("inf")
+
+    def look(self) -> None:
+        """Compare once, show what is found, and add it up."""
+        rules, now = self._rules, self._clock()
+        since = 0.0 if self._looked_at is None else now - self._looked_at
+        self._looked_at = now if rules else None
+        seconds = since if since <= max(LONGEST, 2 * self._pause) else 0.0
+        if self._text is None:
+            self._shown = self._left_behind()
+        # Shown from the first look on, though nobody is held back.
+        for rule in rules:
+            self._introduce(rule)
+        found = self._compare() if rules else Comparison()
+        if not rules:
+            self._stand_ins = {}
+        self._show(found, seconds)
+        self._held = found.held
+        if (text := _told(found.held)) != self._text:
+            self._shim.held(text)
+            self._text = text
+
+    def _left_behind(self) -> set[str]:
+        """The rules that a Python host before this one has shown: nobody else would take back what it said of them."""
+        return {name for kind, name, *_ in self._shim.ask("gauges") if kind == _TYPE and _is_ours(name)}
+
+    def _compare(self) -> Comparison:
+        self._asked = {}
+        # All that is made of Java's answers goes again with them. To the collector it would look like a growing heap:
+        # with 10,000 clients half of the time went there.
+        gc.disable()
+        try:
+            found = compare(self._shim.ask, self._stand_in)
+        finally:
+            gc.enable()
+        # Forgotten are those for which nobody asks any more: a factor of 1, a client that is gone.
+        self._stand_ins = self._asked
+        return found
+
+    def _stand_in(self, key: Key, rate: float, floor: float) -> float | None:
+        """The measured rate if it is no less than the floor, else the newcomers' rate: as for a factor in force."""
+        known = key in self._stand_ins
+        instead = self._stand_ins[key] if known else rate if rate >= floor else self._newcomers.get(key[0])
+        self._asked[key] = instead
+        return instead
+
+    def _introduce(self, rule: str) -> str:
+        """The name under which a rule is shown."""
+        many = len(self._shown) > MOST and rule != FACTOR
+        name = OTHERS if many and rule not in self._shown else rule
+        if name not in self._shown:
+            self._shown.add(name)
+            for attribute in ("Seconds", "Bytes"):
+                self._shim.count(_TYPE, name, attribute, 0.0)
+        return name
+
+    def _show(self, found: Comparison, seconds: float) -> None:
+        shown: dict[str, Count] = {}
+        for rule, count in found.counts.items():
+            sums = shown.setdefault(self._introduce(rule), Count())
+            sums.over += count.over
+            sums.unmeasured += count.unmeasured
+            sums.beyond += count.beyond
+        for name in self._shown:
+            count = shown.get(name, Count())
+            self._shim.gauge(_TYPE, name, "Over", float(count.over))
+            self._shim.gauge(_TYPE, name, "Unmeasured", float(count.unmeasured))
+            if count.over and seconds:
+                self._shim.count(_TYPE, name, "Seconds", count.over * seconds)
+                self._shim.count(_TYPE, name, "Bytes", count.beyond * seconds)
+
+
+def _is_ours(rule: str) -> bool:
+    return rule in (FACTOR, OTHERS) or rule.startswith(SUPPLIER)
+
+
+def _told(held: Mapping[Key, tuple[str, float]]) -> str:
+    """By quota type, [user tag, client-id tag, rule] of each scope that would be held back, as JSON in ASCII."""
+    scopes: dict[str, list[tuple[float, str, str, str]]] = {}
+    for (quota_type, tags), (rule, beyond) in held.items():
+        scopes.setdefault(quota_type, []).append((beyond, *tags, rule))
+    # Sorted by name, so that the text is the same as long as the same scopes are held.
+    told = {name: sorted(row[1:] for row in nlargest(TOLD, rows)) for name, rows in sorted(scopes.items())}
+    return json.dumps(told, separators=(",", ":"))

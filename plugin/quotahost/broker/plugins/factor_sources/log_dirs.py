@@ -1,0 +1,115 @@
+"""The factor source ``log-dirs``: asks all brokers for their log directories; no topic is needed.
+
+It asks as Strimzi's quota plugin does (DescribeLogDirs; KIP-113, and KIP-827 for the sizes), with the broker's own
+Admin client. Each broker asks all others and every answer lists all replicas, so this source is for small clusters
+and long intervals. The host reads the last answer, and the policy turns its volumes into factors.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quotahost.api import Context
+from quotahost.kafka.cluster_poll import ClusterPoll
+from quotahost.model import ClusterVolumes, LogDir, Volume
+from quotahost.units import Duration
+
+
+class LogDirs:
+    """Reports every log directory as a volume of its own: the answer doesn't say which of them share a file store.
+
+    A broker that doesn't answer counts with its last answer for ``validity``, and is unknown then: Kafka may not have
+    fenced it yet. Of a fenced broker the last answer counts until it is back or unregistered; with
+    ``fenced.brokers=unknown`` it is unknown.
+    """
+
+    class Section(BaseModel):
+        """The properties under ``plugin.log-dirs.``."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        interval: Duration = Field(default=timedelta(seconds=10), description="How often the brokers are asked.")
+
+    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin to ask, without waiting for an answer. ``clock`` in seconds, monotonic."""
+        self._context, self._clock = context, clock
+        self._interval = context.section.interval.total_seconds()
+        # The poll's thread replaces it as a whole, and never by None again, so the host thread needs no lock.
+        self._answer: tuple[float, ClusterVolumes] | None = None
+        self._last: dict[int, tuple[float, list[LogDir]]] = {}  # the last answer of each registered broker, and when
+        failure = "the cluster doesn't answer for its log dirs: %s"
+        self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure, clock)
+
+    def reconfigure(self, section: Section) -> None:
+        """Ask at the new interval."""
+        self._interval = section.interval.total_seconds()
+
+    def read(self) -> ClusterVolumes | None:
+        """The last answer, None before the first. Once it is older than ``validity`` + ``interval`` it is unknown."""
+        if self._answer is None:
+            return None
+        answered_at, volumes = self._answer
+        # An answer is an interval old before the next one is due, and interval may be longer than validity.
+        longest = self._context.settings.validity.total_seconds() + self._interval
+        if self._clock() - answered_at > longest:
+            # The sentence names no age: the cause of the factor would be a new one every second.
+            silent = f"the cluster has not answered for its log dirs for validity + interval ({longest:g} s)"
+            return ClusterVolumes(volumes.volumes, (silent,))
+        return volumes
+
+    def close(self) -> None:
+        """End the thread; one that waits for an answer is left to end by itself."""
+        self._poll.close()
+
+    def _ask(self) -> None:
+        brokers = self._context.broker.registered()
+        in_service = [broker for broker, fenced in brokers.items() if not fenced]
+        directories = self._context.broker.log_dirs(in_service)
+        # A broker that is left out of the answer must not look as if it had no disks.
+        silent = set(in_service) - {each.broker for each in directories if each.path}
+        counts, unknown = self._last_known(brokers, silent)
+        absent = silent - counts - {each.broker for each in directories}
+        unknown += [f"broker {broker} doesn't answer for its log dirs" for broker in sorted(absent)]
+        last = [each for broker in counts for each in self._last[broker][1]]
+        # A broker's own line about why it doesn't answer is left out while its last answer counts.
+        answered = [each for each in directories if each.broker not in counts]
+        self._remember(brokers, directories)
+        self._answer = (self._clock(), _volumes(answered + last, unknown))
+
+    def _last_known(self, brokers: Mapping[int, bool], silent: set[int]) -> tuple[set[int], list[str]]:
+        """The brokers whose last answer counts now, and a sentence about each that is unknown as it is fenced."""
+        settings, now = self._context.settings, self._clock()
+        recent = {b for b, (at, _) in self._last.items() if now - at <= settings.validity.total_seconds()}
+        fenced = {broker for broker, is_fenced in brokers.items() if is_fenced}
+        unknown: list[str] = []
+        if settings.fenced_brokers == "unknown":
+            unknown = [f"broker {broker} is fenced" for broker in sorted(fenced)]
+            fenced = set()
+        return (silent & recent) | (fenced & self._last.keys()), unknown
+
+    def _remember(self, brokers: Mapping[int, bool], directories: list[LogDir]) -> None:
+        """Keep what was answered: a broker that is down later had these disks."""
+        answered: dict[int, list[LogDir]] = {}
+        for each in directories:
+            if each.path and not each.error:
+                answered.setdefault(each.broker, []).append(each)
+        last = self._last | {broker: (self._clock(), found) for broker, found in answered.items()}
+        self._last = {broker: found for broker, found in last.items() if broker in brokers}
+
+
+def _volumes(directories: list[LogDir], unknown: list[str]) -> ClusterVolumes:
+    """The directories whose sizes are known; ``unknown`` gets a sentence for each of the others."""
+    volumes = []
+    for each in directories:
+        if each.error or not each.path:
+            unknown.append(f"broker {each.broker}, log dir {each.path or '?'}: {each.error or 'no answer'}")
+        elif each.capacity is None or each.usable is None:
+            unknown.append(f"broker {each.broker}, log dir {each.path}: the broker reports no capacity")
+        else:
+            consumed = max(0, each.capacity - each.usable)
+            volumes.append(Volume(str(each.broker), each.path, each.capacity, consumed))
+    return ClusterVolumes(tuple(volumes), tuple(unknown))

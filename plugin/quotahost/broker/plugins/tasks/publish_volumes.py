@@ -1,0 +1,109 @@
+"""The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers.
+
+It reads the look of the host's disk monitor (``context.disks``) every ``volumes.period`` and publishes a
+``quotahost.records.snapshot.Snapshot``. The factor source ``snapshots`` of every broker reads the topic, or the
+pipeline does for ``cluster-volumes``. This is the data source of proposal 035.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from quotahost.api import Context
+from quotahost.background import LoggedOnce
+from quotahost.broker.plugins.tasks.news import NewsPublisher
+from quotahost.model import Volume
+from quotahost.records.snapshot import Snapshot, encode
+
+#: Seconds. Two looks are further apart, and the times that this thread computes of one look differ by less.
+_SAME_LOOK: Final = 1e-3
+_NEWS: Final = 1000  # a change of consumption by this part of the capacity is news
+
+
+class PublishVolumes:
+    """Publishes at the start, at least every ``snapshots.period``, and at once when there is news.
+
+    News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
+    other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline (proposal 035,
+    "The data source"). A snapshot bears the time of the look, and how old the look was when it was published, from
+    which all readers count its age. If the disks stop answering for half of ``validity``, publishing stops, so that the
+    other brokers treat this one as stale.
+    """
+
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is connected yet. ``clock`` in seconds, monotonic."""
+        self._context, self._clock = context, clock
+        self.period: timedelta = context.settings.volumes_period
+        self._disks = context.disks
+        topic = context.settings.snapshots_topic
+        self._news: NewsPublisher[Snapshot] = NewsPublisher(context, topic, "volumes", is_news, clock)
+        self._silence = LoggedOnce(context.log)
+        self._look = (-math.inf, datetime.now(UTC))  # when the newest look was, by the monotonic and the wall clock
+
+    def run(self) -> None:
+        """Publish the newest look if it is time or news."""
+        settings = self._context.settings
+        self.period = settings.volumes_period
+        self._news.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
+
+    def close(self) -> None:
+        """Wait a moment for the record that is on its way."""
+        self._news.close()
+
+    def _snapshot(self) -> Snapshot | None:
+        """The newest look at the disks; None where it is too old to be published."""
+        settings = self._context.settings
+        age, disks = self._disks.latest()
+        # A slow disk is published for half of validity: a machine that stalls for a moment must not silence its broker.
+        longest = max(settings.validity / 2, settings.snapshots_period + settings.volumes_period)
+        if age > longest.total_seconds():
+            self._silence.report("the disks don't answer; nothing is published until they do")
+            return None
+        self._silence.healed()
+        # The disks have not answered yet, which is no fault so soon after the start.
+        if disks is None:
+            return None
+        return Snapshot(
+            str(self._context.node_id),
+            self._captured_at(age),
+            disks.volumes,
+            settings.storage_soft,
+            settings.storage_hard,
+            disks.offline,
+            self._disks.cluster_id,
+            round(age * 1000),
+        )
+
+    def _captured_at(self, age: float) -> datetime:
+        """The time of a look that is ``age`` seconds old: the same for each record of it, also if the clock is set."""
+        looked_at = self._clock() - age
+        if looked_at - self._look[0] > _SAME_LOOK:
+            self._look = looked_at, datetime.now(UTC) - timedelta(seconds=age)
+        return self._look[1]
+
+
+def is_news(before: Snapshot, now: Snapshot) -> bool:
+    """Whether the difference is worth a record at once."""
+    old = {volume.name: volume for volume in before.volumes}
+    return (
+        (before.offline, before.cluster) != (now.offline, now.cluster)
+        or old.keys() != {volume.name for volume in now.volumes}
+        or any(_moved(old[volume.name], volume) for volume in now.volumes)
+    )
+
+
+def _moved(before: Volume, now: Volume) -> bool:
+    # Other brokers make their factor of these, and of the topics for whom it is; so a limit that an administrator has
+    # set, or a new topic, must not wait for the period.
+    if (before.capacity, before.soft, before.hard, before.topics) != (now.capacity, now.soft, now.hard, now.topics):
+        return True
+    change = abs(now.consumed - before.consumed)
+    limits = [limit.consumed_at(now.capacity) for limit in (now.soft, now.hard) if limit]
+    # At a limit the state changes, however few bytes it takes.
+    crossed = any((before.consumed >= limit) != (now.consumed >= limit) for limit in limits)
+    # Without `change > 0` an empty file store, whose capacity is 0, would be news at each look.
+    return crossed or (change > 0 and change * _NEWS >= now.capacity)

@@ -1,0 +1,202 @@
+"""Reads every record of a compacted topic from its beginning and then follows it, on a thread of its own.
+
+The factor sources ``snapshots`` and ``cluster-volumes`` and the supplier ``cluster-quota`` are its readers: each gets
+every record of its topic, on the follower's thread, and keeps what it needs in memory for the host thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from quotahost.api import Context
+from quotahost.background import LoggedOnce
+from quotahost.kafka.client import Connection, client_config
+
+_POLL: Final = 0.2  # seconds; close() is noticed after so long
+_BATCH: Final = 500  # records
+_RETRY: Final = 0.5  # seconds
+_LOOK: Final = 5.0  # seconds between looks for partitions that were added
+_CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 4 s
+#: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
+_ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
+# After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
+_PLACE_LOST: Final = {
+    *_ABSENT,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+}
+
+
+class Reader(Protocol):
+    """Takes what a follower reads, on the follower's thread."""
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """A record was read.
+
+        Args:
+            key: its key.
+            value: None for a tombstone.
+            live: whether it was written after the follower had read all that was in the topic before.
+            written_ms: when Kafka appended it, in ms since 1970 by its leader's clock; None in a topic that keeps the
+                time of the writer's clock instead (``message.timestamp.type``).
+        """
+        ...
+
+    def caught_up(self) -> None:
+        """All that was in the topic has been read; called again whenever the topic is read again."""
+        ...
+
+
+class Follower:
+    """Reads a topic from its beginning, and again whenever its place is lost.
+
+    It joins no consumer group and commits no offset. It waits for a broker or a topic that isn't there yet.
+    """
+
+    def __init__(
+        self,
+        context: Context[object],
+        topic: str,
+        reader: Reader,
+        silence: float = 60.0,
+        absent: Callable[[], None] = lambda: None,
+        partition_of: Callable[[int], int] | None = None,
+        connection: str = "",
+    ) -> None:
+        """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
+
+        After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
+        the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
+        that this function returns for the number of partitions. ``connection`` is the name of its metric, the plugin's
+        if it is "".
+        """
+        self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
+        self._absent, self._partition_of = absent, partition_of
+        self._connection = Connection(context, connection)
+        self._again = threading.Event()
+        self._fault = LoggedOnce(context.log, logging.ERROR)
+        self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
+        self._thread = context.start_thread(f"{context.name}-follower", self._run)
+
+    def read_again(self) -> None:
+        """Read the topic from its beginning once more. Any thread may call."""
+        self._again.set()
+
+    def close(self) -> None:
+        """End the thread and its client."""
+        self._stop.set()
+        self._thread.join(_CLOSE_WITHIN)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except KafkaException as failure:
+                # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
+                error = failure.args[0]
+                self._connection.fails(error)
+                if error.code() in _ABSENT:
+                    self._absent()
+            except Exception:  # of the reader, for example; the thread must outlive it
+                text = "following %s failed; it is read again from its beginning, again and again"
+                self._fault.report(text, self._topic, exc_info=True)
+            # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
+            self._stop.wait(_RETRY)
+
+    def _follow(self) -> None:
+        consumer = Consumer(
+            client_config(
+                self._context,
+                group_id=f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
+                enable_auto_commit=False,
+                # The only sign that all has been read: compaction leaves gaps between the offsets.
+                enable_partition_eof=True,
+                # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
+                # transactions, so what is aborted is a stranger's.
+                isolation_level="read_uncommitted",
+                # A lost place is reported, and all is read again: by a silent reset old records would pass for new.
+                auto_offset_reset="error",
+                fetch_wait_max_ms=100,
+                # A topic that was deleted is noticed soon; by default librdkafka looks every 5 minutes.
+                topic_metadata_refresh_interval_ms=5000,
+            )
+        )
+        try:
+            self._again.clear()
+            partitions = self._partitions(consumer)
+            # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
+            consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
+            self._connection.works()
+            self._read(consumer, partitions)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Consumer, partitions: set[int]) -> None:
+        """Hand on records until the place is lost, or there is a reason to read all again."""
+        live, unread = False, set(partitions)  # those whose end was not reached yet
+        last_record_at = looked_at = time.monotonic()
+        while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
+            if time.monotonic() - looked_at > _LOOK:
+                looked_at = time.monotonic()
+                if self._grown(consumer, partitions):
+                    return
+            if self._again.is_set():
+                return
+            for message in consumer.consume(_BATCH, _POLL):
+                error = message.error()
+                if error is None:
+                    last_record_at = time.monotonic()
+                    self._connection.works()
+                    self._reader.record(message.key(), message.value(), live, _written_ms(message))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(message.partition() or 0)
+                # After any other error librdkafka goes on by itself.
+                elif self._place_lost(message):
+                    return
+            if not unread and not live:
+                live = True
+                self._reader.caught_up()
+                self._fault.healed()
+
+    def _grown(self, consumer: Consumer, partitions: set[int]) -> bool:
+        try:
+            return not self._partitions(consumer) <= partitions
+        except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
+            return False
+
+    def _place_lost(self, message: Message) -> bool:
+        error: Any = message.error()
+        self._connection.fails(error.str())
+        return error.code() in _PLACE_LOST
+
+    def _partitions(self, consumer: Consumer) -> set[int]:
+        """The partitions to read."""
+        metadata = consumer.list_topics(self._topic, timeout=2.0).topics[self._topic]
+        # librdkafka reports a topic that is absent here, and raises nothing.
+        if metadata.error is not None:
+            raise KafkaException(metadata.error)
+        found = set(metadata.partitions)
+        return {self._partition_of(len(found))} if self._partition_of else found
+
+
+def _written_ms(message: Message) -> int | None:
+    """Kafka's own time of a record. A timestamp of another kind is the clock of whoever wrote it."""
+    kind, at = message.timestamp()
+    return at if kind == TIMESTAMP_LOG_APPEND_TIME else None

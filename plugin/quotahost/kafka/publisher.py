@@ -1,0 +1,138 @@
+"""Writes this broker's records to a compacted topic, and goes on trying while the cluster can't be reached.
+
+The tasks ``publish-volumes`` and ``publish-usage`` hand it one record at a time. They decide when to publish, and
+again after a failure; this module connects, creates the topic if it is absent, and reports what became of a record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from quotahost.api import Context
+from quotahost.background import LineLimit
+from quotahost.kafka.client import Connection, client_config
+from quotahost.kafka.topics import ensure_compacted
+
+RETRY: Final = 1.0  # seconds
+_REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
+_FLUSH: Final = 1.0  # seconds
+_LINES: Final = 3  # a minute, about failures
+_PRODUCER: Final[dict[str, Any]] = {
+    "acks": "all",
+    "linger.ms": 0,
+    "compression.type": "lz4",  # a look at a thousand clients shrinks to a tenth
+    "message.timeout.ms": 5000,  # by then the next record, which is newer, may be written instead
+    "topic.metadata.refresh.interval.ms": 5000,  # a topic that was deleted is noticed soon; by default in 5 minutes
+    "queue.buffering.max.messages": 100,
+}
+
+
+class Publisher:
+    """Publishes one record at a time. It connects and creates the topic with the first one.
+
+    A failure is counted, and logged once for each error until a record is delivered, three times a minute at most.
+    The caller learns of it by ``lost`` and publishes again after RETRY seconds.
+    """
+
+    def __init__(
+        self,
+        context: Context[object],
+        topic: str,
+        what: str,
+        lost: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+        more: Sequence[str] = (),
+        connection: str = "",
+    ) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            context: the task's.
+            topic: its name; compacted, created if absent.
+            what: is published, in words for the log.
+            lost: is called, on the thread that calls ``busy`` or ``send``, when a record was not delivered.
+            clock: in seconds, monotonic.
+            more: other topics that are created with it.
+            connection: the name of its metric, the plugin's if it is "".
+        """
+        self._topics = (topic, *more)
+        self._context, self._topic, self._what, self._lost = context, topic, what, lost
+        self._clock = clock
+        self._connection = Connection(context, connection)
+        self._producer: Producer | None = None
+        self._started = clock()
+        self._answered_at: float | None = None  # when the cluster first said which brokers are registered
+        self._in_flight = False
+        self._logged_error = ""
+        self._limit = LineLimit(_LINES, clock)
+        context.metrics.count("Publication", "", "Errors", 0)
+
+    def busy(self) -> bool:
+        """Whether a record is still on its way; calls ``lost`` first if one was lost since."""
+        if self._producer is not None:
+            # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
+            self._producer.poll(0)
+        return self._in_flight
+
+    def send(self, key: bytes, make: Callable[[], bytes]) -> None:
+        """Write the value that ``make`` returns. If that or the writing fails, ``lost`` is called, now or later."""
+        try:
+            # Within the try: what the record is made of may fail, too, and the task must then try again.
+            value = make()
+            self._connected().produce(self._topic, key=key, value=value, on_delivery=self._delivered)
+            self._in_flight = True
+        except KafkaException as failure:
+            self._failed(failure.args[0])
+        except Exception as failure:  # such as a cluster that doesn't say yet which brokers are registered
+            self._failed(failure)
+
+    def make_topics(self) -> None:
+        """Look up the topics before the next record, and create those that are gone."""
+        self._producer = None
+
+    def close(self) -> None:
+        """Wait up to a second for the record that is on its way."""
+        if self._producer is not None:
+            self._producer.flush(_FLUSH)
+
+    def _connected(self) -> Producer:
+        if self._producer is None:
+            brokers, now = len(self._context.broker.registered()), self._clock()
+            # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
+            self._answered_at = now if self._answered_at is None else self._answered_at
+            patient = self._starting()
+            gathering = patient and now - self._answered_at < _REGISTERING
+            config = client_config(self._context)
+            for topic in self._topics:
+                ensure_compacted(config, topic, brokers, patient, gathering)
+            self._producer = Producer(config | _PRODUCER)
+        return self._producer
+
+    def _starting(self) -> bool:
+        grace = self._context.settings.startup_grace.total_seconds()
+        return self._clock() - self._started < grace
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        self._in_flight = False
+        if error is None:
+            self._logged_error = ""
+            self._connection.works()
+        else:
+            self._failed(error)
+
+    def _failed(self, error: Any) -> None:
+        self._producer = None  # the topic may be gone: the next try looks it up again
+        self._lost()
+        if not self._connection.ever and self._starting():
+            return  # the broker's own listener may not be open yet
+        self._context.metrics.count("Publication", "", "Errors")
+        self._connection.fails(error)
+        # The task tries again each second, and an error that lasts would fill the log.
+        if str(error) != self._logged_error and self._limit.passes():
+            self._logged_error = str(error)
+            text = "this broker's %s can't be published; it tries again: %s%s"
+            self._context.log.warning(text, self._what, error, self._limit.left_out())

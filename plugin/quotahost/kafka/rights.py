@@ -1,0 +1,175 @@
+"""Asks a running cluster who may do what with quotahost's topics; ``quotahost doctor --against`` prints the answer.
+
+A broker says of every topic which operations the client that asks may do (KIP-430). So a client without credentials
+learns what everybody may do, whatever authorizer the cluster has. A client that may look at ACLs also learns whom they
+let in. Nothing is written: whether a client may create a topic is asked by a request that is only validated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from quotahost.kafka.reach import NoAnswer, reach
+from quotahost.kafka.topic_shape import Shape, shape
+from quotahost.records.topics import GROUPS
+
+__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
+
+_WAIT: Final = 10.0  # seconds
+_SILENT: Final = "it lets this client connect, and then doesn't answer in time"
+#: What changes a topic or its records; whoever may do one of these can lie to the brokers.
+CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
+_DENIED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """An ACL that allows something on a topic.
+
+    Attributes:
+        topic: the topic that was asked for.
+        principal: whom it allows, ``User:*`` for everybody.
+        pattern: kind and name of the resource, such as "prefixed __quota".
+        operation: as ACLs name it.
+    """
+
+    topic: str
+    principal: str
+    pattern: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a cluster says of some topics.
+
+    Attributes:
+        own: by topic that exists or is denied, the operations that the asking client may do, in ACLs' names.
+        cluster: the operations that it may do on the cluster itself. Without an authorizer that is all of them.
+        acls: the ACLs that allow anybody something on these topics. None if the client may not look at ACLs.
+        missing: the topics that don't exist, with whether the client may create them.
+        group: whether it may ask for the coordinator of the plugins' groups; true if that wasn't asked.
+        shapes: by topic, its replicas and its configuration, as far as the client may see it.
+    """
+
+    own: Mapping[str, frozenset[str]]
+    cluster: frozenset[str]
+    acls: tuple[Acl, ...] | None
+    missing: Mapping[str, bool] = field(default_factory=dict)
+    group: bool = True
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+
+def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = False) -> Rights:
+    """Ask the cluster, within about a minute.
+
+    Args:
+        config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
+        topics: the names of the topics.
+        with_group: whether to ask for the plugins' groups; for that Kafka makes its topic of offsets, if it is missing.
+
+    Raises:
+        NoAnswer: it can't be reached by this client; the message has the reason.
+    """
+    admin = reach(config, _WAIT)
+    try:
+        described: Any = admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT)
+        cluster = _named(described.result(_WAIT).authorized_operations)
+        own, shapes, missing = _topics(admin, topics)
+        # librdkafka gives an empty list instead of the error to a client that may not look.
+        acls = _acls(admin, topics) if "Describe" in cluster else None
+        return Rights(own, cluster, acls, _creatable(admin, missing), not with_group or _group(admin), shapes)
+    except KafkaException as failure:
+        # The client, too, gives up waiting: which of the two comes first is chance.
+        silent = failure.args[0].code() == KafkaError._TIMED_OUT
+        raise NoAnswer(_SILENT if silent else str(failure.args[0].str())) from None
+    except TimeoutError:
+        raise NoAnswer(_SILENT) from None
+
+
+def _topics(
+    admin: AdminClient, topics: Collection[str]
+) -> tuple[dict[str, frozenset[str]], dict[str, Shape], list[str]]:
+    """Operations and shapes of the topics that exist, and the names of those that don't."""
+    own: dict[str, frozenset[str]] = {}
+    shapes: dict[str, Shape] = {}
+    missing: list[str] = []
+    asked = admin.describe_topics(
+        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=_WAIT
+    )
+    for name, answer in asked.items():
+        try:
+            topic = answer.result(_WAIT)
+        except KafkaException as failure:
+            code = failure.args[0].code()
+            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                own[name] = frozenset()
+            elif code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                missing.append(name)
+            else:
+                raise
+            continue
+        own[name] = _named(topic.authorized_operations)
+        shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
+    return own, shapes, missing
+
+
+def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:
+    if not missing:
+        return {}
+    asked = admin.create_topics([NewTopic(name, 1, 1) for name in missing], request_timeout=_WAIT, validate_only=True)
+    found = dict.fromkeys(missing, True)
+    for name, answer in asked.items():
+        try:
+            answer.result(_WAIT)
+        except KafkaException as failure:
+            # Another reason, such as a PAUSE, says nothing of the client's rights.
+            found[name] = failure.args[0].code() not in _DENIED
+    return found
+
+
+def _group(admin: AdminClient) -> bool:
+    name = f"{GROUPS}doctor"  # it has no members; the plugins' groups have none, either
+    try:
+        admin.describe_consumer_groups([name], request_timeout=_WAIT)[name].result(_WAIT)
+    except KafkaException as failure:
+        return bool(failure.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED)
+    return True
+
+
+def _acls(admin: AdminClient, topics: Collection[str]) -> tuple[Acl, ...]:
+    """The ACLs that allow something; none where there is no authorizer with ACLs."""
+    found: list[Acl] = []
+    anything: Any = None  # the stubs don't allow None
+    for topic in topics:
+        wanted = AclBindingFilter(
+            ResourceType.TOPIC, topic, ResourcePatternType.MATCH, anything, anything, AclOperation.ANY,
+            AclPermissionType.ALLOW,
+        )  # fmt: skip
+        try:
+            acls: Any = admin.describe_acls(wanted, request_timeout=_WAIT).result(_WAIT)
+        except KafkaException as failure:
+            if failure.args[0].code() == KafkaError.SECURITY_DISABLED:
+                return ()
+            raise
+        for each in acls:
+            pattern = f"{each.resource_pattern_type.name.lower()} {each.name}"
+            found.append(Acl(topic, each.principal, pattern, _in_acls(each.operation.name)))
+    return tuple(found)
+
+
+def _named(operations: Iterable[Any] | None) -> frozenset[str]:
+    return frozenset(_in_acls(each.name) for each in operations or ())
+
+
+def _in_acls(name: str) -> str:
+    """``DESCRIBE_CONFIGS`` as ``DescribeConfigs``."""
+    return "".join(part.title() for part in name.split("_"))

@@ -1,0 +1,313 @@
+"""From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from quotahost.api import Context, Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.discovery.build import configured, construct, load, models, plugin_settings
+from quotahost.broker.discovery.entry_points import PluginError, settings_model, survey
+from quotahost.settings.broker import Settings, live_properties
+from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.packages import distribute, distribute_quotahost
+
+GOOD = """
+    from pydantic import BaseModel, Field, SecretStr, field_validator
+    from quotahost.units import Duration
+
+    class Good:
+        class Section(BaseModel):
+            off_peak_factor: float = Field(default=2.0, gt=0, description="How much more at night.")
+            every: Duration = "1m"
+            open_sesame: SecretStr = SecretStr("")
+
+            @field_validator("open_sesame")
+            @classmethod
+            def check(cls, value):
+                if value.get_secret_value() == "S3CR3T-bad":
+                    raise ValueError(f"{value.get_secret_value()} opens nothing")
+                return value
+
+        def __init__(self, context):
+            self.context = context
+
+        def quota(self, client, quota_type):
+            return None
+"""
+
+
+def build(
+    role: Role, name: str, settings: Settings, node_id: int = 1, changed: Callable[..., None] = print
+) -> LoadedPlugin:
+    entry, node, log = load(role, name), FakeBroker(), logging.getLogger("test")
+    own = plugin_settings(role, name, settings)
+    return construct(role, entry, Context(name, own, settings, node_id, log, changed, broker=node, metrics=node))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on sys.path whose modules are forgotten after the test."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def supplier(site: Path, name: str, code: str, distribution: str = "acme") -> None:
+    module = f"{distribution}_{name}".replace("-", "_")
+    distribute(site, distribution, {Role.SUPPLIER.group: {name: f"{module}:plugin"}}, {module: code})
+
+
+def settings(properties: Mapping[str, str]) -> Settings:
+    return Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
+
+
+def good(site: Path) -> None:
+    distribute(site, "acme", {Role.SUPPLIER.group: {"good": "acme_good:Good"}}, {"acme_good": GOOD})
+
+
+def test_a_plugin_is_loaded_by_role_and_name(site: Path) -> None:
+    good(site)
+    assert load(Role.SUPPLIER, "good").__name__ == "Good"
+
+
+def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Path) -> None:
+    good(site)
+    distribute_quotahost(site)
+    with pytest.raises(PluginError) as error:
+        load(Role.SUPPLIER, "goood")
+    message = str(error.value)
+    assert message.startswith("supplier 'goood': there is none; did you mean 'good'? There are: ")
+    assert "client-quotas" in message
+    assert "static" in message
+
+
+def test_a_name_of_another_role_is_not_taken(site: Path) -> None:
+    good(site)
+    with pytest.raises(PluginError, match="factor source 'good': there is none"):
+        load(Role.FACTOR_SOURCE, "good")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import no_such_module_anywhere", "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
+        ("raise RuntimeError('bad\\nday')", "RuntimeError: bad day"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("def plugin(: pass", "SyntaxError"),
+        ("other = 1", "AttributeError"),
+    ],
+)
+def test_the_error_of_a_plugin_that_fails_to_import_names_where_it_comes_from(
+    site: Path, code: str, words: str
+) -> None:
+    supplier(site, "broken", code)
+    with pytest.raises(PluginError) as error:
+        load(Role.SUPPLIER, "broken")
+    message = str(error.value)
+    assert message.startswith("supplier 'broken': acme_broken:plugin of acme 1.0 fails to import: ")
+    assert words in message
+
+
+def test_a_broken_plugin_harms_no_other(site: Path) -> None:
+    good(site)
+    supplier(site, "broken", "raise SystemExit('never imported')", distribution="other")
+    assert build(Role.SUPPLIER, "good", settings({"supplier": "good"})).plugin.quota(None, None) is None
+    assert "other_broken" not in sys.modules
+
+
+def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> None:
+    supplier(site, "same", "plugin = None", distribution="first")
+    supplier(site, "same", "plugin = None", distribution="second")
+    with pytest.raises(PluginError) as error:
+        load(Role.SUPPLIER, "same")
+    message = str(error.value)
+    assert "first 1.0" in message
+    assert "second 1.0" in message
+    assert "uninstall all but one" in message
+
+
+def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None:
+    good(site)
+    announced = []
+    broker = settings({"supplier": "good", "plugin.good.off-peak-factor": "3", "plugin.good.every": "5m"})
+    built = build(Role.SUPPLIER, "good", broker, 7, lambda: announced.append(1))
+
+    context = built.plugin.context
+    assert context is built.context
+    assert (context.name, context.node_id, context.settings) == ("good", 7, broker)
+    assert (context.section.off_peak_factor, context.section.every.total_seconds()) == (3, 300)
+    context.answers_changed()
+    assert announced == [1]
+
+
+def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
+    supplier(site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context")
+    assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"})).context.section is None
+    with pytest.raises(SettingsError, match="has no settings of its own; remove it") as error:
+        build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}))
+    assert f"{PREFIX}plugin.plain.x" in str(error.value)
+
+
+def test_unknown_and_wrong_properties_of_a_plugin_are_listed_by_their_full_names(site: Path) -> None:
+    good(site)
+    broker = settings(
+        {
+            "supplier": "good",
+            "plugin.good.off-peek-factor": "3",
+            "plugin.good.off-peak-factor": "-3",
+            "plugin.good.every": "5",
+        }
+    )
+    with pytest.raises(SettingsError) as error:
+        plugin_settings(Role.SUPPLIER, "good", broker)
+    lines = str(error.value).splitlines()
+    start = f" - {PREFIX}plugin.good."
+    assert f"{start}off-peek-factor: unknown property; did you mean {PREFIX}plugin.good.off-peak-factor?" in lines
+    assert any(line.startswith(f"{start}off-peak-factor=-3: ") and "How much more" in line for line in lines)
+    assert any(line.startswith(f"{start}every=5: has no unit; write 5s") for line in lines)
+
+
+def test_the_error_of_a_missing_property_shows_the_line_to_add(site: Path) -> None:
+    code = "import pydantic\nclass plugin:\n    class Section(pydantic.BaseModel):\n        base_rate: int"
+    supplier(site, "strict", code)
+    with pytest.raises(SettingsError, match=rf"add a line {PREFIX}plugin.strict.base-rate="):
+        plugin_settings(Role.SUPPLIER, "strict", settings({"supplier": "strict"}))
+
+
+def test_a_model_with_aliases_is_still_set_by_its_field_names(site: Path) -> None:
+    code = """
+        import pydantic
+        class plugin:
+            class Section(pydantic.BaseModel):
+                base_rate: int = pydantic.Field(alias="baseRate")
+    """
+    supplier(site, "aliased", code)
+    broker = settings({"supplier": "aliased", "plugin.aliased.base-rate": "5"})
+    assert plugin_settings(Role.SUPPLIER, "aliased", broker).base_rate == 5
+    with pytest.raises(SettingsError, match=r"plugin\.aliased\.base-rate=x: "):
+        plugin_settings(Role.SUPPLIER, "aliased", settings({"supplier": "aliased", "plugin.aliased.base-rate": "x"}))
+
+
+def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:
+    code = """
+        import pydantic
+        class plugin:
+            class Section(pydantic.BaseModel):
+                api_token: str = ""
+            def __init__(self, context):
+                raise RuntimeError(f"cannot log in with {context.section.api_token}")
+    """
+    good(site)
+    supplier(site, "telltale", code, distribution="other")
+    cases = [("good", {"plugin.good.open-sesame": "S3CR3T-bad", "plugin.good.every": "x"})]
+    cases += [("telltale", {"plugin.telltale.api-token": "S3CR3T-token"})]
+    for name, own in cases:
+        with pytest.raises((PluginError, SettingsError)) as error:
+            build(Role.SUPPLIER, name, settings({"supplier": name, **own}))
+        assert "S3CR3T" not in "".join(traceback.format_exception(error.value))
+        assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("class plugin:\n    def __init__(self, context): 1 / 0", "cannot be built: ZeroDivisionError"),
+        ("def plugin(context):\n    import sys; sys.exit('bye')", "cannot be built: SystemExit: bye"),
+        ("def plugin(): pass", "cannot be built: TypeError"),
+        ("plugin = 7", "cannot be built: TypeError"),
+        ("def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
+        ("class plugin:\n    quota = 5\n    def __init__(self, context): pass", "plugin has no method quota"),
+        ("class plugin:\n    Section = dict", "its attribute Section is <class 'dict'>; make it a subclass"),
+    ],
+)
+def test_a_plugin_that_cannot_take_its_role_is_refused(site: Path, code: str, words: str) -> None:
+    supplier(site, "unfit", code)
+    with pytest.raises(PluginError) as error:
+        build(Role.SUPPLIER, "unfit", settings({"supplier": "unfit"}))
+    assert str(error.value).startswith("supplier 'unfit': ")
+    assert words in str(error.value)
+
+
+@pytest.mark.proves("proposal-035.interfaces")
+@pytest.mark.parametrize("period", ["None", "5", "timedelta()", "timedelta(seconds=-1)"])
+def test_a_task_needs_a_period_above_0(site: Path, period: str) -> None:
+    code = f"""
+        from datetime import timedelta
+        class plugin:
+            period = {period}
+            def __init__(self, context): pass
+            def run(self): pass
+    """
+    distribute(site, "acme", {Role.TASK.group: {"tick": "acme_tick:plugin"}}, {"acme_tick": code})
+    with pytest.raises(PluginError, match=r"its period is .*; make it a datetime.timedelta above 0"):
+        build(Role.TASK, "tick", settings({"tasks": "tick"}))
+
+
+@pytest.mark.proves("proposal-035.interfaces")
+@pytest.mark.parametrize(
+    ("role", "method"),
+    [(Role.FACTOR_SOURCE, "read"), (Role.POLICY, "quota_factor"), (Role.TASK, "run"), (Role.SUPPLIER, "quota")],
+)
+def test_each_role_needs_its_method(site: Path, role: Role, method: str) -> None:
+    code = "def plugin(context): return object()"
+    distribute(site, "acme", {role.group: {"empty": "acme_empty:plugin"}}, {"acme_empty": code})
+    with pytest.raises(PluginError, match=f"has no method {method}"):
+        build(role, "empty", settings({"supplier": "empty"}))
+
+
+def test_quotahost_s_own_plugins_are_found_like_any_other(site: Path) -> None:
+    distribute_quotahost(site)
+    broker = settings({"factor.source": "fixed", "plugin.fixed.factor": "0.5", "static.produce": "1M"})
+    for role, name in configured(broker):
+        assert build(role, name, broker).plugin is not None
+    assert f"{PREFIX}plugin.fixed.factor" in live_properties(broker, models(configured(broker)))
+
+
+def test_configured_plugins_come_in_the_order_of_their_roles(site: Path) -> None:
+    broker = settings({"supplier": "b,a", "factor.source": "f", "policy": "p", "tasks": "t,s"})
+    assert configured(broker) == [
+        (Role.SUPPLIER, "b"),
+        (Role.SUPPLIER, "a"),
+        (Role.FACTOR_SOURCE, "f"),
+        (Role.POLICY, "p"),
+        (Role.TASK, "t"),
+        (Role.TASK, "s"),
+    ]
+
+
+def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:
+    good(site)
+    supplier(site, "exits", "raise SystemExit(1)", distribution="exits")
+    supplier(site, "twice", "plugin = print", distribution="one")
+    supplier(site, "twice", "plugin = print", distribution="two")
+    found = {(plugin.name, plugin.distribution): plugin for plugin in survey()[Role.SUPPLIER]}
+
+    assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
+    assert found["exits", "exits"].error == "SystemExit: 1"
+    assert "offered more than once" in found["twice", "one"].error
+    assert set(survey()) == set(Role)
+
+
+def test_a_model_is_what_the_entry_declares() -> None:
+    class Model(BaseModel):
+        pass
+
+    def factory(context: Any) -> None:
+        """A function can carry one too."""
+
+    assert settings_model(factory) is None
+    factory.Section = Model  # type: ignore[attr-defined]
+    assert settings_model(factory) is Model

@@ -1,0 +1,266 @@
+"""This broker's file stores, and the monitor that looks at them: volumes, unknown directories, a disk that hangs."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quotahost.api import DiskState
+from quotahost.broker.disks import file_stores as disks
+from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.disks.file_stores import log_dirs, read_disks
+from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.broker.plugins.factor_sources.local import Local
+from quotahost.model import Volume
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, context, eventually, monitor, settings
+
+
+@pytest.mark.parametrize(
+    ("given", "directories"),
+    [
+        ({"log.dirs": "/a, /b,"}, ("/a", "/b")),
+        ({"log.dir": "/c"}, ("/c",)),
+        ({"log.dirs": "/a", "log.dir": "/c"}, ("/a",)),
+        ({}, ("/tmp/kafka-logs",)),
+    ],
+)
+def test_log_directories_are_those_that_kafka_takes(given: dict[str, str], directories: tuple[str, ...]) -> None:
+    assert log_dirs(given) == directories
+
+
+def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_numbers(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    found = read_disks("1", [str(tmp_path / "a"), str(tmp_path / "b")])
+    (volume,) = found.volumes
+    store = os.statvfs(tmp_path)
+    assert volume.capacity == store.f_blocks * store.f_frsize
+    assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "what Kafka may still use"
+    assert found.offline == ()
+
+
+def test_a_directory_that_is_missing_is_offline_and_the_others_count(tmp_path: Path) -> None:
+    found = read_disks("1", [str(tmp_path / "none"), str(tmp_path)])
+    assert len(found.volumes) == 1
+    assert found.offline == (f"{tmp_path / 'none'}: No such file or directory",)
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.ESTALE])
+def test_a_directory_that_can_not_be_listed_is_offline_though_stat_still_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(code, os.strerror(code), path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(code)}",))
+
+
+def test_a_file_store_whose_size_can_not_be_read_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(os, "statvfs", refuse)
+    assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(errno.EIO)}",))
+
+
+def test_a_directory_that_kafka_marked_offline_is_offline_though_it_can_be_read(tmp_path: Path) -> None:
+    found = read_disks("1", [str(tmp_path)], marked_offline=[str(tmp_path)])
+    assert found == DiskState((), (f"{tmp_path}: taken offline by Kafka",))
+
+
+MOUNTS = """\
+21 1 8:1 / / rw - ext4 /dev/sda1 rw
+22 1 8:17 / /data\\0402 rw - xfs /dev/sdb1 rw
+23 1 0:40 / /data/3 rw - tmpfs tmpfs rw
+24 1 0:41 / /data/4 rw - zfs /dev/pool rw
+25 1 0:42 / /data/5 rw - zfs /dev/pool rw
+not a line of it
+"""
+
+
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **stores: int) -> dict[str, str]:
+    (tmp_path / "mountinfo").write_text(MOUNTS)
+    monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "mountinfo")
+    names = disks._names({device: directory for directory, device in stores.items()})
+    return {directory: names[device] for directory, device in stores.items()}
+
+
+def test_a_volume_has_its_devices_name_or_where_that_is_ambiguous_its_mount_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = {"a": (8, 1), "b": (8, 17), "c": (0, 40), "d": (0, 41), "e": (0, 42), "f": (9, 9)}
+    found = named(tmp_path, monkeypatch, **{name: os.makedev(*at) for name, at in devices.items()})
+    assert found == {
+        "a": "/dev/sda1", "b": "/dev/sdb1", "c": "/data/3", "d": "/data/4", "e": "/data/5", "f": "f",
+    }  # fmt: skip
+
+
+def test_where_mounts_are_not_known_a_volume_has_its_directorys_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "none")
+    assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)]
+
+
+# ---- the monitor, and the source that reports it ----
+
+
+class Disk:
+    """Stands for the disks: what a look answers, and how often they were looked at."""
+
+    def __init__(self) -> None:
+        self.answer: DiskState | Exception = DiskState((Volume("1", "/d", 100, 10),))
+        self.looks = 0
+        self.hangs = False
+        self.free = threading.Event()
+        self.free.set()
+
+    def __call__(self, broker: str, directories: Any, marked_offline: Any = ()) -> DiskState:
+        self.hangs = not self.free.is_set()
+        self.free.wait()
+        self.looks += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def looked_again(self) -> None:
+        """Whatever was set before is seen now."""
+        seen = self.looks
+        eventually(lambda: self.looks >= seen + 2)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    made = Disk()
+    monkeypatch.setattr(disk_monitor, "read_disks", made)
+    monkeypatch.setattr(disk_monitor, "_FIRST_LOOK_WITHIN", 0.05)
+    yield made
+    made.free.set()
+
+
+Make = Callable[..., Local]
+
+
+@pytest.fixture
+def local(disk: Disk) -> Iterator[Make]:
+    made: list[DiskMonitor] = []
+
+    def make(broker: FakeBroker | None = None, clock: Clock | None = None, looks: bool = True) -> Local:
+        given = context(broker, clock=clock or Clock(), volumes__period="2ms", validity="60s")
+        made.append(monitor(given))
+        if looks:
+            disk.looked_again()
+        return Local(given)
+
+    yield make
+    disk.free.set()
+    for each in made:
+        each.close()
+
+
+def test_local_reports_the_disks_and_the_same_object_while_nothing_changes(disk: Disk, local: Make) -> None:
+    source = local()
+    found = source.read()
+    assert found.volumes == (Volume("1", "/d", 100, 10),)
+    assert source.read() is found
+    disk.answer = DiskState((Volume("1", "/d", 100, 11),))
+    disk.looked_again()
+    assert source.read().volumes[0].consumed == 11
+
+
+def test_offline_directories_are_unknown(disk: Disk, local: Make) -> None:
+    disk.answer = DiskState((), ("/d: Input/output error",))
+    assert local().read().unknown == ("broker 1, log dir /d: Input/output error",)
+
+
+def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
+    clock = Clock()
+    source = local(clock=clock)
+    disk.free.clear()
+    clock.now += 60
+    assert source.read().unknown == ()
+    clock.now += 1
+    found = source.read()
+    assert found.unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
+    assert found.volumes == (Volume("1", "/d", 100, 10),), "the last volumes stay"
+    disk.free.set()
+    eventually(lambda: source.read().unknown == ())
+
+
+def test_a_disk_that_hangs_at_the_start_blocks_nobody_and_is_waited_for(disk: Disk, local: Make) -> None:
+    disk.free.clear()
+    source = local(looks=False)
+    assert source.read().waiting == "broker 1: its disks have not answered yet"
+    disk.free.set()
+    eventually(lambda: source.read().volumes and not source.read().waiting)
+
+
+def test_a_thread_in_a_disk_that_hangs_does_not_block_the_close(disk: Disk) -> None:
+    disks = monitor(context(volumes__period="2ms"))
+    disk.free.clear()
+    eventually(lambda: disk.hangs)
+    disks.close()
+    assert any(thread.name == "quotahost-disks" for thread in threading.enumerate()), "it is left behind"
+
+
+def test_plugins_share_one_look_and_nothing_looks_before_the_first_of_them_asks(disk: Disk) -> None:
+    given = context(volumes__period="1h")
+    assert disk.looks == 0
+    first, other = Local(given), Local(given)
+    assert first.read() is other.read()
+    assert disk.looks == 1
+    monitor(given).close()
+
+
+def test_a_period_and_limits_that_change_live_are_those_of_the_next_look(disk: Disk) -> None:
+    given = context(volumes__period="2ms")
+    source = Local(given)
+    given.settings = settings(volumes__period="3ms", static__storage__overrides="/d hard=5")
+    eventually(lambda: source.read().volumes[0].hard)
+    assert monitor(given)._period() == 0.003
+    monitor(given).close()
+
+
+def test_an_unforeseen_failure_is_logged_once_and_the_monitor_goes_on(
+    disk: Disk, local: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = local()
+    disk.answer = RuntimeError("unforeseen")
+    disk.looked_again()
+    disk.answer = DiskState((Volume("1", "/d", 100, 12),))
+    disk.looked_again()
+    assert source.read().volumes[0].consumed == 12
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+@pytest.mark.proves("proposal-035.metric-volumes")
+def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(disk: Disk, local: Make) -> None:
+    broker = FakeBroker()
+    local(broker)
+    assert broker.number("Volume", "Capacity", "/d") == 100
+    assert broker.number("Volume", "Consumed", "/d") == 10
+    assert broker.number("LogDirs", "Offline") == 0
+    disk.answer = DiskState((), ("/d: gone",))
+    disk.looked_again()
+    assert broker.number("Volume", "Capacity", "/d") is None
+    assert broker.number("LogDirs", "Offline") == 1
+
+
+def test_the_monitor_asks_at_each_look_for_the_directories_that_kafka_marked_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = FakeBroker({"log.dirs": str(tmp_path)})
+    disks = monitor(context(broker, volumes__period="2ms"))
+    assert len(disks.known().volumes) == 1
+    broker.offline = (str(tmp_path),)
+    eventually(lambda: disks.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",))
+    disks.close()

@@ -1,0 +1,133 @@
+"""The topics on a volume: which names in a log directory are replicas, and when a look asks for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quotahost.broker.disks import file_stores
+from quotahost.broker.disks import topics as listing
+from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.broker.disks.topics import LIST_EVERY, topics
+from quotahost.model.affected import MAX_TOPICS
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, settings
+
+ID = "0123456789abcdef" * 2
+
+
+def made(directory: Path, *names: str) -> str:
+    for name in names:
+        (directory / name).mkdir(parents=True)
+    return str(directory)
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [
+        ("orders-0", "orders"),
+        ("my-orders.v1_x-12", "my-orders.v1_x"),
+        ("5-5", "5"),
+        (f"moving-3.{ID}-future", "moving"),
+        (f"a-0.{ID}-delete-7", f"a-0.{ID}-delete"),
+        ("__consumer_offsets-49", "__consumer_offsets"),
+        ("t" * 249 + "-0", "t" * 249),
+        (f"gone-3.{ID}-delete", None),
+        (f"lost-3.{ID}-stray", None),
+        ("__cluster_metadata-0", None),
+        ("t" * 250 + "-0", None),
+        ("orders", None),
+        ("orders-x", None),
+        ("-0", None),
+        ("lost+found", None),
+        ("line\nbreak-0", None),
+        ("orders-0\n", None),
+        ("b\udcff-0", None),  # a name that is no UTF-8
+    ],
+)
+def test_a_directory_named_as_a_replica_tells_its_topic_and_nothing_else_does(
+    tmp_path: Path, name: str, topic: str | None
+) -> None:
+    assert topics([made(tmp_path, name)]) == frozenset([topic] if topic else ())
+
+
+def test_partitions_and_log_directories_of_one_volume_make_one_set(tmp_path: Path) -> None:
+    one, other = made(tmp_path / "1", "a-0", "a-1"), made(tmp_path / "2", "a-2", "b-0")
+    assert topics([one, other]) == frozenset("ab")
+
+
+def test_a_directory_that_is_gone_stands_for_all_topics(tmp_path: Path) -> None:
+    assert topics([made(tmp_path / "1", "a-0"), str(tmp_path / "2")]) is None
+
+
+def test_more_topics_than_are_listed_stand_for_all(tmp_path: Path) -> None:
+    directory = made(tmp_path, "__cluster_metadata-0", *(f"t{n}-0" for n in range(MAX_TOPICS)))
+    assert len(topics([directory]) or ()) == MAX_TOPICS
+    made(tmp_path, "one.more-0")
+    assert topics([directory]) is None
+
+
+def test_a_directory_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MAX_ENTRIES", 3)
+    directory = made(tmp_path, "a-0", "a-1", "a-2")
+    assert topics([directory]) == frozenset("a")
+    made(tmp_path, "junk")
+    assert topics([directory]) is None
+
+
+def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_path: Path) -> None:
+    clock, directory = Clock(), made(tmp_path, "a-0")
+    (volume,) = file_stores.read_disks("1", [directory]).volumes
+    below, above = {"static__storage__soft": str(volume.capacity)}, {"static__storage__soft": "1"}
+    in_force = [settings(**below)]
+    broker = FakeBroker({"log.dirs": directory})
+    monitor = DiskMonitor(broker, broker, 1, lambda: in_force[0], clock)
+
+    def seen() -> frozenset[str] | None:
+        monitor.look()
+        (volume,) = monitor.known().volumes
+        return volume.topics
+
+    assert seen() is None
+    in_force[0] = settings(**above)
+    assert seen() == frozenset("a")
+    made(tmp_path, "b-0")
+    clock.now += LIST_EVERY / 2
+    assert seen() == frozenset("a")
+    clock.now += LIST_EVERY / 2
+    assert seen() == frozenset("ab")
+    in_force[0] = settings(**below)
+    assert seen() is None
+
+
+def test_a_hard_limit_alone_keeps_its_topics_while_its_pause_may_hold(tmp_path: Path) -> None:
+    # Without them a PAUSE that holds below the limit (pause.release) would be for all clients.
+    directory = made(tmp_path, "a-0")
+    (volume,) = file_stores.read_disks("1", [directory]).volumes
+
+    def seen(hard: int) -> frozenset[str] | None:
+        broker = FakeBroker({"log.dirs": directory})
+        monitor = DiskMonitor(broker, broker, 1, lambda: settings(static__storage__hard=str(hard)), Clock())
+        monitor.look()
+        (volume,) = monitor.known().volumes
+        return volume.topics
+
+    assert seen(volume.consumed * 102 // 100) == frozenset("a")
+    assert seen(volume.consumed * 110 // 100) is None
+
+
+def test_a_slow_listing_makes_the_numbers_no_younger_than_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, directory = Clock(), made(tmp_path, "a-0")
+
+    def slow(_: object) -> frozenset[str]:
+        clock.now += 7.0
+        return frozenset("a")
+
+    monkeypatch.setattr(listing, "topics", slow)
+    broker = FakeBroker({"log.dirs": directory})
+    monitor = DiskMonitor(broker, broker, 1, lambda: settings(static__storage__soft="1"), clock)
+    monitor.look()
+    assert monitor.latest()[0] == 7.0

@@ -1,0 +1,240 @@
+"""Changes of properties: built before an administrator hears that they hold, and never in Kafka's way."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import pytest
+
+from quotahost.broker.host.cluster_look import ClusterLook
+from quotahost.broker.host.loop import Host
+from quotahost.broker.host.workshop import STAGED_FOR
+from quotahost.settings.declaration import PREFIX
+from tests.fakes.packages import distribute
+from tests.fakes.plugin_context import Clock
+from tests.fakes.shim import FakeShim
+
+PLUGINS = """
+    from datetime import timedelta
+    from pydantic import BaseModel
+    from quotahost.model import Quota
+
+    BUILT, CLOSED = [], []
+
+    class Supplier:
+        class Section(BaseModel):
+            share: float = 0.5
+
+        def __init__(self, context):
+            self.share = context.section.share
+            BUILT.append(self.share)
+        def quota(self, client, quota_type):
+            return Quota(self.share)
+        def close(self):
+            CLOSED.append(self.share)
+
+    class Unfit:
+        def __init__(self, context): pass
+        def close(self):
+            CLOSED.append("unfit")
+
+    class Disky(Unfit):
+        def __init__(self, context):
+            context.disks
+        def quota(self, client, quota_type): return None
+
+    class Task:
+        period = timedelta(hours=1)
+        def __init__(self, context): pass
+        def run(self): pass
+        def close(self):
+            CLOSED.append("task")
+"""
+GROUPS = {
+    "quotahost.suppliers": {"mine": "mine:Supplier", "unfit": "mine:Unfit", "disky": "mine:Disky"},
+    "quotahost.tasks": {"idle": "mine:Task"},
+    "quotahost.factor_sources": {"gone": "no_such_module_anywhere:Source"},
+}
+UNKNOWN = {"static.prodcue": "1M", "plugin.gone.key": "1", "plugin.mine.shrae": "1", "plugin": "1"}
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    distribute(tmp_path, "mine", GROUPS, {"mine": PLUGINS})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    return __import__("mine")
+
+
+def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
+    shim.idle()
+    Host(shim, clock or Clock()).run()
+    return shim
+
+
+def share(text: str) -> dict[str, str]:
+    return {"plugin.mine.share": text}
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_change_that_can_not_be_built_is_refused_before_it_is_confirmed(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", supplier="unfit")
+    run(shim)
+    assert "'unfit'" in str(shim.verdicts["1"])
+    assert mine.CLOSED == ["unfit", 0.5], "the unfit one at once, the other at the end"
+
+
+def test_what_was_built_for_the_verdict_is_what_serves_afterwards(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    shim.validate("1", **share("0.25"))
+    shim.script.append(lambda: pytest.fail("closed too early") if mine.CLOSED else None)
+    shim.reconfigure("2", **share("0.25"))
+    run(shim)
+    assert (shim.verdicts, mine.BUILT) == ({"1": None, "2": None}, [0.5, 0.25])
+    assert shim.rate("alice", "a") == 0.25
+    assert mine.CLOSED == [0.5, 0.25]
+
+
+def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
+    clock, closed = Clock(), []
+    shim = FakeShim({"supplier": "mine", "tasks": ""})
+    shim.validate("1", tasks="idle", **share("0.25"))
+    shim.script.append(lambda: setattr(clock, "now", clock.now + STAGED_FOR))
+    shim.script.append(lambda: closed.extend(mine.CLOSED))
+    shim.script.append(lambda: setattr(clock, "now", clock.now + 1))
+    shim.idle()
+    shim.script.append(lambda: closed.append([*mine.CLOSED]))
+    run(shim, clock)
+    assert closed == [["task", 0.25]]
+
+
+def test_another_change_closes_what_was_built_for_the_one_before(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", **share("0.25"))
+    shim.validate("2", **share("0.75"))
+    shim.reconfigure("3", **share("0.125"))
+    run(shim)
+    assert mine.BUILT == [0.5, 0.25, 0.75, 0.125]
+    assert mine.CLOSED == [0.25, 0.75, 0.5, 0.125]
+
+
+def test_what_kafka_applies_and_the_host_can_not_use_is_named_once_and_shown(
+    mine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    for ticket in ("1", "2"):  # a node that is broker and controller has two callbacks
+        shim.reconfigure(ticket, supplier="unfit", **share("0.25"))
+    shim.script.append(lambda: seen.append(shim.shown["Host", "", "ConfigRefused"]))
+    shim.reconfigure("3", **share("0.75"))
+    seen: list[float] = []
+    run(shim)
+    assert "unfit" in str(shim.verdicts["1"])
+    assert shim.verdicts["1"] == shim.verdicts["2"]
+    assert [("unfit" in line, "kafka-configs.sh" in line) for line in errors(caplog)] == [(True, True)]
+    assert shim.verdicts["3"] is None
+    assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0]
+    assert shim.rate("alice", "a") == 0.75
+
+
+def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    shim = FakeShim({"supplier": "mine"})
+    for ticket in ("1", "2"):
+        shim.reconfigure(ticket, **share("0.25"))
+    run(shim)
+    assert shim.verdicts == {"1": None, "2": None}
+    assert caplog.text.count("reconfigured") == 1
+
+
+def test_stored_names_that_nobody_reads_are_named_once_and_cost_no_other_property(
+    mine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    shim.validate("1", **UNKNOWN, **share("0.25"))
+    for each in ("0.25", "0.75"):
+        shim.reconfigure("2", **UNKNOWN, **share(each))
+    run(shim)
+    assert shim.verdicts == {"1": None, "2": None}
+    assert shim.rate("alice", "a") == 0.75
+    named = errors(caplog)
+    assert len(named) == len(UNKNOWN)
+    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
+    assert shim.shown["Host", "", "ConfigRefused"] == 1.0
+
+
+def test_a_name_that_is_stored_alone_is_named_once(
+    mine: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    stored = tuple(PREFIX + name for name in (*UNKNOWN, "static.produce", "plugin.mine.share", "kafka.group.id"))
+    # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
+    monkeypatch.setattr(ClusterLook, "hand_on", lambda _look, _cluster, hear: hear(stored))
+    shim.idle(2)
+    run(shim)
+    named = errors(caplog)
+    assert len(named) == len(UNKNOWN)
+    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
+
+
+def test_an_unknown_name_stops_the_start_of_a_broker_and_no_later_start_of_the_host(mine: Any) -> None:
+    given = {"supplier": "mine", **UNKNOWN}
+    assert "prodcue" in str(run(FakeShim(given)).refused)
+    assert mine.BUILT == []
+    later = FakeShim(given, second_life=True)
+    later.arrive(("alice", "a"))
+    assert run(later).refused is None
+    assert later.rate("alice", "a") == 0.5
+
+
+def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", **UNKNOWN, **share("much"))
+    run(shim)
+    assert "plugin.mine.share=much" in str(shim.verdicts["1"])
+    assert "prodcue" not in str(shim.verdicts["1"])
+
+
+def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(mine: Any, tmp_path: Path) -> None:
+    with socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        given = {"supplier": "mine,disky", "tasks": "idle", "metrics.port": port}
+        shim = run(FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}))
+    assert f"metrics.port={port}" in str(shim.refused)
+    assert mine.CLOSED == ["task", "unfit", 0.5]
+    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_start_that_fails_in_a_later_plugin_ends_the_monitor_of_the_disks(mine: Any, tmp_path: Path) -> None:
+    shim = run(FakeShim({"supplier": "disky,unfit"}, {"node.id": "1", "log.dirs": str(tmp_path)}))
+    assert "'unfit'" in str(shim.refused)
+    assert mine.CLOSED == ["unfit", "unfit"]
+    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_controller_needs_no_plugin_that_is_about_volumes(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine", "factor.source": "gone"}, {"node.id": "1", "process.roles": "controller"})
+    shim.arrive(("alice", "a"))
+    run(shim)
+    assert shim.refused is None
+    assert shim.rate("alice", "a") == 0.5
+
+
+def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine: Any) -> None:
+    shim = FakeShim({"supplier": "static"})
+    shim.reconfigure("1", supplier="mine")
+    run(shim)
+    assert PREFIX + "plugin.mine.share" in shim.live

@@ -1,0 +1,209 @@
+"""What rules in shadow would do: of what Kafka measures, whom each would hold back, and by how much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.broker.host.comparison import Comparison, StandIn, compare, limit
+from quotahost.broker.host.messages import GROUP
+from quotahost.broker.host.would_be import shadow_text
+from quotahost.model import QuotaType, ScopeKind
+from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
+
+TRIED = "supplier.tried"
+CLIENT, USER, ALL = ScopeKind.CLIENT.value, ScopeKind.USER.value, ScopeKind.BROKER.value
+A_KEY = (PRODUCE, ("alice", "a"))
+
+
+def compared(answer: dict[str, Any], stand_in: StandIn = lambda *_: None) -> Comparison:
+    return compare(lambda what, *_: answer if what == "holders" else answer[what], stand_in)
+
+
+def would(code: int, rate: float) -> str:
+    """What the supplier "tried" would give for every type."""
+    return shadow_text([(code, rate, 0)] * 4, ["gold"], ["tried"])
+
+
+def test_the_old_supplier_is_in_force_and_the_new_one_is_measured_in_its_own_scope() -> None:
+    rows = [holder("alice", each, base=5_000, rate=rate, shadow=would(USER, 1_000))
+            for each, rate in (("a", 700), ("b", 800))]  # fmt: skip
+    found = compared(dump(*rows, shadow=[TRIED]))
+    count = found.counts[TRIED]
+    assert (count.over, count.unmeasured, count.beyond) == (1, 0, 500)
+    assert found.rates == {(PRODUCE, ("alice", "")): 1_500}
+    assert {key: rule for key, (rule, _) in found.held.items()} == {A_KEY: TRIED, (PRODUCE, ("alice", "b")): TRIED}
+
+
+def test_who_is_below_the_limit_is_not_counted() -> None:
+    rows = [holder("alice", "a", type=kind, rate=rate, shadow=would(CLIENT, 1_000))
+            for kind, rate in ((PRODUCE, 900), (FETCH, 1_200))]  # fmt: skip
+    found = compared(dump(*rows, shadow=[TRIED]))
+    assert (found.counts[TRIED].over, found.counts[TRIED].beyond) == (1, 200)
+    assert found.rates[A_KEY] == 900
+
+
+def test_of_requests_no_bytes_are_counted() -> None:
+    row = holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))
+    count = compared(dump(row, shadow=[TRIED])).counts[TRIED]
+    assert (count.over, count.beyond) == (1, 0)
+
+
+def test_a_scope_that_kafka_measures_together_with_others_cannot_be_told() -> None:
+    rows = [
+        # All client-ids of alice share a quota, and each would have one of its own.
+        holder("alice", "a", tags=("alice", ""), whole=True, base=5_000, rate=700, shadow=would(CLIENT, 1)),
+        # All clients of the broker share one, and bob would have one of his own, but carol none.
+        holder("bob", "a", tags=("<broker>", ""), whole=True, base=5_000, rate=700, shadow=would(USER, 1)),
+        holder("carol", "a", tags=("<broker>", ""), whole=True, base=5_000, rate=700),
+    ]
+    for some in (rows, rows[::-1]):
+        found = compared(dump(*some, shadow=[TRIED]))
+        assert (found.counts[TRIED].over, found.counts[TRIED].unmeasured) == (0, 2)
+        assert found.rates[PRODUCE, ("bob", "")] is None
+        assert found.held == {}
+
+
+def test_a_scope_of_which_a_part_cannot_be_told_cannot_be_told() -> None:
+    rows = [
+        holder("alice", "a", rate=700, shadow=would(USER, 1)),
+        holder("alice", "b", tags=("", "b"), rate=700, shadow=would(USER, 1)),
+        holder("bob", "b", tags=("", "b"), rate=700),
+    ]
+    found = compared(dump(*rows, shadow=[TRIED]))
+    assert (found.counts[TRIED].over, found.counts[TRIED].unmeasured) == (0, 1)
+
+
+def test_clients_of_a_group_would_share_what_they_have_apart() -> None:
+    rows = [holder(user, "a", tags=(user, ""), whole=True, base=5_000, rate=600, shadow=would(GROUP, 1_000))
+            for user in ("alice", "bob")]  # fmt: skip
+    found = compared(dump(*rows, shadow=[TRIED]))
+    assert (found.counts[TRIED].over, found.counts[TRIED].beyond) == (1, 200)
+    assert found.rates == {(PRODUCE, ("<group gold>", "")): 1_200}
+
+
+def test_what_several_share_is_measured_once() -> None:
+    rows = [holder(user, "a", tags=("<broker>", ""), rate=600, shadow=would(ALL, 500)) for user in ("alice", "bob")]
+    assert compared(dump(*rows, shadow=[TRIED])).counts[TRIED].beyond == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "beyond"),
+    [
+        ({}, 400),
+        ({"limit_factor": 0.8}, 100),  # the tap is still on its way
+        ({"affected_topics": 3}, 0),  # the factor is for others
+        ({"factor_types": ["FETCH"]}, 0),
+        ({"shadow": [TRIED, "factor"], "limit_factor": 1.0}, 0),  # each rule as if it alone were in force
+    ],
+)
+def test_the_factor_in_force_lowers_what_the_supplier_would_give(changes: dict[str, Any], beyond: float) -> None:
+    row = holder("alice", "a", rate=900, shadow=would(CLIENT, 1_000))
+    found = compared(dump(row, **({"shadow": [TRIED], "factor": 0.5, "limit_factor": 0.5} | changes)))
+    assert sum(count.beyond for rule, count in found.counts.items() if rule == TRIED) == pytest.approx(beyond)
+
+
+def test_a_factor_in_shadow_lowers_no_type_of_what_a_supplier_would_give() -> None:
+    row = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
+    found = compared(dump(row, shadow=[TRIED, "factor"], factor=0.5, factor_types=["FETCH"]))
+    assert found.counts == {}
+
+
+def test_a_factor_in_force_holds_nobody_in_shadow() -> None:
+    assert compared(dump(holder("alice", "a", base=1_000, rate=900), shadow=[TRIED], factor=0.5)).counts == {}
+
+
+def test_the_factor_in_shadow_counts_what_the_quota_lets_through_beyond_it() -> None:
+    rows = [holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)]
+    found = compared(dump(*rows, shadow=["factor"], factor=0.5))
+    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 500)
+    assert list(found.held) == [A_KEY]
+    assert compared(dump(*rows, shadow=["factor"])).counts == {}
+
+
+def test_the_factor_multiplies_what_the_unlimited_used_when_it_fell() -> None:
+    rows = [holder("alice", "a", rate=900, stand_in=1_000), holder("bob", "a", rate=900)]
+    found = compared(dump(*rows, shadow=["factor"], factor=0.5), lambda key, rate, floor: 1_600)
+    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 400 + 100)
+
+
+def test_who_is_exempt_is_not_held_back() -> None:
+    row = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
+    assert compared(dump(row, shadow=["factor"], factor=0.5), lambda *_: 100).counts == {}
+    assert compared(dump(row, shadow=["factor"], factor=0.5, enforced=False), lambda *_: 100).counts == {}
+
+
+def test_in_a_pause_that_the_fence_would_hold_everything_is_beyond_but_for_those_who_pass() -> None:
+    rows = [
+        holder("admin", "a", base=1_000, rate=700, passes=True),
+        holder("admin", "b", tags=("<broker>", ""), base=1_000, rate=700, passes=True),
+        holder("alice", "b", tags=("<broker>", ""), base=1_000, rate=700),
+    ]
+    found = compared(dump(*rows, shadow=["factor"], factor=0.0, closed=True))
+    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 700)
+
+
+def test_without_a_fence_a_pause_lets_the_floor_through() -> None:
+    found = compared(dump(holder("alice", "a", base=1_000, rate=700), shadow=["factor"], factor=0.0))
+    assert found.counts["factor"].beyond == 690
+
+
+def test_a_factor_for_some_topics_concerns_those_who_write_there_only() -> None:
+    rows = [
+        holder("alice", "a", base=1_000, rate=700, marked=True),
+        holder("bob", "a", base=1_000, rate=700),
+        # A scope of which some write there is left as it is.
+        holder("carol", "a", tags=("<broker>", ""), base=1_000, rate=700, marked=True),
+        holder("dave", "a", tags=("<broker>", ""), base=1_000, rate=700),
+    ]
+    found = compared(dump(*rows, shadow=["factor"], factor=0.5, affected_topics=1))
+    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 200)
+
+
+def test_a_pause_of_some_topics_turns_back_requests_and_not_clients() -> None:
+    row = holder("alice", "a", base=1_000, rate=700, marked=True)
+    found = compared(dump(row, shadow=["factor"], factor=0.0, closed=True, affected_topics=1))
+    assert found.counts["factor"].beyond == 690
+
+
+def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factors_part_beside_them() -> None:
+    rows = [
+        holder("alice", "a", base=1_000, rate=1_600, supplier="static\toverrides=2000.0"),
+        holder("new", "a", tags=("<newcomers>", ""), base=100, rate=1_600, supplier="static", newcomer=True),
+    ]
+    found = compared(dump(*rows, shadow=["factor", "topics"], enforced=False, factor=0.5))
+    assert (found.counts["supplier.static"].over, found.counts["supplier.static"].beyond) == (1, 600)
+    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 500 + 50)
+
+
+def test_with_nothing_in_shadow_nothing_is_counted() -> None:
+    row = holder("alice", "a", base=1_000, rate=1_600, shadow=would(CLIENT, 1))
+    found = compared(dump(row, factor=0.5))
+    assert (found.counts, found.held, found.rates) == ({}, {}, {})
+
+
+RATES = st.none() | st.floats(0, 1e9)
+
+
+@given(RATES, st.floats(0, 1), st.floats(1, 1e6), RATES)
+def test_a_limit_is_the_quotas_part_and_no_lower_than_the_floor_or_the_quota(
+    base: float | None, factor: float, floor: float, stand_in: float | None
+) -> None:
+    found = limit(base, factor, floor, stand_in)
+    if factor == 1:
+        assert found == base
+    elif found is None:
+        assert base is None
+        assert stand_in is None
+        assert factor > 0
+    else:
+        whole = base if base is not None else stand_in if stand_in is not None else floor
+        assert min(floor, whole) <= found <= max(floor, whole)
+
+
+def test_names_that_kafka_writes_otherwise_into_its_tags_are_found_again() -> None:
+    row = holder("CN=ä~", "a b", tags=("CN%3D%C3%A4%7E", "a b"), rate=900, shadow=would(CLIENT, 500))
+    assert list(compared(dump(row, shadow=[TRIED])).rates) == [(QuotaType.PRODUCE, ("CN%3D%C3%A4%7E", "a b"))]

@@ -1,0 +1,397 @@
+"""Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from quotahost.api import Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.host.factor import FactorLoop
+from quotahost.broker.host.guard import Guard
+from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.model import ClusterVolumes, Factor, Volume
+from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.shim import FakeShim
+
+VALIDITY, GRACE = 60, 30
+TIMES = {"validity": "60s", "startup__grace": "30s", "factor__interval": "1s"}
+FULL = Volume("1", "/full", 100, 100)
+HALF = Volume("2", "/half", 100, 50)
+EMPTY = Volume("3", "/empty", 100, 0)
+
+
+class Policy:
+    """Returns the free share of a volume, and fails for those named in ``fails``."""
+
+    def __init__(self) -> None:
+        self.fails: set[str] = set()
+        self.asked = 0
+
+    def quota_factor(self, volume: Volume) -> float:
+        self.asked += 1
+        if volume.name in self.fails:
+            raise RuntimeError("no idea")
+        return 1 - volume.consumed / volume.capacity
+
+
+class World:
+    """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
+
+    def __init__(self, fence: bool = False, before: Factor = Factor(1.0), **given: str) -> None:  # noqa: B008
+        self.clock, self.shim = Clock(), FakeShim(has_fence=fence, last_factor=before)
+        self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock)
+        self.settings = settings(factor__source="mine", **TIMES | given)
+        self.policy = Policy()
+        self.answer: Any = None
+        self.has_source = True
+
+    def read(self) -> Any:
+        return self.answer() if callable(self.answer) else self.answer
+
+    def step(self, answer: Any = ..., seconds: float = 1) -> float:
+        """The factor in force after the source has answered this for so many seconds."""
+        if answer is not ...:
+            self.answer = answer
+        roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
+        plugins = PluginSet(
+            [LoadedPlugin(role, plugin, context()) for role, plugin in [*roles, (Role.POLICY, self.policy)]]
+        )
+        for _ in range(int(seconds)):
+            self.clock.now += 1
+            self.loop.step(plugins, self.settings)
+        return self.factor
+
+    @property
+    def factor(self) -> float:
+        return self.shim.last_factor.value
+
+    @property
+    def cause(self) -> str:
+        return self.shim.causes[-1]
+
+    def number(self, attribute: str) -> float:
+        return self.shim.shown["Factor", "", attribute]
+
+    def causes(self) -> dict[str, float]:
+        return {key[1]: value for key, value in self.shim.shown.items() if key[0] == "Cause"}
+
+
+def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") -> ClusterVolumes:
+    return ClusterVolumes(volumes, unknown, waiting)
+
+
+def fails() -> None:
+    raise RuntimeError("the source is broken")
+
+
+@pytest.mark.proves("proposal-035.largest", "proposal-035.steps")
+def test_the_fullest_volume_gives_the_factor_and_is_the_reason() -> None:
+    world = World()
+    assert world.step(cluster(EMPTY, HALF)) == 0.5
+    assert world.cause == "broker 2, volume /half"
+
+
+def test_no_volume_and_nothing_unknown_is_open() -> None:
+    assert World().step(cluster()) == 1.0
+
+
+@pytest.mark.parametrize("action", ["PAUSE", "OPEN"])
+def test_a_known_full_volume_counts_while_others_are_unknown(action: str) -> None:
+    world = World(fallback__action=action)
+    world.step(cluster(EMPTY))
+    assert world.step(cluster(FULL, unknown=("broker 2: no snapshot",))) == 0.0
+    assert world.step(cluster(FULL, waiting="the topic is not read yet"), GRACE * 3) == 0.0
+    assert world.cause.startswith("fallback.action=PAUSE" if action == "PAUSE" else "broker 1, volume /full")
+
+
+@pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-no-data")
+@pytest.mark.parametrize(("action", "factor"), [("PAUSE", 0.0), ("OPEN", 1.0)])
+def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str, factor: float) -> None:
+    world = World(fallback__action=action)
+    world.step(cluster(HALF))
+    assert world.step(cluster(EMPTY, unknown=("broker 2: no snapshot",))) == factor
+    assert world.cause == f"fallback.action={action}: broker 2: no snapshot"
+    assert world.number("LackOfData") == (action == "PAUSE"), "with OPEN nothing is lowered"
+    assert world.number("Unknown") == 1
+    assert world.step(cluster(HALF)) == 0.5
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 0)
+
+
+def test_a_known_volume_at_its_hard_limit_is_no_lack_of_data_whatever_else_is_unknown() -> None:
+    world = World()
+    assert world.step(cluster(FULL, unknown=("broker 2: no snapshot",))) == 0.0
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1)
+
+
+def test_with_open_as_fallback_a_volume_between_its_limits_still_slows() -> None:
+    world = World(fallback__action="OPEN")
+    assert world.step(cluster(HALF, unknown=("broker 1: no snapshot",))) == 0.5
+
+
+def test_the_reason_names_three_unknown_and_that_there_are_more() -> None:
+    world = World()
+    world.step(cluster(unknown=tuple("abcd")))
+    assert world.cause == "fallback.action=PAUSE: a; b; c ..."
+
+
+@pytest.mark.parametrize("silent", [None, fails, lambda: "nonsense"])
+def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) -> None:
+    world = World()
+    world.step(cluster(HALF))
+    assert world.step(silent, VALIDITY) == 0.5
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1), "the last factor was known"
+    assert world.step(silent) == 0.0
+    assert world.number("LackOfData") == 1
+    assert world.cause == "fallback.action=PAUSE: factor source mine doesn't know"
+
+
+@pytest.mark.parametrize("silent", [None, fails, cluster(waiting="the topic is not read yet")])
+def test_a_source_that_has_just_started_is_waited_for_with_open_where_no_fence_is(silent: Any) -> None:
+    world = World()
+    assert world.step(silent, GRACE) == 1.0
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1)
+    assert world.step(silent) == 0.0
+    assert world.number("LackOfData") == 1
+
+
+def test_a_fence_stops_writes_at_the_start_until_the_disks_are_known() -> None:
+    world = World(fence=True)
+    assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
+    assert world.cause == "waiting at the start: the topic is not read yet"
+    assert world.number("LackOfData") == 1
+    assert world.step(cluster(EMPTY)) == 1.0
+    assert world.number("LackOfData") == 0
+    assert world.step(None) == 1.0, "the start is over: its last factor holds"
+
+
+def test_a_fence_with_open_as_fallback_waits_with_open() -> None:
+    assert World(fence=True, fallback__action="OPEN").step(None) == 1.0
+
+
+def test_a_full_volume_counts_at_the_start_before_the_others_are_known() -> None:
+    world = World()
+    assert world.step(cluster(FULL, waiting="the topic is not read yet")) == 0.0
+    assert world.cause == "broker 1, volume /full"
+
+
+def test_a_source_that_comes_by_a_live_change_is_waited_for_from_then_on() -> None:
+    world = World()
+    world.has_source = False
+    world.step(seconds=10 * GRACE)
+    world.has_source = True
+    assert world.step(None, GRACE) == 1.0
+    assert world.step(None) == 0.0
+
+
+def test_a_source_that_is_taken_away_leaves_no_lack_of_data() -> None:
+    world = World()
+    world.step(cluster(unknown=("broker 2: no snapshot",)))
+    world.has_source = False
+    assert world.step() == 1.0
+    assert world.number("LackOfData") == 0
+    assert world.causes() == {}
+
+
+# ---- the policy ----
+
+
+def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_for_validity() -> None:
+    world = World()
+    world.step(cluster(HALF))
+    world.policy.fails = {"/half"}
+    world.loop.forget()
+    assert world.step(seconds=VALIDITY) == 0.5
+    assert world.shim.failed == ["mine"] * VALIDITY
+    assert world.step() == 0.0
+    assert world.cause == "fallback.action=PAUSE: the policy mine fails"
+
+
+def test_a_volume_that_the_policy_fails_for_hides_no_other() -> None:
+    world = World()
+    world.step(cluster(EMPTY))
+    world.policy.fails = {"/half"}
+    assert world.step(cluster(HALF, FULL)) == 0.0
+    assert world.cause == "broker 1, volume /full"
+
+
+def test_a_policy_that_fails_hides_no_unknown_broker() -> None:
+    world = World()
+    world.step(cluster(HALF))
+    world.policy.fails = {"/half"}
+    assert world.step(cluster(HALF, unknown=("broker 2: no snapshot",))) == 0.0
+
+
+@pytest.mark.parametrize("answer", [-0.1, 1.1, float("nan"), "half", None])
+def test_a_factor_outside_0_to_1_is_the_policys_failure(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    monkeypatch.setattr(world.policy, "quota_factor", lambda volume: answer)
+    assert world.step(cluster(HALF)) == 1.0
+    assert world.shim.failed == ["mine"]
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text either")
+
+
+class MoodyPolicy(Policy):
+    """Can't say whether it depends on time."""
+
+    @property
+    def depends_on_time(self) -> bool:
+        raise RuntimeError("who knows")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Unprintable,
+        lambda: ClusterVolumes(None),  # type: ignore[arg-type]
+        lambda: ClusterVolumes(("/data",)),  # type: ignore[arg-type]
+        lambda: ClusterVolumes((HALF,), unknown=(1, 2)),  # type: ignore[arg-type]
+        lambda: ClusterVolumes((HALF,), unknown="broker 2"),  # type: ignore[arg-type]
+        lambda: ClusterVolumes((HALF,), waiting=5),  # type: ignore[arg-type]
+        lambda: Factor(0.1, cause=None),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_that_is_wrong_inside_is_the_sources_failure_and_not_the_hosts(answer: Any) -> None:
+    world = World()
+    assert world.step(cluster(HALF)) == world.step(answer, 3) == 0.5
+    assert world.shim.failed == ["mine"] * 3
+    assert world.step(cluster(EMPTY)) == 1.0
+
+
+def test_a_policy_that_can_not_say_whether_it_depends_on_time_is_asked_each_time() -> None:
+    world = World()
+    world.policy = MoodyPolicy()
+    assert world.step(cluster(HALF), 3) == 0.5
+    assert (world.policy.asked, world.shim.failed) == (3, ["mine"] * 2)
+
+
+def test_a_sources_text_stays_one_line_of_bounded_length_in_the_cause() -> None:
+    world = World()
+    world.step(Factor(0.5, "a\nERROR forged \udcff"))
+    assert world.cause == r"a\nERROR forged \udcff"
+    world.step(Factor(0.4, "long" * 1000))
+    assert len(world.cause) < 1100
+    world.step(cluster(HALF, unknown=("broken\nline", "long" * 1000)))
+    assert r"broken\nline" in world.cause
+    assert len(world.cause) < 1100
+
+
+def test_the_policy_is_asked_again_only_when_the_volumes_changed_or_it_depends_on_time() -> None:
+    world, volumes = World(), cluster(EMPTY, HALF)
+    world.step(volumes, 5)
+    assert world.policy.asked == 2
+    world.policy.depends_on_time = True  # type: ignore[attr-defined]  # an optional attribute
+    world.step(volumes, 5)
+    assert world.policy.asked == 12
+
+
+# ---- steps and edges ----
+
+
+def set_to(value: float, cause: str = "") -> Factor:
+    return Factor(value, cause)
+
+
+def test_a_change_below_a_step_is_none_unless_it_is_a_tenth_of_the_factor() -> None:
+    world = World()
+    assert world.step(set_to(0.5)) == 0.5
+    assert world.step(set_to(0.505)) == 0.5
+    assert world.step(set_to(0.511)) == 0.511
+    assert world.step(set_to(0.02)) == 0.02
+    assert world.step(set_to(0.0185)) == 0.02
+    assert world.step(set_to(0.0179)) == 0.0179
+
+
+def test_slow_changes_add_up_to_a_step() -> None:
+    world = World()
+    for thousandth in range(500, 470, -1):
+        world.step(set_to(thousandth / 1000))
+    assert world.factor == pytest.approx(0.47, abs=0.0101)
+    assert len(world.shim.factors) <= 4
+
+
+@pytest.mark.parametrize(("before", "after"), [(1.0, 0.999), (0.999, 1.0), (0.001, 0.0), (0.0, 0.001)])
+def test_an_edge_is_taken_however_small(before: float, after: float) -> None:
+    world = World()
+    world.step(set_to(before))
+    transitions = world.number("Transitions")
+    assert world.step(set_to(after)) == after
+    assert world.number("Transitions") == transitions + 1
+
+
+def test_each_change_of_state_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        world.step(cluster(HALF), 5)
+        world.step(cluster(FULL), 5)
+        world.step(cluster(EMPTY), 5)
+    assert world.number("Transitions") == 3
+    assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
+        ("WARNING", "OPEN -> THROTTLE: factor 0.50 (broker 2, volume /half)"),
+        ("WARNING", "THROTTLE -> PAUSE: factor 0.00 (broker 1, volume /full)"),
+        ("INFO", "PAUSE -> OPEN: factor 1.00 (broker 3, volume /empty)"),
+    ]
+
+
+def test_the_cause_is_shown_while_the_factor_is_below_1_and_follows_the_reason() -> None:
+    world = World()
+    world.step(cluster(HALF))
+    assert world.causes() == {"broker 2, volume /half": 0.5}
+    world.step(cluster(Volume("4", "/other", 100, 50)))
+    assert world.causes() == {"broker 4, volume /other": 0.5}
+    world.step(cluster(EMPTY))
+    assert world.causes() == {}
+
+
+def test_a_hostile_name_breaks_no_line_of_the_log() -> None:
+    world = World()
+    world.step(cluster(Volume("1", "/x\nPAUSE -> OPEN", 100, 50)))
+    assert "\n" not in world.cause
+
+
+def test_the_source_is_read_no_more_often_than_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, reads = World(factor__interval="5s"), []
+    answer: Callable[[], Any] = lambda: reads.append(world.clock.now) or cluster()  # noqa: E731 - one line
+    world.step(answer, 20)
+    assert [b - a for a, b in pairwise(reads)] == [5.0] * (len(reads) - 1)
+    assert len(reads) == 4
+
+
+def test_a_host_that_starts_again_takes_back_the_factor_of_the_one_before() -> None:
+    """Java keeps a PAUSE over a restart of Python; a source that reports factor 1 from the first time on ends it."""
+    for has_source in (True, False):
+        world = World(before=Factor(0.0, "disk full"))
+        world.has_source = has_source
+        assert world.shim.last_factor.value == 0.0
+        assert world.step(Factor(1.0)) == 1.0
+        assert world.shim.last_factor == Factor(1.0, "")
+        assert world.number("Transitions") == 1.0
+
+
+def test_until_its_source_knows_something_a_host_that_starts_again_keeps_the_factor_of_the_one_before() -> None:
+    world = World(before=Factor(0.25, "disk nearly full"))
+    assert world.step(ClusterVolumes((), waiting="the disks have not answered yet")) == 0.25
+    assert world.step(Factor(0.5)) == 0.5
+
+
+def test_a_volume_that_flutters_at_its_hard_limit_is_logged_a_few_times_a_minute_and_in_its_last_state(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    caplog.set_level(logging.INFO)
+    for turn in range(1_000):
+        world.step(Factor(turn % 2 / 2, "the disk"))
+    world.step(Factor(0.0, "the disk"), seconds=60)
+    lines = [record.getMessage() for record in caplog.records if record.name == "quotahost.factor"]
+    assert len(lines) <= 20 * (1_000 / 60 + 2)
+    assert "-> PAUSE" in lines[-1]
+    assert any("changes of state were left out before" in line for line in lines)
+    assert world.number("Transitions") >= 1_000

@@ -1,0 +1,246 @@
+"""A PAUSE that began at a volume's hard limit ends when pause.release of the way back is free, and not before."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from quotahost.broker.host import pauses
+from quotahost.broker.plugins.policies.limits import Limits
+from quotahost.model import Factor, Limit, LimitType, Volume
+from quotahost.model.bounds import bounds
+from tests.fakes.plugin_context import context, settings
+from tests.unit.broker.host.test_factor import TIMES, Policy, World, cluster
+
+SOFT, HARD = 500, 1000
+CONSUMED, FREE, _ = LimitType
+LIMITS = {"static__storage__soft": f"{SOFT}", "static__storage__hard": f"{HARD}"}
+
+
+def world(share: str = "0.1", *, policy: Any = None, **limits: str) -> World:
+    made = World()
+    made.policy = policy or cast("Any", Limits(context()))
+    change(made, **(limits or LIMITS), pause__release=share)
+    return made
+
+
+def used(consumed: int, name: str = "/d", **limits: Any) -> Volume:
+    return Volume("1", name, 2000, consumed, **limits)
+
+
+def factors(one: World, *consumed: int) -> list[float]:
+    return [one.step(cluster(used(each))) for each in consumed]
+
+
+def change(one: World, **given: str) -> None:
+    """A live change of the broker's properties."""
+    one.settings = settings(factor__source="mine", **TIMES | given)
+    policy: Any = one.policy
+    if isinstance(policy, Limits):
+        policy._context.settings = one.settings
+    one.loop.forget()
+
+
+def test_a_pause_ends_when_a_tenth_of_the_way_back_is_free() -> None:
+    assert factors(world(), 999, 1000, 999, 951, 950, 960, 999) == [0.002, 0, 0, 0, 0.1, 0.08, 0.002]
+
+
+def test_the_reason_says_until_when() -> None:
+    one = world()
+    factors(one, 1000, 960)
+    assert one.cause == "broker 1, volume /d: PAUSE until 950 bytes or fewer are used (pause.release)"
+    factors(one, 940)
+    assert one.cause == "broker 1, volume /d"
+
+
+@pytest.mark.proves("proposal-035.pause")
+def test_at_0_a_pause_ends_with_the_first_free_byte_as_in_the_proposal() -> None:
+    assert factors(world("0"), 1000, 999) == [0, 0.002]
+
+
+def test_at_1_a_pause_ends_at_the_soft_limit() -> None:
+    assert factors(world("1"), 1000, 501, 500) == [0, 0, 1]
+
+
+def test_a_hard_limit_alone_lets_go_over_a_twentieth_of_it() -> None:
+    switch = {"static__storage__hard": "1000"}
+    assert factors(world("1", **switch), 1000, 951, 950, 999) == [0, 0, 1, 1]
+    assert factors(world("0", **switch), 1000, 999) == [0, 1]
+
+
+def test_a_restart_has_no_memory_so_the_policy_decides_until_the_hard_limit_is_reached_again() -> None:
+    assert factors(world(), 960, 1000, 960) == [0.08, 0, 0]
+
+
+def test_each_volume_is_held_by_itself() -> None:
+    one = world()
+    one.step(cluster(used(1000, "/a"), used(960, "/b")))
+    assert one.step(cluster(used(940, "/a"), used(960, "/b"))) == 0.08
+    one.step(cluster(used(1000, "/a"), used(1000, "/b")))
+    assert one.step(cluster(used(940, "/a"), used(960, "/b"))) == 0
+    assert one.cause.startswith("broker 1, volume /b: PAUSE until 950")
+
+
+def test_the_share_and_the_limits_may_change_in_a_pause() -> None:
+    one = world()
+    assert factors(one, 1000, 960) == [0, 0]
+    change(one, **LIMITS, pause__release="0.05")
+    assert one.step() == 0.08
+    factors(one, 1000)
+    change(one, **LIMITS, pause__release="0.5")
+    assert factors(one, 800, 750) == [0, 0.5]
+    factors(one, 1000)
+    change(one, static__storage__soft="500", static__storage__hard="1500", pause__release="0.5")
+    assert factors(one, 1001, 1000) == [0, 0.5]
+    factors(one, 1500)
+    change(one, pause__release="0.5")
+    assert factors(one, 1499) == [1], "without limits nothing holds it"
+
+
+def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> None:
+    class Half(Policy):
+        def quota_factor(self, volume: Volume) -> float:
+            return 0.5 if volume.consumed < HARD else 0
+
+    class Aware(Half):
+        def soft_limit(self, volume: Volume) -> Limit:
+            if volume.name in self.fails:
+                raise RuntimeError("no idea")
+            return Limit(CONSUMED, SOFT)
+
+        def hard_limit(self, volume: Volume) -> Limit:
+            return Limit(FREE, 2000 - HARD)
+
+        def breaches_soft_limit(self, volume: Volume) -> bool:
+            return volume.consumed > SOFT
+
+        def breaches_hard_limit(self, volume: Volume) -> bool:
+            return volume.consumed >= HARD
+
+    assert factors(world(policy=Half()), 1000, 999) == [0, 0.5]
+    aware = Aware()
+    one = world(policy=aware)
+    assert factors(one, 1000, 951, 950) == [0, 0, 0.5]
+    factors(one, 1000)
+    aware.fails.add("/d")
+    assert factors(one, 951) == [0.5], "a policy whose limits fail is not held for ever"
+
+
+def test_a_policy_that_stops_before_the_hard_limit_is_not_held() -> None:
+    class Early(Limits):
+        def quota_factor(self, volume: Volume) -> float:
+            return 0.0 if volume.consumed >= 990 else 0.5
+
+    early = Early(context(None, static__storage__soft="500", static__storage__hard="1000"))
+    assert factors(world(policy=early), 995, 960, 1000, 960, 950) == [0, 0.5, 0, 0, 0.5]
+
+
+def test_the_metrics_show_the_factor_that_is_held() -> None:
+    one = world()
+    factors(one, 1000, 960)
+    assert one.shim.shown["VolumeLimits", "/d", "Factor"] == 0
+    assert one.shim.shown["VolumeLimits", "/d", "Breached"] == 1
+
+
+def test_a_volume_that_nobody_reports_is_remembered_for_10_minutes() -> None:
+    one = world()
+    factors(one, 1000)
+    one.step(cluster(), seconds=500)
+    assert factors(one, 960) == [0]
+    one.step(cluster(), seconds=602)
+    assert factors(one, 960) == [0.08]
+
+
+def test_a_full_disk_on_which_nothing_changes_for_an_hour_stays_in_its_pause() -> None:
+    one = world()
+    one.step(cluster(used(1000)), seconds=3600)  # the same answer each time, which is judged once
+    assert factors(one, 960) == [0]
+
+
+def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pauses, "MOST", 2)
+    one = world()
+    one.step(cluster(*(used(1000, f"/{n}") for n in range(9))))
+    assert one.step(cluster(*(used(960, f"/{n}") for n in range(9)))) == 0
+    assert one.step(cluster(*(used(960, f"/{n}") for n in range(2, 9)))) == 0.08
+
+
+def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
+    class Listening(Policy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heard: list[float] = []
+
+        def factor_in_force(self, factor: float) -> None:
+            self.heard.append(factor)
+
+    listening = Listening()
+    one = world(policy=listening)
+    half, empty = cluster(used(1000)), cluster(used(0))
+    one.step(half)
+    one.step(cluster(used(0), unknown=("broker 2: no snapshot",)))  # fallback.action=PAUSE
+    one.step(half)
+    one.step(empty)
+    assert listening.heard == [1, 0.5, 0, 0.5]
+    for shadow in ({"mode": "shadow"}, {"shadow": "factor"}):
+        one.settings = settings(factor__source="mine", **shadow, **TIMES)
+        one.step(half)
+        one.step(empty)
+    assert listening.heard[4:] == [1, 1, 1, 1], "in shadow nothing is slowed"
+
+
+def test_a_factor_from_before_the_host_is_in_force_at_first() -> None:
+    class Listening(Policy):
+        heard = -1.0
+
+        def factor_in_force(self, factor: float) -> None:
+            self.heard = factor
+
+    one = World(before=Factor(0.25))
+    one.policy = Listening()
+    one.step(cluster(used(0)))
+    assert one.policy.heard == 0.25
+
+
+# ---- whatever happens ------------------------------------------------------------------------------
+
+shares = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.1, 1.0, 1e-300]))
+places = st.one_of(st.integers(HARD - 600, HARD + 10), st.sampled_from([SOFT, SOFT + 1, HARD - 1, HARD, 950, 951]))
+
+
+@examples(deadline=None)
+@given(st.booleans(), st.lists(st.tuples(shares, places), min_size=1, max_size=30))
+def test_a_pause_begins_at_hard_and_lasts_to_the_release_point_and_no_longer(
+    switch: bool, looks: list[tuple[float, int]]
+) -> None:
+    limits = {"static__storage__hard": f"{HARD}"} if switch else LIMITS
+    one = world(**limits)
+    way = HARD // 20 if switch else HARD - SOFT
+    paused = False
+    for share, consumed in looks:
+        change(one, **limits, pause__release=f"{share:.20f}")
+        point = HARD - int(way * Fraction(f"{share:.20f}"))
+        paused = consumed >= HARD or (paused and consumed > point)
+        assert (factors(one, consumed) == [0]) == paused
+
+
+sizes = st.integers(0, 2**63 - 1)
+
+
+@examples(deadline=None)
+@given(sizes, sizes, st.floats(0, 1))
+def test_volumes_of_every_size_let_go_between_soft_and_hard(one: int, other: int, share: float) -> None:
+    soft, hard = sorted((one, other))
+    limits = Limit(CONSUMED, soft), Limit(CONSUMED, hard)
+    found = bounds(Volume("1", "/d", 2**63 - 1, 0), *limits)
+    assert found
+    points = [found.lets_go_at(each) for each in (0.0, share / 2, share, 1.0)]
+    assert all(a >= b for a, b in pairwise(points))
+    assert points[0] == hard
+    assert points[-1] == (soft if soft < hard else hard - hard // 20)

@@ -1,0 +1,246 @@
+"""The thread that looks whom rules in shadow would hold back, and what it shows and counts."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from harness.system.waiting import eventually
+from quotahost.broker.host.comparison import Key
+from quotahost.broker.host.messages import GROUP
+from quotahost.broker.host.shadow import LONGEST, MOST, OTHERS, PAUSE_PER_LOOK, TOLD, Shadow, _told
+from quotahost.broker.host.would_be import shadow_text
+from quotahost.model import QuotaType
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from tests.fakes.holders import PRODUCE, holder, state
+from tests.fakes.shim import FakeShim
+
+TRIED = "supplier.static"
+
+
+@dataclass
+class Java:
+    """What the comparison asks of Java, whose clock moves on with each question; gauges are a FakeShim's."""
+
+    rows: list[list[Any]] = field(default_factory=list)
+    state: dict[str, Any] = field(default_factory=dict)
+    fake: FakeShim = field(default_factory=FakeShim)
+    told: list[str] = field(default_factory=list)
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    now: float = 1000.0
+    takes: float = 0.0
+    collects: bool = True
+    problem: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self.gauge, self.count, self.detach = self.fake.gauge, self.fake.count, self.fake.detach
+
+    def ask(self, *words: str) -> Any:
+        self.asked.append(words)
+        if self.problem:
+            raise self.problem
+        if words[0] == "gauges":
+            return [[*key, value] for key, value in self.fake.shown.items()]
+        if words[0] == "state":
+            return state(**self.state)
+        self.now += self.takes
+        self.collects = gc.isenabled()
+        return {"state": state(**self.state), "holders": [row for row in self.rows if row[3] == words[1]]}
+
+    def held(self, text: str) -> None:
+        self.told.append(text)
+
+    def restarted(self) -> bool:
+        return self.fake.second_life
+
+    def clock(self) -> float:
+        return self.now
+
+    def shows(self, rule: str) -> list[float | None]:
+        """Over, Unmeasured, Seconds and Bytes of a rule."""
+        names = ("Over", "Unmeasured", "Seconds", "Bytes")
+        return [self.fake.shown.get(("Shadow", rule, name)) for name in names]
+
+
+def settings(**changes: str) -> Settings:
+    return Settings.from_properties({PREFIX + name.replace("_", "."): value for name, value in changes.items()})
+
+
+def watch(java: Java, **changes: str) -> Shadow:
+    """Without its thread: the test looks itself."""
+    shadow = Shadow(java, java.clock, lambda *_: pytest.fail("a thread was started"))
+    shadow._thread = Idle()  # type: ignore[assignment]
+    shadow.configure(settings(**changes))
+    return shadow
+
+
+class Idle:
+    def wake(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def looks(shadow: Shadow, java: Java, *after: float) -> None:
+    """A look after each of these pauses in seconds."""
+    for pause in after:
+        java.now += pause
+        shadow._work()
+
+
+def would(rate: float) -> str:
+    return shadow_text([(0, rate, 0)] * 4, [], ["static"])
+
+
+def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
+    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 5)
+    assert java.shows(TRIED) == [1, 0, 0, 0]  # nobody knows since when
+    looks(shadow, java, 1, 2)
+    assert java.shows(TRIED) == [1, 0, 3, 1_500]
+    java.rows[0][8] = 900.0
+    looks(shadow, java, 1)
+    assert java.shows(TRIED) == [0, 0, 3, 1_500]
+
+
+def test_the_time_without_a_rule_in_shadow_does_not_count() -> None:
+    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1)
+    shadow.configure(settings())
+    looks(shadow, java, 1)
+    shadow.configure(settings(shadow=TRIED))
+    looks(shadow, java, 3600, 1)
+    assert java.shows(TRIED) == [1, 0, 2, 1_000]
+
+
+def test_a_rule_is_shown_from_its_first_look_on() -> None:
+    java = Java([], {"shadow": ["factor"]})
+    looks(watch(java, shadow=f"factor,topics,topic.t,{TRIED}"), java, 1)
+    assert java.shows("factor") == java.shows(TRIED) == [0, 0, 0, 0]
+    assert {name for _, name, _ in java.fake.shown} == {"factor", TRIED}, "topics are Java's"
+
+
+def test_a_pause_that_was_not_planned_counts_nothing() -> None:
+    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, LONGEST + 1)
+    assert java.shows(TRIED) == [1, 0, 0, 0]
+    java.takes = 2.0  # of each of three types
+    looks(shadow, java, 1)
+    assert shadow._pause == 6 * PAUSE_PER_LOOK
+    looks(shadow, java, shadow._pause)
+    assert java.shows(TRIED)[2] == 1 + 6 * (PAUSE_PER_LOOK + 1)
+
+
+def test_it_looks_once_a_second_and_not_at_all_while_nothing_is_in_shadow() -> None:
+    java = Java([], {"shadow": ["factor"]})
+    shadow = watch(java, shadow="factor")
+    looks(shadow, java, 1)
+    assert shadow._pause == 1
+    shadow.configure(settings())
+    looks(shadow, java, 1)
+    assert shadow._pause == math.inf
+
+
+def test_a_factor_of_one_in_shadow_asks_for_nobody() -> None:
+    java = Java([], {"shadow": ["factor"]})
+    looks(watch(java, shadow="factor"), java, 1, 1)
+    assert {words[0] for words in java.asked} == {"gauges", "state"}
+    java.state["factor"] = 0.5
+    looks(watch(java, shadow="factor"), java, 1)
+    assert [words for words in java.asked if words[0] == "holders"] == [("holders", "PRODUCE")]
+    assert not java.collects, "what comes and goes at once is not for the collector"
+    assert gc.isenabled()
+
+
+def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -> None:
+    java = Java([holder("alice", "a", rate=1_000), holder("bob", "a", rate=5)], {"shadow": ["factor"], "factor": 0.5})
+    shadow = watch(java, shadow="factor", newcomers_produce="8000")
+    looks(shadow, java, 1)
+    assert java.shows("factor")[0] == 1  # bob used too little to be measured by: he has what newcomers have
+    java.rows[0][8], java.rows[1][8] = 400.0, 4_100.0
+    looks(shadow, java, 1)
+    assert java.shows("factor") == [1, 0, 1, 100]
+    java.state["factor"] = 1.0
+    looks(shadow, java, 1)
+    java.state["factor"] = 0.5
+    looks(shadow, java, 1)
+    assert java.shows("factor")[0] == 2  # the factor fell anew
+
+
+def test_what_would_hold_a_scope_is_told_to_java_when_it_changes() -> None:
+    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1, 1)
+    assert shadow.holds(PRODUCE, "alice", "a") == TRIED
+    assert shadow.holds(PRODUCE, "alice", "b") == ""
+    assert list(map(json.loads, java.told)) == [{"PRODUCE": [["alice", "a", TRIED]]}]
+    shadow.configure(settings())
+    looks(shadow, java, 1)
+    assert shadow.holds(PRODUCE, "alice", "a") == ""
+    assert java.told[-1] == "{}"
+    assert java.shows(TRIED)[:2] == [0, 0]
+
+
+def test_of_many_java_is_told_those_furthest_beyond() -> None:
+    held: dict[Key, tuple[str, float]] = {(PRODUCE, (f"u{n}", "")): ("factor", n) for n in range(TOLD + 100)}
+    told = {user for user, _, _ in json.loads(_told(held))["PRODUCE"]}
+    assert told == {f"u{n}" for n in range(100, TOLD + 100)}
+
+
+def test_rules_beyond_the_most_share_numbers() -> None:
+    names = [f"s{n}" for n in range(MOST + 2)]
+    text = [shadow_text([(GROUP, 1_000, 0)] * 4, [name], [name]) for name in names]
+    java = Java([holder(n, "a", rate=1_500, shadow=each) for n, each in zip(names, text, strict=True)])
+    java.state["shadow"] = ["supplier.s0"]
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1)
+    shown = {name for _, name, _ in java.fake.shown}
+    assert len(shown) <= MOST + 2
+    assert java.shows(OTHERS)[0] == MOST + 2 - (len(shown) - 2)
+
+
+def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_ones_back() -> None:
+    java = Java([], {"shadow": []}, FakeShim(second_life=True))
+    for attribute, value in (("Over", 3.0), ("Unmeasured", 2.0), ("Seconds", 7.0), ("Bytes", 8.0)):
+        java.fake.gauge("Shadow", TRIED, attribute, value)
+        java.fake.gauge("Shadow", "topic.t", attribute, value)
+    shadow = Shadow(java, java.clock)
+    shadow.configure(settings())
+    eventually(lambda: java.told == ["{}"])
+    shadow.close()
+    assert java.shows(TRIED) == [0, 0, 7, 8]
+    assert java.shows("topic.t") == [3, 2, 7, 8]
+
+
+def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host() -> None:
+    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    shadow = Shadow(java)
+    shadow.configure(settings())
+    assert shadow._thread is None
+    shadow.configure(settings(shadow=TRIED))
+    eventually(lambda: shadow.holds(QuotaType.PRODUCE, "alice", "a") == TRIED)
+    thread = shadow._thread
+    assert thread
+    shadow.close()
+    assert thread.close(1)
+
+
+@pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])
+def test_a_look_that_fails_is_logged_once_and_the_next_one_may_succeed(
+    problem: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]}, problem=problem)
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1)
+    assert caplog.text.count("can't be compared now") == 1
+    java.problem = None
+    looks(shadow, java, 1)
+    assert java.shows(TRIED)[0] == 1

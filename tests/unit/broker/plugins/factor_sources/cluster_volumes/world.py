@@ -1,0 +1,107 @@
+"""A broker with the factor source ``cluster-volumes``: its clocks, its topic and its standby source."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quotahost.api import Context, Metrics, Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
+from quotahost.model import ClusterVolumes, Volume
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import WITHIN, Clock, context, eventually, monitor
+
+WALL = 1_700_000_000.0
+OWN = Volume("1", "/own", 100, 10)
+FULL, EMPTY = Volume("2", "/d", 100, 99), Volume("2", "/d", 100, 1)
+READS = ClusterVolumes((), waiting="it reads")
+GIVEN = {
+    "factor__source": "cluster-volumes", "validity": "60s", "startup__grace": "30s", "volumes__period": "1h",
+}  # fmt: skip
+
+
+@dataclass
+class StandbySource:
+    """A standby source that answers, or raises, what the test sets."""
+
+    context: Context
+    metrics: Metrics
+    answer: Any = READS
+    closed: bool = False
+
+    def read(self) -> Any:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class World:
+    """Broker 1 of the cluster ``c-1``; tests set its clocks, publish records and read the source."""
+
+    def __init__(self, **more: str) -> None:
+        self.clock, self.wall, self.broker = Clock(), Clock(WALL), FakeBroker()
+        self.built: list[StandbySource] = []
+        self.may_build = threading.Event()
+        self.may_build.set()
+        self.failure: BaseException | None = None
+        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
+        self.context.factor_source = self.build
+        self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
+        self.sequence = 0
+
+    def build(self, name: str, metrics: Metrics) -> LoadedPlugin:
+        assert self.may_build.wait(WITHIN)
+        if self.failure:
+            raise self.failure
+        own = context(name=name)
+        self.built.append(StandbySource(own, metrics))
+        return LoadedPlugin(Role.FACTOR_SOURCE, self.built[-1], own)
+
+    @property
+    def standby(self) -> StandbySource:
+        """The standby source, once it is built."""
+        wanted = len(self.built) if self.built and not self.built[-1].closed else len(self.built) + 1
+        eventually(lambda: len(self.built) == wanted)
+        return self.built[-1]
+
+    def started(self) -> None:
+        """The topic is read, and the cluster consists of two."""
+        self.knows("1", "2")
+        self.source._reader.caught_up()
+
+    def knows(self, *brokers: str) -> None:
+        """These are the registered brokers."""
+        registered: Any = self.source._registered_brokers
+        registered.argument(dict.fromkeys(brokers, False))
+        registered.answered = True
+
+    def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
+        self.sequence += 1
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now + at)
+        fullest = tuple(map(Filling, volumes))
+        content: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": fullest}
+        record = ClusterRecord("c-1", run, self.sequence, when, **(content | fields))
+        self.source._reader.record(b"c-1", encode(record), live)
+
+    def passes(self, seconds: float) -> None:
+        """Time passes; each second this broker's disks answer and the source is read."""
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            step = min(1.0, end - self.clock.now)
+            self.clock.now += step
+            self.wall.now += step
+            monitor(self.context).look()
+            self.source.read()
+
+    def read(self) -> Any:
+        return self.source.read()
+
+    def number(self, attribute: str, name: str = "cluster-volumes") -> float | None:
+        return self.broker.number("FactorSource", attribute, name)

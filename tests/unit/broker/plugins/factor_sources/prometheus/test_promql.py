@@ -1,0 +1,319 @@
+"""PromQL queries over HTTP: faults of the server end in one sentence, and credentials go nowhere else."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from harness.system.waiting import eventually
+from quotahost.broker.plugins.factor_sources.prometheus import promql
+from quotahost.broker.plugins.factor_sources.prometheus.http import MAX_BYTES
+from quotahost.broker.plugins.factor_sources.prometheus.promql import Credentials, PromQL, QueryFailed
+from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
+from tests.skips import COULD_NOT_RUN
+
+SECRET = "s3cret-t0ken"
+LONG = 30.0  # seconds; no test waits for it
+
+
+@pytest.fixture
+def server() -> Iterator[FakePrometheus]:
+    fake = FakePrometheus()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def other() -> Iterator[FakePrometheus]:
+    fake = FakePrometheus()
+    yield fake
+    fake.close()
+
+
+def failure(client: PromQL) -> str:
+    with pytest.raises(QueryFailed) as error:
+        client.query("up")
+    return str(error.value)
+
+
+def test_an_instant_vector_is_read_with_labels_values_and_warnings(server: FakePrometheus) -> None:
+    server.replies["up"] = success({("a", "/"): "1.5", ("b", "/"): "NaN"}, warnings=["one shard is down"])
+
+    answer = PromQL(server.url, LONG).query("up")
+
+    assert [dict(s.labels) for s in answer.series] == [
+        {"instance": "a", "mountpoint": "/"},
+        {"instance": "b", "mountpoint": "/"},
+    ]
+    assert answer.series[0].value == 1.5
+    assert math.isnan(answer.series[1].value)
+    assert answer.warnings == ("one shard is down",)
+    assert server.asked[0].path == "/api/v1/query"
+
+
+def test_a_base_path_is_kept(server: FakePrometheus) -> None:
+    server.replies["up"] = success({})
+    PromQL(server.url + "/prom/", LONG).query("up")
+    assert server.asked[0].path == "/prom/api/v1/query"
+
+
+def test_any_expression_arrives_as_it_is(server: FakePrometheus) -> None:
+    expression = 'sum by (a) (x{b=~"/data.+", c="ä&=%"}) > 0'
+    server.answer = lambda asked, handler: success({})
+    PromQL(server.url, LONG).query(expression)
+    assert server.asked[0].query == expression
+
+
+def test_a_histogram_has_no_number(server: FakePrometheus) -> None:
+    result = [{"metric": {}, "histogram": [0, {}]}]
+    server.replies["up"] = of_json({"status": "success", "data": {"resultType": "vector", "result": result}})
+    assert math.isnan(PromQL(server.url, LONG).query("up").series[0].value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (of_json({"status": "error", "errorType": "bad_data", "error": "1:3: parse error"}, 400),
+         "the server says bad_data: 1:3: parse error"),
+        (Reply(401, b"<html>"), "HTTP status 401 Unauthorized"),
+        (Reply(503, b""), "HTTP status 503 Service Unavailable"),
+        (Reply(200, b"<html>login</html>"), "not the JSON of a Prometheus server"),
+        (Reply(200, b"[" * 200_000), "not the JSON of a Prometheus server"),
+        (Reply(200, b"9" * 10_000), "not the JSON of a Prometheus server"),
+        (Reply(200, b"\xff\xfe\x00"), "not the JSON of a Prometheus server"),
+        (Reply(200, b'{"status": "success"', {"Content-Length": "21"}), "not the JSON"),
+        (of_json({"status": "success"}), "write one that makes an instant vector"),
+        (of_json({"status": "success", "data": {"resultType": "scalar", "result": [0, "1"]}}), "makes a scalar"),
+        (of_json({"status": "success", "data": {"resultType": "vector", "result": 1}}), "no list of series"),
+        (of_json({"status": "success", "data": {"resultType": "vector", "result": [1]}}), "without labels"),
+        (of_json({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"a": 1}}]}}),
+         "without labels"),
+        (of_json({"status": "success", "data": {"resultType": "vector", "result": []}, "warnings": 3}),
+         "warnings that are no list"),
+        (Reply(302, b"", {"Location": "ftp://localhost/x"}), "redirected to something else than http"),
+        (Reply(302, b"", {"Location": "file:///etc/passwd"}), "redirected to something else than http"),
+        (Reply(307, b"", {"Location": "/api/v1/query"}), "redirected more than 5 times"),
+        (Reply(302, b""), "redirected more than 5 times"),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_is_a_failure_with_a_sentence(server: FakePrometheus, reply: Reply, sentence: str) -> None:
+    def answer(asked: Request, handler: BaseHTTPRequestHandler) -> Reply:
+        handler.close_connection = True
+        return reply
+
+    server.answer = answer
+    assert sentence in failure(PromQL(server.url, LONG))
+
+
+def test_a_server_that_is_not_there_is_a_failure() -> None:
+    fake = FakePrometheus()
+    fake.close()
+    assert "refused" in failure(PromQL(fake.url, LONG))
+
+
+def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> None:
+    written = 0
+
+    def endless(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+        nonlocal written
+        handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+        while True:  # until the client hangs up
+            written += handler.wfile.write(b" " * 65536)
+
+    def quiet(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+        try:
+            endless(asked, handler)
+        except OSError:
+            handler.close_connection = True
+            ended.set()
+
+    ended = threading.Event()
+    server.answer = quiet
+    assert "larger than 16 MiB" in failure(PromQL(server.url, LONG))
+    assert ended.wait(LONG)
+    assert written < 2 * MAX_BYTES
+
+
+def test_too_many_series_are_a_failure(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promql, "MAX_SERIES", 2)
+    server.replies["up"] = success({("a", str(n)): 1 for n in range(2)})
+    assert len(PromQL(server.url, LONG).query("up").series) == 2
+    server.replies["up"] = success({("a", str(n)): 1 for n in range(3)})
+    assert "3 series; at most 2" in failure(PromQL(server.url, LONG))
+
+
+def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.recv(1)  # until the client hangs up
+    handler.close_connection = True
+
+
+def dripping(start: bytes) -> object:
+    """Sends a byte now and then, so that no single wait of the client is long."""
+
+    def answer(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        try:
+            handler.wfile.write(start)
+            while not handler.server.ended.wait(0.02):  # type: ignore[attr-defined]
+                handler.wfile.write(b"x")
+        except OSError:
+            pass
+
+    return answer
+
+
+@pytest.mark.parametrize("start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"])
+def test_a_slow_server_has_the_timeout_in_all_and_not_for_each_byte(
+    server: FakePrometheus, start: bytes | None
+) -> None:
+    server._server.ended = server.ended  # type: ignore[attr-defined]
+    server.answer = silent if start is None else dripping(start)  # type: ignore[assignment]
+    assert failure(PromQL(server.url, 0.3)) == "no whole answer within 0.3 s"
+
+
+def test_abort_ends_a_query_and_all_later_ones(server: FakePrometheus) -> None:
+    server.answer = silent
+    client = PromQL(server.url, LONG)
+    ended: list[str] = []
+    thread = threading.Thread(target=lambda: ended.append(failure(client)))
+    thread.start()
+    eventually(lambda: server.asked, what="the query")
+
+    client.abort()
+    thread.join(LONG / 2)
+
+    assert len(ended) == 1
+    server.answer = lambda asked, handler: success({})
+    assert failure(client)
+    assert len(server.asked) == 1
+
+
+# ---- credentials ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("credentials", "header"),
+    [
+        (Credentials(), None),
+        (Credentials(token=SECRET), f"Bearer {SECRET}"),
+        (Credentials(username="Aladdin", password="open sesame"), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+    ],
+)
+def test_credentials_are_sent_as_http_says(
+    server: FakePrometheus, credentials: Credentials, header: str | None
+) -> None:
+    server.replies["up"] = success({})
+    PromQL(server.url, LONG, credentials).query("up")
+    assert server.asked[0].authorization == header
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_host_is_followed_without_credentials(
+    server: FakePrometheus, other: FakePrometheus, status: int
+) -> None:
+    server.replies["up"] = Reply(status, b"", {"Location": other.url + "/elsewhere"})
+    other.replies["up"] = success({("a", "/"): 1})
+
+    answer = PromQL(server.url, LONG, Credentials(token=SECRET)).query("up")
+
+    assert len(answer.series) == 1
+    assert server.asked[0].authorization == f"Bearer {SECRET}"
+    assert [(a.path, a.query, a.authorization) for a in other.asked] == [("/elsewhere", "up", None)]
+
+
+def test_a_redirect_on_the_same_server_keeps_the_credentials(server: FakePrometheus) -> None:
+    moved = Reply(307, b"", {"Location": "/prom/api/v1/query"})
+    server.answer = lambda asked, handler: moved if asked.path == "/api/v1/query" else success({})
+    PromQL(server.url, LONG, Credentials(token=SECRET)).query("up")
+    assert [asked.authorization for asked in server.asked] == [f"Bearer {SECRET}"] * 2
+
+
+def test_a_redirect_with_a_name_and_password_in_it_sends_neither(server: FakePrometheus, other: FakePrometheus) -> None:
+    target = other.url.replace("http://", "http://evil:pass@")
+    server.replies["up"] = Reply(302, b"", {"Location": target})
+    other.replies["up"] = Reply(403, b"")
+    sentence = failure(PromQL(server.url, LONG, Credentials(token=SECRET)))
+    assert "evil" not in sentence
+    assert other.asked[0].authorization is None
+
+
+@pytest.mark.parametrize("padding", [0, 190])
+@pytest.mark.parametrize("credentials", [Credentials(token=SECRET), Credentials(username="me", password=SECRET)])
+def test_credentials_that_a_server_repeats_are_hidden(
+    server: FakePrometheus, credentials: Credentials, padding: int
+) -> None:
+    echo = "." * padding + f"{SECRET} {credentials.header()}"
+    error = of_json({"status": "error", "errorType": "auth", "error": echo}, 401)
+    warning = success({}, warnings=[echo])
+    client = PromQL(server.url, LONG, credentials)
+
+    server.replies["up"] = error
+    texts = [failure(client)]
+    server.replies["up"] = warning
+    texts += client.query("up").warnings
+
+    secrets = [SECRET, credentials.header().split()[1]]
+    assert not [part for text in texts for secret in secrets for part in (secret[:8],) if part in text]
+
+
+# ---- TLS -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    if shutil.which("openssl") is None:
+        pytest.skip(f"{COULD_NOT_RUN}openssl, which makes the test's certificate, is not installed")
+    pem = tmp_path / "server.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem")]
+    subprocess.run([*command, "-out", str(pem)], check=True, capture_output=True)
+    return pem
+
+
+@pytest.fixture
+def secure(certificate: Path) -> Iterator[FakePrometheus]:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    fake = FakePrometheus(tls)
+    yield fake
+    fake.close()
+
+
+def test_a_server_with_a_certificate_of_ca_location_is_trusted(secure: FakePrometheus, certificate: Path) -> None:
+    secure.replies["up"] = success({("a", "/"): 1})
+    assert len(PromQL(secure.url, LONG, ca=str(certificate)).query("up").series) == 1
+
+
+def test_a_server_with_an_unknown_certificate_is_refused(secure: FakePrometheus) -> None:
+    assert "certificate verify failed" in failure(PromQL(secure.url, LONG, Credentials(token=SECRET)))
+    assert not secure.asked
+
+
+def test_a_redirect_from_https_to_http_is_refused(
+    secure: FakePrometheus, certificate: Path, other: FakePrometheus
+) -> None:
+    secure.replies["up"] = Reply(302, b"", {"Location": other.url})
+    assert "from https to http" in failure(PromQL(secure.url, LONG, ca=str(certificate)))
+    assert not other.asked
+
+
+def test_a_server_that_is_silent_in_the_tls_handshake_has_timeout_in_all() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent_server:
+        url = f"https://127.0.0.1:{silent_server.getsockname()[1]}"
+        assert "no whole answer" in failure(PromQL(url, 0.3))
+
+
+def test_a_server_that_is_silent_after_the_tls_handshake_has_timeout_in_all(
+    secure: FakePrometheus, certificate: Path
+) -> None:
+    secure.answer = silent
+    assert "no whole answer" in failure(PromQL(secure.url, 0.3, ca=str(certificate)))

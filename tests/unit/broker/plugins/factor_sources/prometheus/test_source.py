@@ -1,0 +1,362 @@
+"""The factor source ``prometheus``: its properties, its memory, its thread and its log."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.system.waiting import eventually
+from quotahost.api import Context, QuotaFactorSource, Role
+from quotahost.broker.plugins.factor_sources.prometheus.source import Prometheus
+from quotahost.model import ClusterVolumes, Volume
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import SettingsError
+from quotahost.settings.plugin_section import read_section
+from quotahost.testing.broker import FakeBroker
+from quotahost.testing.checks import check_factor_source
+from quotahost.testing.host import FakeHost
+from tests.fakes.plugin_context import Clock
+from tests.fakes.prometheus import FakePrometheus, Reply, Request, success
+
+NODE = FakeBroker()
+SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
+FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
+KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
+HOST = Settings.from_properties({})
+
+
+@pytest.fixture
+def server() -> Iterator[FakePrometheus]:
+    fake = FakePrometheus()
+    fake.serve(SIZE, FREE)
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+Make = Callable[..., Prometheus]
+
+
+@pytest.fixture
+def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
+    """Makes sources that ask the server, with more properties than the required ones."""
+    made = []
+
+    def make(**more: str) -> Prometheus:
+        section = {key.replace("_", "-"): text for key, text in more.items()}
+        own = section_of({"interval": "100ms", **section}, server.url)
+        context = Context("prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE)
+        made.append(Prometheus(context, clock))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def section_of(section: dict[str, str], url: str = "http://prometheus:9090") -> Any:
+    least = {"url": url, "capacity": "size", "available": "avail"}
+    given = {key: text for key, text in (least | section).items() if text}
+    return read_section("prometheus", given, Prometheus.Section)
+
+
+def answered(plugin: Prometheus) -> ClusterVolumes:
+    return eventually(plugin.read, what="the first answer")
+
+
+def asks_more(server: FakePrometheus, times: int = 4) -> None:
+    """Wait until the source has begun so many more queries, so that the first of them has ended."""
+    before = len(server.asked)
+    eventually(lambda: len(server.asked) >= before + times, what="more queries")
+
+
+# ---- what it reads -------------------------------------------------------------------------------
+
+
+def test_it_is_a_factor_source(source: Make) -> None:
+    assert isinstance(source(), QuotaFactorSource)
+
+
+def test_nothing_is_known_before_the_first_answer_then_all_volumes_are(source: Make) -> None:
+    plugin = source()
+    assert plugin.read() is None
+    assert answered(plugin) == KNOWN
+
+
+def test_consumed_may_be_asked_for_instead_of_available(source: Make, server: FakePrometheus) -> None:
+    server.replies["used"] = success({("kafka-1", "/data"): 75, ("kafka-2", "/data"): 50})
+    assert answered(source(available="", consumed="used")) == KNOWN
+
+
+def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
+    known = answered(source(broker_label="mountpoint", volume_label="instance"))
+    assert Volume("/data", "kafka-1", 100, 75) in known.volumes
+
+
+def test_it_asks_again_and_again(source: Make, server: FakePrometheus) -> None:
+    plugin = source()
+    answered(plugin)
+    server.serve({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 1})
+    eventually(lambda: plugin.read() == ClusterVolumes((Volume("kafka-1", "/data", 100, 99),)))
+
+
+def test_an_expected_broker_that_is_gone_makes_the_state_unknown(source: Make) -> None:
+    known = answered(source(expected="kafka-1, kafka-3"))
+    assert known.unknown == ("expected broker 'kafka-3' has no volume",)
+
+
+def test_a_series_that_only_one_query_has_makes_the_state_unknown(source: Make, server: FakePrometheus) -> None:
+    server.serve(SIZE, {("kafka-1", "/data"): 25})
+    known = answered(source())
+    assert known.unknown == ("broker 'kafka-2', volume '/data' has capacity, but no available",)
+
+
+def test_with_a_server_that_never_answered_nothing_is_known(source: Make, server: FakePrometheus) -> None:
+    server.replies = {}
+    plugin = source()
+    plugin.read()
+    asks_more(server)
+    assert plugin.read() is None
+
+
+# ---- when the server goes silent -----------------------------------------------------------------
+
+
+def test_the_last_volumes_hold_for_validity_and_are_then_unknown(
+    source: Make, server: FakePrometheus, clock: Clock
+) -> None:
+    plugin = source()
+    answered(plugin)
+    server.replies = {}
+    asks_more(server)
+
+    clock.now += 60
+    assert plugin.read() == KNOWN
+    clock.now += 1
+    known = plugin.read()
+
+    assert known is not None
+    assert known.volumes == KNOWN.volumes
+    assert known.unknown == (
+        "prometheus 127.0.0.1 has not answered for more than validity (60 s): the server says bad_data: unknown query",
+    )
+
+
+def test_a_live_change_of_validity_holds_at_once(source: Make, clock: Clock) -> None:
+    plugin = source(interval="50s")
+    answered(plugin)
+    clock.now += 61
+    assert plugin.read() != KNOWN
+    plugin._context.settings = Settings.from_properties({"client.quota.callback.validity": "2m"})
+    assert plugin.read() == KNOWN
+
+
+def test_once_the_server_answers_again_the_state_is_known_again(
+    source: Make, server: FakePrometheus, clock: Clock
+) -> None:
+    plugin = source()
+    answered(plugin)
+    server.replies = {}
+    asks_more(server)
+    clock.now += 100
+    assert plugin.read() != KNOWN
+    server.serve(SIZE, FREE)
+    eventually(lambda: plugin.read() == KNOWN)
+
+
+def hangs(server: FakePrometheus) -> None:
+    """It answers only when the test ends."""
+
+    def answer(asked: Request, handler: Any) -> Reply:
+        server.ended.wait()
+        return success({})
+
+    server.answer = answer
+
+
+def test_read_does_not_wait_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
+    hangs(server)
+    plugin = source()
+    plugin.read()
+    eventually(lambda: server.asked, what="the query that hangs")
+    assert plugin.read() is None
+
+
+# ---- log -----------------------------------------------------------------------------------------
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "test.prometheus"]
+
+
+def test_a_failure_is_logged_once_until_it_heals(
+    source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.replies = {}
+    plugin = source()
+    plugin.read()
+    asks_more(server, 6)
+    failed = (
+        "prometheus 127.0.0.1 gives no answer; the last holds for validity: the server says bad_data: unknown query"
+    )
+    assert lines(caplog) == [failed]
+
+    server.serve(SIZE, FREE)
+    answered(plugin)
+    healed = "prometheus 127.0.0.1 knows all volumes again"
+    eventually(lambda: lines(caplog) == [failed, healed])
+    server.replies = {}
+    eventually(lambda: lines(caplog) == [failed, healed, failed])
+
+
+def test_what_is_unknown_is_logged_once(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
+    server.serve(SIZE, {("kafka-1", "/data"): 25})
+    answered(source())
+    asks_more(server, 6)
+    assert len(lines(caplog)) == 1
+    assert "broker 'kafka-2', volume '/data' has capacity, but no available" in lines(caplog)[0]
+
+
+def test_no_secret_is_logged_or_reported(
+    source: Make, server: FakePrometheus, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = source(username="scraper", password="hunter2-hunter2")
+    answered(plugin)
+    server.answer = lambda asked, _: Reply(401, b"", {"X": "y"}) if asked.authorization else success({})
+    asks_more(server)
+    clock.now += 100
+    assert "401" in str(plugin.read())
+    assert "hunter2" not in str(plugin.read()) + caplog.text
+
+
+# ---- its thread ----------------------------------------------------------------------------------
+
+
+def threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name == "quotahost-prometheus"]
+
+
+def test_close_ends_the_thread_though_the_server_hangs(source: Make, server: FakePrometheus) -> None:
+    hangs(server)
+    plugin = source(timeout="1m")
+    plugin.read()
+    eventually(lambda: server.asked, what="the query that hangs")
+    assert threads()
+    plugin.close()
+    assert not threads()
+
+
+def test_a_source_that_is_built_and_never_read_asks_nobody(source: Make, server: FakePrometheus) -> None:
+    plugin = source()
+    assert not threads()
+    plugin.close()
+    assert not server.asked
+
+
+def test_its_thread_outlives_an_answer_that_breaks_it(
+    source: Make, server: FakePrometheus, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = source()
+    with monkeypatch.context() as patch:
+        patch.setattr(plugin._volumes, "of", lambda *_, **__: 1 // 0)
+        plugin.read()
+        asks_more(server)
+    assert "ZeroDivisionError while reading the answer" in lines(caplog)[0]
+    assert answered(plugin) == KNOWN
+
+
+def test_it_keeps_the_contract_with_a_server_and_without(server: FakePrometheus) -> None:
+    properties = {"url": server.url, "capacity": "size", "available": "avail", "interval": "100ms"}
+    own = {f"plugin.prometheus.{key}": text for key, text in properties.items()}
+    check_factor_source(Prometheus, own, reconfigured=own | {"plugin.prometheus.expected": "kafka-1"})
+    server.replies = {}
+    check_factor_source(Prometheus, own)
+
+
+def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> None:
+    own = {"url": server.url, "capacity": "none", "available": "avail", "interval": "100ms"}
+    properties = {f"plugin.prometheus.{key}": text for key, text in own.items()}
+    with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties) as host:
+        assert host.plugin.read() is None
+        host.reconfigure(properties | {"plugin.prometheus.capacity": "size"})
+        assert answered(host.plugin) == KNOWN
+
+
+# ---- properties ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("section", "sentence"),
+    [
+        ({"url": ""}, "plugin.prometheus.url: is required"),
+        ({"url": "prometheus:9090"}, "write one such as http://prometheus:9090"),
+        ({"url": "ftp://prometheus"}, "is no base URL"),
+        ({"url": "http://"}, "is no base URL"),
+        ({"url": "http://a:99999"}, "Port out of range"),
+        ({"url": "http://a:0"}, "has port 0"),
+        ({"url": "http://a b/"}, "is no base URL"),
+        ({"url": "http://a/?b=c"}, "must end before the first"),
+        ({"capacity": ""}, "plugin.prometheus.capacity: is required"),
+        ({"available": ""}, "exactly one of available and consumed"),
+        ({"consumed": "used"}, "exactly one of available and consumed"),
+        ({"broker-label": "a-b"}, "is no label name"),
+        ({"volume-label": "1"}, "is no label name"),
+        ({"expected": "a,b,a"}, "has 'a' twice"),
+        ({"interval": "1ms"}, "plugin.prometheus.interval"),
+        ({"interval": "10"}, "has no unit"),
+        ({"timeout": "2m"}, "plugin.prometheus.timeout"),
+        ({"username": "me"}, "set both username and password"),
+        ({"password": "secret-word"}, "set both username and password"),
+        ({"username": "me", "password": "secret-word", "bearer-token": "secret-token"}, "not both"),
+        ({"username": "a:b", "password": "secret-word"}, "plugin.prometheus.username"),
+        ({"ca-location": "/etc/ca.pem"}, "ca-location is for https"),
+        ({"intervall": "1s"}, "did you mean client.quota.callback.plugin.prometheus.interval?"),
+    ],
+)  # fmt: skip
+def test_wrong_properties_are_refused_with_a_sentence(section: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        section_of(section)
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"url": "http://scraper:hunter2@prometheus:9090"},
+        {"url": "scraper:hunter2@prometheus"},
+        {"bearer-token": "hunter2\r\nX-Other: 1"},
+        {"bearer-token": "hunter2 hunter2"},
+        {"bearer-token": "hunter2ä"},
+    ],
+)
+def test_an_error_about_a_secret_does_not_show_it(section: dict[str, str]) -> None:
+    with pytest.raises(SettingsError) as error:
+        section_of(section)
+    assert "hunter2" not in str(error.value)
+    assert "scraper" not in str(error.value)
+
+
+def test_the_unset_properties_have_their_defaults() -> None:
+    own = section_of({})
+    assert (own.broker_label, own.volume_label) == ("instance", "mountpoint")
+    assert (own.interval.total_seconds(), own.timeout.total_seconds()) == (10, 5)
+
+
+def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> None:
+    with pytest.raises(ValueError, match="interval must be below validity"):
+        source(interval="1m")
+
+
+def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    own = section_of({"ca-location": str(tmp_path / "no.pem")}, "https://prometheus")
+    with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
+        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test"), broker=NODE, metrics=NODE))

@@ -1,0 +1,146 @@
+"""The factor source ``log-dirs``: the volumes that the brokers report, and what is unknown of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from quotahost.broker.plugins.factor_sources.log_dirs import LogDirs
+from quotahost.model import ClusterVolumes, LogDir, Volume
+from quotahost.testing.broker import FakeBroker
+from quotahost.testing.checks import check_factor_source
+from tests.fakes.plugin_context import Clock, context, eventually, settings
+
+DIR_1 = LogDir(1, "/d", 100, 40, "")
+DIR_2 = LogDir(2, "/d", 100, 0, "")
+Make = Callable[..., LogDirs]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[LogDirs] = []
+
+    def source(broker: FakeBroker, clock: Clock | None = None, **given: str) -> LogDirs:
+        own = LogDirs.Section(interval="5ms")  # as in a properties file
+        made.append(LogDirs(context(broker, "log-dirs", own, **given), clock or Clock()))
+        return made[-1]
+
+    yield source
+    for each in made:
+        each.close()
+
+
+def test_it_keeps_the_contract() -> None:
+    check_factor_source(LogDirs, {"plugin.log-dirs.interval": "1s"}, name="log-dirs")
+
+
+def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
+    broker = FakeBroker()
+    source = make(broker)
+    assert source.read() is None
+    broker.brokers, broker.directories = {1: False, 2: False}, [DIR_1, DIR_2]
+    eventually(source.read)
+    known = source.read()
+    assert known is not None
+    assert known.volumes == (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
+    assert known.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("directory", "words"),
+    [
+        (LogDir(2, "/d", None, None, "KAFKA_STORAGE_ERROR"), "broker 2, log dir /d: KAFKA_STORAGE_ERROR"),
+        (LogDir(2, "", None, None, "TIMED_OUT"), "broker 2, log dir ?: TIMED_OUT"),
+        (LogDir(2, "", None, None, ""), "broker 2, log dir ?: no answer"),
+        (LogDir(2, "/d", None, 5, ""), "broker 2, log dir /d: the broker reports no capacity"),
+        (None, "broker 2 doesn't answer for its log dirs"),
+    ],
+)
+def test_what_a_broker_does_not_report_is_unknown_and_the_rest_is_reported(
+    make: Make, directory: LogDir | None, words: str
+) -> None:
+    directories = [DIR_1, directory] if directory else [DIR_1]
+    source = make(FakeBroker(brokers={1: False, 2: False}, directories=directories))
+    eventually(source.read)
+    known = source.read()
+    assert known is not None
+    assert known.unknown == (words,)
+    assert [volume.broker for volume in known.volumes] == ["1"]
+
+
+def test_of_a_fenced_broker_the_last_answer_counts_until_it_is_unregistered(make: Make) -> None:
+    broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
+    source = make(broker, clock)
+    both = (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
+    eventually(lambda: source.read().volumes == both)  # type: ignore[union-attr]  # it is known
+    broker.brokers, broker.directories = {1: False, 2: True}, [DIR_1]
+    clock.now += 1000
+    eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
+    known = source.read()
+    assert known is not None
+    assert (set(known.volumes), known.unknown) == (set(both), ())
+    broker.brokers = {1: False}
+    eventually(lambda: source.read().volumes == both[:1])  # type: ignore[union-attr]  # it is known
+
+
+def test_a_fenced_broker_that_never_answered_does_not_count(make: Make) -> None:
+    source = make(FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1]))
+    eventually(source.read)
+    assert source.read() == ClusterVolumes((Volume("1", "/d", 100, 60),))
+
+
+def test_in_the_strict_form_a_fenced_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
+    broker = FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1])
+    source = make(broker, fenced__brokers="unknown")
+    eventually(source.read)
+    assert source.read().unknown == ("broker 2 is fenced",)  # type: ignore[union-attr]  # it is known
+    broker.brokers = {1: False}
+    eventually(lambda: source.read().unknown == ())  # type: ignore[union-attr]  # it is known
+
+
+def test_a_broker_that_stops_answering_counts_for_validity_and_is_unknown_then(make: Make) -> None:
+    broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
+    source = make(broker, clock, validity="60s")
+    eventually(source.read)
+    broker.directories = [DIR_1, LogDir(2, "", None, None, "TIMED_OUT")]
+    clock.now += 60
+    eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
+    known = source.read()
+    assert known is not None
+    assert (len(known.volumes), known.unknown) == (2, ())
+    clock.now += 1
+    eventually(lambda: source.read().unknown == ("broker 2, log dir ?: TIMED_OUT",))  # type: ignore[union-attr]
+
+
+def test_a_silent_cluster_is_unknown_after_validity_and_logged_once(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, broker = Clock(), FakeBroker(brokers={1: False}, directories=[DIR_1])
+    source = make(broker, clock, validity="10s")
+    eventually(source.read)
+    broker.brokers = TimeoutError("no answer")
+    eventually(lambda: caplog.records)
+    clock.now += 10
+    assert source.read().unknown == ()  # type: ignore[union-attr]  # it is known
+    clock.now += 1
+    known = source.read()
+    assert known is not None
+    assert known.unknown == ("the cluster has not answered for its log dirs for validity + interval (10.005 s)",)
+    assert known.volumes == (Volume("1", "/d", 100, 60),), "the last volumes still hold"
+    assert len(caplog.records) == 1
+
+
+def test_that_it_never_answered_is_logged_after_startup_grace(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    make(FakeBroker(), clock, startup__grace="30s")
+    assert caplog.records == []
+    clock.now += 30
+    eventually(lambda: caplog.records)
+
+
+def test_another_interval_holds_without_a_restart(make: Make) -> None:
+    source = make(FakeBroker(brokers={1: False}, directories=[DIR_1]))
+    hour = settings(factor__source="log-dirs", **{"plugin__log_dirs__interval": "1h"})
+    source.reconfigure(LogDirs.Section(**hour.plugin["log-dirs"]))  # texts
+    assert source._interval == 3600

@@ -1,0 +1,315 @@
+"""The roster knows each broker right, whatever the order, the delay or the clock of its snapshots."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.broker.plugins.factor_sources.expected import Patience
+from quotahost.broker.plugins.factor_sources.roster import KnownBroker, Roster
+from quotahost.model import Volume
+from quotahost.records.snapshot import Snapshot
+from tests.fakes.plugin_context import Clock
+
+VALIDITY, GRACE, EXPIRY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
+WALL = 1_700_000_000.0
+
+
+def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=taken)
+    return Snapshot(broker, at, (Volume(broker, "/d", 10**9, consumed),))
+
+
+class World:
+    """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
+
+    def __init__(self, *registered: str, strict: bool = False) -> None:
+        self.patience = Patience(VALIDITY, GRACE, EXPIRY, strict)
+        self.clock, self.wall = Clock(), Clock(WALL)
+        self.roster = Roster(self.clock, self.wall)
+        if registered:
+            self.register(*registered)
+
+    def register(self, *brokers: str, fenced: str = "") -> None:
+        self.roster.register({broker: broker == fenced for broker in brokers})
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall.now += seconds
+
+    def publishes(self, broker: str, consumed: int = 0, ahead: float = 0.0, live: bool = True) -> str:
+        """A snapshot of this moment, by the clock of a publisher that is ``ahead`` of the true time in seconds."""
+        true = WALL + self.clock.now - 1000.0
+        return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
+
+    def known(self) -> dict[str, KnownBroker]:
+        return {each.broker: each for each in self.roster.known(self.patience)}
+
+    def of(self, broker: str) -> KnownBroker:
+        return self.known()[broker]
+
+    def consumed(self, broker: str) -> int | None:
+        kept = self.of(broker).snapshot
+        return None if kept is None else kept.volumes[0].consumed
+
+
+@pytest.mark.proves("proposal-035.freshness")
+def test_a_snapshot_is_fresh_until_it_is_older_than_validity() -> None:
+    world = World("1")
+    assert world.publishes("1", 7) == ""
+    world.passes(VALIDITY)
+    assert world.consumed("1") == 7
+    assert world.of("1").age == VALIDITY
+    world.passes(1)
+    assert world.of("1").snapshot is None
+    assert world.of("1").problem == "broker 1: its newest snapshot is older than validity (60 s)"
+    assert not world.of("1").awaited
+
+
+def test_the_sentence_of_a_stale_broker_stays_the_same_as_time_goes_by() -> None:
+    world = World("1")
+    world.publishes("1")
+    world.passes(VALIDITY + 1)
+    before = world.of("1").problem
+    world.passes(100)
+    assert world.of("1").problem == before
+
+
+def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
+    world = World("1")
+    assert world.of("1") == KnownBroker("1", None, None, "broker 1: no snapshot", awaited=True)
+    world.passes(GRACE + 1)
+    assert not world.of("1").awaited
+
+
+def test_a_broker_that_joins_later_is_waited_for_from_then_on() -> None:
+    world = World("1")
+    world.passes(GRACE + 1)
+    world.register("1", "2")
+    assert not world.of("1").awaited
+    assert world.of("2").awaited
+
+
+def test_a_broker_with_a_tombstone_is_missing_while_it_is_registered() -> None:
+    world = World("1")
+    world.publishes("1")
+    world.passes(GRACE + 1)
+    world.roster.remove("1")
+    assert world.of("1").problem == "broker 1: no snapshot"
+    assert not world.of("1").awaited
+    world.roster.remove("nobody")
+
+
+@pytest.mark.proves("proposal-035.active-brokers")
+def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() -> None:
+    world = World("1", "2")
+    for broker in ("1", "2", "stranger"):
+        world.publishes(broker)
+    assert set(world.known()) == {"1", "2"}
+    world.register("1")
+    assert set(world.known()) == {"1"}
+
+
+def test_until_the_cluster_has_listed_its_brokers_none_is_expected_and_none_is_remembered() -> None:
+    world = World()
+    assert world.publishes("1") == "stranger"
+    assert world.known() == {}
+    world.register("1", fenced="1")
+    assert world.known() == {}
+
+
+def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_back_or_unregistered() -> None:
+    world = World("1")
+    world.publishes("1", 7)
+    world.register("1", fenced="1")
+    for _ in range(3):
+        world.passes(EXPIRY)
+        assert (world.consumed("1"), world.of("1").problem) == (7, "")
+    world.register()
+    assert world.known() == {}
+
+
+def test_a_fenced_broker_that_never_had_a_snapshot_does_not_count_until_it_is_in_service() -> None:
+    world = World("1")
+    world.register("1", fenced="1")
+    world.passes(EXPIRY)
+    assert world.known() == {}
+    world.register("1")
+    assert world.of("1").awaited
+    world.passes(GRACE + 1)
+    assert world.of("1").problem == "broker 1: no snapshot"
+    assert not world.of("1").awaited
+
+
+def test_a_broker_that_comes_back_has_grace_for_its_first_snapshot_while_its_last_volumes_count() -> None:
+    world = World("1")
+    world.publishes("1", 7)
+    world.passes(1)
+    world.register("1", fenced="1")
+    world.passes(10 * VALIDITY)
+    world.register("1")
+    world.passes(GRACE)
+    assert (world.consumed("1"), world.of("1").problem) == (7, "")
+    world.passes(1)
+    assert world.of("1").problem.startswith("broker 1: its newest snapshot is older")
+    assert world.consumed("1") is None
+    world.publishes("1", 8)
+    assert world.consumed("1") == 8
+
+
+def test_log_dirs_that_were_offline_when_a_broker_died_are_not_unknown_while_it_is_fenced() -> None:
+    world = World("1")
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=WALL)
+    world.roster.take(Snapshot("1", at, (), offline=("/e",)), True, VALIDITY)
+    assert world.of("1").snapshot is not None
+    world.register("1", fenced="1")
+    world.passes(VALIDITY + 1)
+    kept = world.of("1").snapshot
+    assert kept is not None
+    assert kept.offline == ()
+
+
+@pytest.mark.proves("proposal-035.fallback")
+def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_was_silent_for_expiry() -> None:
+    world = World("1", strict=True)
+    world.publishes("1", 7)
+    world.register("1", fenced="1")
+    world.passes(VALIDITY)
+    assert world.consumed("1") == 7
+    world.passes(EXPIRY - VALIDITY)
+    assert world.of("1").problem
+    world.passes(1)
+    assert world.known() == {}
+    world.passes(GRACE)
+    world.register("1")
+    world.passes(GRACE + 1)
+    assert world.of("1").problem, "a broker in service is expected however long it is silent"
+
+
+def test_a_fenced_broker_is_as_it_was_while_its_snapshot_is_fresh() -> None:
+    world = World("1")
+    world.publishes("1", 7)
+    world.register("1", fenced="1")
+    assert world.consumed("1") == 7
+
+
+def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> None:
+    world = World("1")
+    old, new = snapshot("1", WALL - 5, 1), snapshot("1", WALL, 2)
+    assert world.roster.take(new, True, VALIDITY) == ""
+    world.passes(VALIDITY - 1)
+    assert world.roster.take(new, True, VALIDITY) == "late"
+    assert world.roster.take(old, True, VALIDITY) == "late"
+    assert world.consumed("1") == 2
+    world.passes(2)
+    assert world.of("1").snapshot is None
+
+
+def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says() -> None:
+    world = World("1", "2")
+    world.roster.take(snapshot("1", WALL - 50), False, VALIDITY)
+    world.roster.take(snapshot("2", WALL - HOUR), False, VALIDITY)
+    assert world.of("1").age == 50
+    assert world.of("2").age == HOUR
+    assert world.of("2").awaited, "its broker may have started with this one"
+    world.passes(GRACE + 1)
+    assert world.of("2").snapshot is None
+    assert not world.of("2").awaited
+
+
+def test_a_snapshot_from_the_future_in_the_topic_is_replaced_by_the_next_that_arrives() -> None:
+    world = World("1")
+    world.roster.take(snapshot("1", WALL + HOUR, 1), False, VALIDITY)
+    assert world.publishes("1", 2) == ""
+    assert world.consumed("1") == 2
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
+def test_a_jump_of_this_brokers_clock_makes_nothing_stale_or_healthy(jump: float) -> None:
+    world = World("1", "2")
+    world.publishes("1")
+    world.publishes("2")
+    world.wall.now += jump
+    for second in range(0, 120, 5):
+        world.passes(5)
+        assert world.publishes("1", second) == "", "each of them is taken at once"
+        assert world.consumed("1") == second
+    assert world.of("2").snapshot is None, "it was silent for longer than validity"
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
+def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapshots_are_taken(jump: float) -> None:
+    world = World("1")
+    counted: dict[int, int | None] = {}
+    for second in range(0, 360, 5):
+        world.publishes("1", second, ahead=jump if 120 <= second < 240 else 0.0)
+        assert world.of("1").snapshot is not None, second
+        counted[second] = world.consumed("1")
+        world.passes(5)
+    for second, consumed in counted.items():
+        assert consumed is not None
+        assert second - consumed < VALIDITY, "nothing older than validity passes for the present state"
+    assert [counted[s] for s in (235, 355)] == [235, 355]
+
+
+def test_what_is_read_again_after_a_jump_of_this_clock_is_as_fresh_as_what_it_follows() -> None:
+    world = World("1")
+    world.publishes("1", 1)
+    world.wall.now += HOUR
+    world.passes(5)
+    assert world.publishes("1", 2, live=False) == ""
+    assert world.consumed("1") == 2
+
+
+def test_strangers_in_a_flood_are_refused_and_cost_no_memory() -> None:
+    world = World("1", "2")
+    world.publishes("1", 7)
+    for number in range(1000):
+        assert world.publishes(f"ghost-{number}") == "stranger"
+    assert len(world.roster._newest) == 1
+    assert set(world.known()) == {"1", "2"}
+
+
+def test_what_is_known_of_a_broker_is_forgotten_when_it_is_unregistered() -> None:
+    world = World("1", "2")
+    world.publishes("2", 7)
+    world.register("1")
+    assert world.roster.register({"1": False, "2": False}) == {"2"}
+    assert world.of("2").snapshot is None
+
+
+BROKERS = st.sampled_from(["1", "2", "3"])
+
+
+@given(st.lists(st.tuples(BROKERS, st.integers(0, 29), st.integers(0, 5)), max_size=30), st.data())
+def test_any_order_of_any_snapshots_ends_with_the_newest_of_each_broker(
+    published: list[tuple[str, int, int]], data: st.DataObject
+) -> None:
+    # Snapshots of one time have one content: of two, the model couldn't know which is kept.
+    unique = [(broker, second, second * 7) for broker, second, _ in published]
+    order = data.draw(st.permutations(unique))
+    world = World("1", "2", "3")
+    for broker, second, consumed in order:
+        world.roster.take(snapshot(broker, WALL + second, consumed), data.draw(st.booleans()), VALIDITY)
+    newest: dict[str, tuple[int, int]] = {}
+    for broker, second, consumed in unique:
+        newest[broker] = max(newest.get(broker, (-1, -1)), (second, consumed))
+    for broker in ("1", "2", "3"):
+        assert world.consumed(broker) == (newest[broker][1] if broker in newest else None)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(-2 * HOUR, 2 * HOUR), st.booleans()), max_size=40))
+def test_whatever_the_clocks_do_a_broker_is_fresh_only_within_validity_of_its_last_snapshot(
+    steps: list[tuple[float, float, bool]],
+) -> None:
+    world, last = World("1"), -1e9
+    for pause, ahead, publishes in steps:
+        world.passes(pause)
+        if publishes:
+            world.publishes("1", ahead=ahead)
+            last = world.clock.now
+        if world.clock.now - last > VALIDITY:
+            assert world.of("1").snapshot is None

@@ -1,0 +1,255 @@
+"""The factor source ``snapshots`` puts the snapshots of all brokers and this broker's own disks together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from quotahost.api import DiskState
+from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.factor_sources import snapshots as module
+from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
+from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
+from quotahost.records.snapshot import Snapshot, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeThread
+from tests.fakes.plugin_context import Clock, context, monitor
+
+WALL = 1_700_000_000.0
+OWN = Volume("1", "/own", 100, 10)
+HARD = Limit(LimitType.CONSUMED_BYTES, 90)
+
+
+class World:
+    def __init__(self, disks: DiskState) -> None:
+        self.clock, self.wall, self.broker, self.disks = Clock(), Clock(WALL), FakeBroker(), disks
+        given = {"validity": "60s", "startup__grace": "30s", "volumes__period": "1h"}
+        self.context = context(self.broker, clock=self.clock, **given)
+        self.source = Snapshots(self.context, self.wall, self.clock)
+
+    def knows(self, *brokers: str, fenced: str = "") -> None:
+        """The topic is read, and the cluster consists of these."""
+        self.source.caught_up()
+        registered: Any = self.source._registered_brokers
+        registered.argument({broker: broker == fenced for broker in brokers})
+        registered.answered = True
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall.now += seconds
+
+    def publishes(self, broker: str, consumed: int = 10, live: bool = True, ago: float = 0.0, **more: Any) -> None:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now - ago)
+        volume = Volume(broker, "/d", 100, consumed)
+        self.record(broker.encode(), encode(Snapshot(broker, at, (volume,), **more)), live)
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool = True) -> None:
+        self.source.record(key, value, live)
+
+    def read(self) -> ClusterVolumes:
+        """A second later, so that the metrics are shown again, too."""
+        self.passes(1)
+        return self.source.read()
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    own = DiskState((OWN,))
+    monkeypatch.setattr(module, "Follower", FakeThread)
+    monkeypatch.setattr(module, "RegisteredBrokers", FakeThread)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+    made = World(own)
+    yield made
+    made.source.close()
+    monitor(made.context).close()
+
+
+def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
+    answer = world.read()
+    assert answer.volumes == (OWN,)
+    assert answer.waiting == "the cluster has not listed its brokers yet"
+    assert world.source._follower is None, "it would not know whose records to take"
+    registered: Any = world.source._registered_brokers
+    registered.argument({"1": False})
+    registered.answered = True
+    assert world.read().waiting == "topic __quotahost_snapshots is not read yet"
+    assert world.source._follower is not None
+    world.knows("1")
+    assert world.read() == ClusterVolumes((OWN,))
+
+
+def test_the_volumes_of_all_brokers_are_one_state_with_the_limits_published_with_them(world: World) -> None:
+    world.knows("1", "2", "3")
+    world.publishes("2", 20, hard=HARD)
+    world.publishes("3", 30)
+    answer = world.read()
+    assert set(answer.volumes) == {OWN, Volume("2", "/d", 100, 20, hard=HARD), Volume("3", "/d", 100, 30)}
+    assert answer.unknown == ()
+
+
+def test_it_is_the_same_object_as_long_as_nothing_changes_also_while_a_broker_is_missing(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    world.passes(100)
+    answer = world.read()
+    assert answer.unknown
+    assert world.read() is answer
+    world.publishes("2")
+    assert world.read() is not answer
+
+
+def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: World) -> None:
+    world.knows("1")
+    world.publishes("1", 99)
+    assert world.read().volumes == (OWN,)
+    world.passes(59)
+    world.record(b"1", None)
+    assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
+
+
+def test_a_stale_broker_is_unknown_at_once_and_a_missing_one_after_startup_grace(world: World) -> None:
+    world.knows("1", "2", "3")
+    world.publishes("2")
+    assert world.read().unknown == (), "3 is waited for"
+    monitor(world.context).look()
+    world.passes(35)
+    assert world.read().unknown == ("broker 3: no snapshot",)
+    monitor(world.context).look()
+    world.passes(30)
+    assert world.read().unknown == (
+        "broker 2: its newest snapshot is older than validity (60 s)", "broker 3: no snapshot",
+    )  # fmt: skip
+
+
+def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
+    answer = world.read()
+    assert Volume("2", "/d", 100, 10) in answer.volumes
+    assert answer.unknown == (
+        "broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'",
+    )  # fmt: skip
+
+
+def test_a_tombstone_removes_what_is_known_of_a_broker(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    world.record(b"2", None)
+    world.record(None, None)
+    world.record(b"\xff", None)
+    assert world.read().volumes == (OWN,)
+
+
+def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 20)
+    before = world.read()
+    for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"2", b"x" * 300_000)]:
+        world.record(key, value)
+    world.wall.now -= 5
+    world.publishes("2", 99)
+    assert world.read() is before
+    counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
+    assert counted == {"json": 1, "schema": 1, "stranger": 1, "size": 1, "late": 1}
+
+
+def test_a_snapshot_of_another_cluster_is_refused_and_counted(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 20, cluster="c-1")
+    world.publishes("2", 99, cluster="c-2")
+    assert Volume("2", "/d", 100, 20) in world.read().volumes
+    assert world.broker.number("Refused", "Records", "cluster") == 1
+
+
+def test_the_topic_is_read_again_for_a_broker_that_registers_after_it_was_read(world: World) -> None:
+    world.knows("1", "2")
+    world.read()
+    follower: Any = world.source._follower
+    world.publishes("3")
+    world.knows("1", "2")
+    assert follower.again == 0
+    world.knows("1", "2", "3")
+    assert follower.again == 1
+
+
+def test_a_snapshot_that_was_read_before_the_brokers_are_known_makes_nobody_stale(world: World) -> None:
+    """Its broker may be one that was taken out of the cluster."""
+    world.publishes("9", live=False, ago=3600)
+    assert world.read().unknown == ()
+    world.knows("1")
+    assert world.read() == ClusterVolumes((OWN,))
+
+
+def test_a_broker_that_was_silent_before_this_one_started_is_waited_for_and_its_last_volumes_count(
+    world: World,
+) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 99, live=False, ago=3600)
+    answer = world.read()
+    assert Volume("2", "/d", 100, 99) in answer.volumes
+    assert answer.waiting == "broker 2: its newest snapshot is older than validity (60 s)"
+    assert answer.unknown == ()
+    world.passes(30)
+    answer = world.read()
+    assert (answer.waiting, answer.unknown) == ("", ("broker 2: its newest snapshot is older than validity (60 s)",))
+
+
+def test_a_fenced_broker_counts_with_its_last_volumes_and_is_shown(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 99, offline=("/e",))
+    world.knows("1", "2", fenced="2")
+    world.passes(3600)
+    monitor(world.context).look()
+    answer = world.read()
+    assert answer == ClusterVolumes((OWN, Volume("2", "/d", 100, 99)))
+    number = world.broker.number
+    assert [number("Brokers", name) for name in ("Stale", "Missing", "LastKnown")] == [0, 0, 1]
+
+
+def test_brokers_that_are_not_registered_are_neither_reported_nor_shown(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    for number in range(100):
+        world.publishes(f"ghost-{number}", 100)
+    assert {volume.broker for volume in world.read().volumes} == {"1", "2"}
+    assert {key[1] for key in world.broker.shown if key[0] == "Snapshot"} == {"2"}
+
+
+def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
+    world.knows("1", "2", "3", "4")
+    world.publishes("2")
+    world.passes(70)
+    world.publishes("3")
+    world.read()
+    number = world.broker.number
+    assert (number("Snapshot", "Age", "2"), number("Snapshot", "Age", "3")) == (71, 1)
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 1)
+    world.knows("1", "3")
+    world.read()
+    assert number("Snapshot", "Age", "2") is None
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
+
+
+@pytest.mark.parametrize("jump", [3600, -3600])
+def test_a_jump_of_this_brokers_clock_changes_nothing(world: World, jump: float) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    before = world.read()
+    world.wall.now += jump
+    world.passes(50)
+    monitor(world.context).look()
+    assert world.read() is before
+    world.passes(20)
+    monitor(world.context).look()
+    assert world.read().unknown, "nor does it make a silent broker healthy"
+
+
+def test_a_snapshot_without_limits_leaves_them_to_the_reader(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    assert replace(OWN, broker="2", name="/d") in world.read().volumes

@@ -1,0 +1,267 @@
+"""The policy ``limits``: the ramp between soft and hard, whatever types of limits make it."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from quotahost.api import Context, QuotaPolicy
+from quotahost.broker.plugins.policies import limits as module
+from quotahost.broker.plugins.policies.limits import Limits
+from quotahost.broker.plugins.policies.setpoint import Setpoint
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.testing.broker import FakeBroker
+from quotahost.testing.checks import check_policy
+
+CONSUMED, FREE, PERCENT = LimitType
+NODE = FakeBroker()
+LOG = logging.getLogger("test.limits")
+QUICK = settings(deadline=None)
+
+
+@dataclass
+class Host:
+    """What the broker's settings say of storage."""
+
+    storage_soft: Limit | None = None
+    storage_hard: Limit | None = None
+
+
+def policy(soft: Limit | None = None, hard: Limit | None = None) -> Limits:
+    host = cast("Any", Host(soft, hard))
+    return Limits(Context("limits", None, host, 1, LOG, broker=NODE, metrics=NODE))
+
+
+def used(consumed: int, capacity: int = 20, **limits: Any) -> Volume:
+    return Volume("1", "/data", capacity, consumed, **limits)
+
+
+capacities = st.integers(0, 2**63 - 1)
+some_limits = (
+    st.none()
+    | st.builds(Limit, st.sampled_from([CONSUMED, FREE]), capacities)
+    | st.builds(Limit, st.just(PERCENT), st.floats(0, 100) | st.integers(0, 100))
+)
+
+
+def by_hand(limit: Limit, capacity: int) -> Fraction:
+    """The consumption at the limit, with no rounding, at most the capacity."""
+    if limit.type is CONSUMED:
+        return Fraction(min(limit.level, capacity))
+    free = limit.level if limit.type is FREE else Fraction(str(limit.level)) * capacity / 100
+    return max(Fraction(0), Fraction(capacity - free))
+
+
+@pytest.mark.proves("proposal-035.progressive")
+@pytest.mark.parametrize(
+    ("consumed", "factor"),
+    [(0, 1.0), (10, 1.0), (11, 0.8), (12, 0.6), (13, 0.4), (14, 0.2), (15, 0.0), (16, 0.0), (21, 0.0)],
+)
+@pytest.mark.parametrize("soft", [Limit(CONSUMED, 10), Limit(FREE, 10), Limit(PERCENT, 50)])
+@pytest.mark.parametrize("hard", [Limit(CONSUMED, 15), Limit(FREE, 5), Limit(PERCENT, 25)])
+def test_the_factor_falls_in_proportion_between_soft_and_hard(
+    soft: Limit, hard: Limit, consumed: int, factor: float
+) -> None:
+    assert policy(soft, hard).quota_factor(used(consumed)) == factor
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "factors"),
+    [
+        (None, None, [1.0, 1.0, 1.0, 1.0, 1.0]),
+        (None, Limit(CONSUMED, 15), [1.0, 1.0, 1.0, 0.0, 0.0]),
+        (Limit(CONSUMED, 10), None, [1.0, 1.0, 0.6, 0.5, 0.0]),
+        (Limit(CONSUMED, 15), Limit(FREE, 5), [1.0, 1.0, 1.0, 0.0, 0.0]),
+        (Limit(CONSUMED, 10), Limit(CONSUMED, 99), [1.0, 1.0, 0.6, 0.5, 0.0]),
+        (Limit(CONSUMED, 99), None, [1.0, 1.0, 1.0, 1.0, 0.0]),
+        (None, Limit(FREE, 99), [0.0, 0.0, 0.0, 0.0, 0.0]),
+    ],
+    ids=["no limits", "only hard", "only soft", "both in one place", "hard beyond the capacity",
+         "soft beyond the capacity", "more free than there is"],
+)  # fmt: skip
+def test_limits_missing_or_beyond_the_volume(soft: Limit | None, hard: Limit | None, factors: list[float]) -> None:
+    judge = policy(soft, hard)
+    assert [judge.quota_factor(used(consumed)) for consumed in (0, 10, 14, 15, 20)] == factors
+
+
+@QUICK
+@given(some_limits, some_limits, capacities, st.integers(0, 2**63 + 2**60), st.integers(0, 2**60))
+@example(Limit(CONSUMED, 5), Limit(CONSUMED, 5), 10, 5, 0)
+@example(Limit(PERCENT, 5), Limit(PERCENT, 5), 0, 0, 0)
+def test_whatever_the_limits_the_factor_is_in_range_and_falls(
+    soft: Limit | None, hard: Limit | None, capacity: int, consumed: int, more: int
+) -> None:
+    judge = policy(soft, hard)
+    factor, later = (judge.quota_factor(used(c, capacity)) for c in (consumed, consumed + more))
+    assert 0.0 <= later <= factor <= 1.0
+
+
+@QUICK
+@given(some_limits, some_limits, st.integers(10**6, 2**63 - 1), st.floats(0, 1.1))
+def test_the_factor_is_the_exact_ramp_of_both_limits_converted_by_hand(
+    soft: Limit | None, hard: Limit | None, capacity: int, share: float
+) -> None:
+    consumed = int(capacity * share)
+    at_hard = capacity if hard is None else by_hand(hard, capacity)
+    at_soft = at_hard if soft is None else min(at_hard, by_hand(soft, capacity))
+    factor = policy(soft, hard).quota_factor(used(consumed, capacity))
+
+    if soft is None and hard is None:
+        assert factor == 1.0
+    elif consumed >= at_hard:
+        assert factor == 0.0
+    elif at_hard - at_soft < 10**4:  # the rounding to whole bytes can be seen in so short a ramp
+        assert 0.0 <= factor <= 1.0
+    else:
+        ramp = min(Fraction(1), (at_hard - consumed) / (at_hard - at_soft))
+        assert factor == pytest.approx(float(ramp), abs=1e-3)
+
+
+@QUICK
+@given(st.integers(0, 10**18), st.integers(0, 10**18), st.integers(0, 10**18))
+def test_in_bytes_the_ramp_is_exact(soft: int, hard: int, consumed: int) -> None:
+    soft, hard = min(soft, hard), max(soft, hard)
+    factor = policy(Limit(CONSUMED, soft), Limit(CONSUMED, hard)).quota_factor(used(consumed, 2**63 - 1))
+    if consumed >= hard:
+        assert factor == 0.0
+    else:
+        assert factor == (1.0 if consumed <= soft else float(Fraction(hard - consumed, hard - soft)))
+
+
+def test_limits_published_with_a_volume_come_before_this_brokers() -> None:
+    judge = policy(Limit(CONSUMED, 1), Limit(CONSUMED, 2))
+    published = used(12, soft=Limit(CONSUMED, 10), hard=Limit(CONSUMED, 15))
+    assert judge.quota_factor(published) == 0.6
+    assert judge.quota_factor(replace(published, hard=None)) == 0.0
+
+
+def test_this_brokers_limits_may_change_while_it_runs() -> None:
+    context = Context("limits", None, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE)
+    judge = Limits(context)
+    factors = [judge.quota_factor(used(12))]
+    context.settings = cast("Any", Host(Limit(CONSUMED, 10), Limit(CONSUMED, 15)))
+    factors.append(judge.quota_factor(used(12)))
+    assert factors == [1.0, 0.6]
+
+
+# ---- limits that contradict each other -------------------------------------------------------------
+
+MIXED = (Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a volume of 20, not of 40
+
+
+def test_where_hard_comes_before_soft_the_hard_limit_alone_holds() -> None:
+    judge = policy(*MIXED)
+    assert [judge.quota_factor(used(c)) for c in (0, 9, 10, 15)] == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:
+    judge = policy(*MIXED)
+
+    for _ in range(3):
+        judge.quota_factor(used(5))
+    assert judge.contradictions == {("1", "/data")}
+    assert [record.getMessage() for record in caplog.records] == [
+        "broker 1, volume /data: the hard limit MinFreePercentage 50 % is reached at 10 bytes, before the "
+        "soft limit ConsumedBytes 15 bytes at 15; until one is changed, the hard limit alone holds"
+    ]
+
+    judge.quota_factor(used(5, capacity=40))
+    assert judge.contradictions == set()
+    judge.quota_factor(used(5))
+    assert len(caplog.records) == 2
+
+
+OTHERS = Volume("2\n", "/data", 20, 12)
+
+
+def test_a_limit_in_bytes_that_slows_for_a_disk_without_limits_of_another_broker_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    judge = policy(Limit(CONSUMED, 10))
+    judge.quota_factor(replace(OTHERS, consumed=10))
+    assert caplog.messages == [], "it slows nobody"
+    for _ in range(2):
+        judge.quota_factor(OTHERS)
+    (line,) = caplog.messages
+    assert "broker '2\\n' publishes no limits" in line
+
+
+@pytest.mark.parametrize(
+    ("soft", "volume"),
+    [
+        (Limit(PERCENT, 50), OTHERS),
+        (Limit(CONSUMED, 10), replace(OTHERS, broker="1")),
+        (Limit(CONSUMED, 10), replace(OTHERS, hard=Limit(CONSUMED, 11))),
+    ],
+    ids=["a share", "its own disk", "published"],
+)
+def test_any_other_limit_is_no_news(soft: Limit, volume: Volume, caplog: pytest.LogCaptureFixture) -> None:
+    policy(soft).quota_factor(volume)
+    assert [line for line in caplog.messages if "publishes no limits" in line] == []
+
+
+def test_many_contradictions_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(module, "MAX_CONTRADICTIONS", 2)
+    judge = policy(*MIXED)
+    for broker in "1234":
+        judge.quota_factor(Volume(broker, "/data\n", 20, 5))
+    assert len(judge.contradictions) == len(caplog.records) == 2
+    assert not any("\n" in record.getMessage() for record in caplog.records)
+
+
+def test_a_limit_that_holds_for_both_is_both_limits() -> None:
+    judge = policy(*MIXED)
+    assert (judge.soft_limit(used(5)), judge.hard_limit(used(5))) == (MIXED[1], MIXED[1])
+    assert (judge.soft_limit(used(5, 40)), judge.hard_limit(used(5, 40))) == MIXED
+
+
+@pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits", "proposal-035.limits-by-volume")
+def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
+    judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
+    own = used(12, soft=Limit(FREE, 9))
+    assert (judge.soft_limit(own), judge.hard_limit(own)) == (Limit(FREE, 9), Limit(CONSUMED, 15))
+    assert (policy().soft_limit(used(12)), policy().hard_limit(used(12))) == (None, None)
+
+
+@pytest.mark.proves("proposal-035.policy-limits")
+@pytest.mark.parametrize(
+    ("consumed", "breached"), [(10, (False, False)), (11, (True, False)), (14, (True, False)), (15, (True, True))]
+)
+def test_the_soft_limit_is_breached_above_it_and_the_hard_one_at_it(consumed: int, breached: tuple[bool, bool]) -> None:
+    judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
+    volume = used(consumed)
+    assert (judge.breaches_soft_limit(volume), judge.breaches_hard_limit(volume)) == breached
+
+
+@QUICK
+@given(some_limits, some_limits, capacities, capacities)
+def test_what_is_breached_fits_the_factor_whatever_the_limits(
+    soft: Limit | None, hard: Limit | None, capacity: int, consumed: int
+) -> None:
+    judge, volume = policy(soft, hard), used(consumed, capacity)
+    factor = judge.quota_factor(volume)
+    assert judge.breaches_hard_limit(volume) == (factor == 0)
+    assert judge.breaches_soft_limit(volume) == (factor < 1)
+
+
+def test_it_keeps_the_contract_of_a_policy() -> None:
+    kept: QuotaPolicy = policy()
+    assert kept is not None
+    properties = {"static.storage.soft.min-free-percent": "0.1", "static.storage.hard.min-free-bytes": "1G"}
+    check_policy(Limits, properties, name="limits", volumes=[used(12, soft=MIXED[0], hard=MIXED[1])])
+
+
+def test_the_built_in_policies_are_entry_points() -> None:
+    project = tomllib.loads((Path(__file__).parents[5] / "pyproject.toml").read_text())["project"]
+    built_in = project["entry-points"]["quotahost.policies"]
+    found = {name: EntryPoint(name, target, "quotahost.policies").load() for name, target in built_in.items()}
+    assert found == {"limits": Limits, "setpoint": Setpoint}

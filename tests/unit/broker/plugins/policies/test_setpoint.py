@@ -1,0 +1,324 @@
+"""The policy ``setpoint``, mostly in a closed loop: a disk that fills at the factor times the demand."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import pairwise
+from statistics import fmean
+from typing import Any, cast
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from harness.disk_model import Cluster, Disk, Drain, deviation, kept_for, lumps, movement, nothing, pauses
+from quotahost.api import Context
+from quotahost.broker.plugins.policies import setpoint as module
+from quotahost.broker.plugins.policies.limits import Limits
+from quotahost.broker.plugins.policies.setpoint import Setpoint
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.testing.broker import FakeBroker
+from quotahost.testing.checks import check_policy
+from tests.fakes.plugin_context import Clock
+
+MB, GB = 10**6, 10**9
+SOFT, HARD, CAPACITY = 800 * GB, 900 * GB, 1000 * GB
+HOUR = 3600  # steps of the model
+DRAIN = 20 * MB
+NODE = FakeBroker()
+LOG = logging.getLogger("test.setpoint")
+
+
+@dataclass
+class Host:
+    storage_soft: Limit | None = field(default_factory=lambda: Limit(LimitType.CONSUMED_BYTES, SOFT))
+    storage_hard: Limit | None = field(default_factory=lambda: Limit(LimitType.CONSUMED_BYTES, HARD))
+    factor_scope: str = "cluster"
+
+
+def setpoint(clock: Callable[[], float], **section: Any) -> Setpoint:
+    own = Setpoint.Section(**section)
+    return Setpoint(Context("setpoint", own, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE), clock)
+
+
+def used(consumed: float, name: str = "/data") -> Volume:
+    return Volume("1", name, CAPACITY, max(0, int(consumed)))
+
+
+def ramp(consumed: float) -> float:
+    return min(1.0, max(0.0, (HARD - consumed) / (HARD - SOFT)))
+
+
+def disk(demand: float, drain: Drain, **more: Any) -> Disk:
+    return Disk(lambda now: demand, drain, 10 * GB, **more)
+
+
+def alone(one: Disk, hours: float, **more: Any) -> Cluster:
+    cluster = Cluster(one, **more)
+    return cluster.run(setpoint(cluster.clock), hours)
+
+
+# ---- in a closed loop ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overload", [1.5, 5, 40])
+def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(overload: float) -> None:
+    cluster = alone(disk(overload * DRAIN, lumps(DRAIN, 75)), hours=4)
+    factors, places = cluster.factors[2 * HOUR :], cluster.disks[0].places[2 * HOUR :]
+    assert fmean(factors) == pytest.approx(1 / overload, rel=0.03)
+    assert deviation(factors) < 0.1
+    assert 0.4 < fmean(places) < 0.65
+    assert pauses(cluster.factors[60:]) == 0, "at most while it fills the band in 12 s for the first time"
+
+
+@pytest.mark.parametrize("renewed", [1, 5, 30])
+@pytest.mark.parametrize("overload", [1.5, 5])
+def test_lumps_of_60_percent_of_the_band_hardly_move_the_factor_however_late_snapshots_are(
+    overload: float, renewed: float
+) -> None:
+    one = disk(overload * DRAIN, lumps(DRAIN, 300), renewed=renewed)
+    cluster = alone(one, hours=4)
+    assert deviation(cluster.factors[HOUR:]) < 0.25
+    assert max(one.places[HOUR:]) < 0.9
+    assert pauses(cluster.factors) == 0
+
+
+def test_lumps_of_150_percent_of_the_band_are_all_let_in_without_a_pause() -> None:
+    one = disk(5 * DRAIN, lumps(DRAIN, 750))
+    cluster = alone(one, hours=4)
+    assert fmean(cluster.factors[HOUR:]) == pytest.approx(0.2, rel=0.1)
+    assert pauses(cluster.factors) == 0
+    assert max(one.places) < 1
+
+
+@pytest.mark.parametrize("renewed", [1, 5])
+def test_a_volume_that_is_renewed_every_30_s_is_held_evenly(renewed: float) -> None:
+    one = Disk(lambda now: 4 * MB, kept_for(30), 120 * MB, place=-0.1, renewed=renewed)
+    cluster = alone(one, hours=2)
+    settled = cluster.factors[HOUR // 2 :]
+    assert 0.3 < min(settled) < max(settled) < 0.65
+    assert movement(settled) < 3
+    assert max(one.places) < 0.85
+    assert pauses(cluster.factors) == 0
+
+
+def test_if_nothing_is_deleted_it_is_let_in_ever_slower_never_stops_and_never_reaches_hard() -> None:
+    one = disk(5 * DRAIN, nothing)
+    cluster = alone(one, hours=24)
+    assert 0 < cluster.factors[-1] < cluster.factors[6 * HOUR] < cluster.factors[HOUR] < 0.01
+    assert 0.9 < one.places[2 * HOUR] < one.places[-1] < 0.995
+    assert min(cluster.factors) > 0
+
+
+def test_when_deletions_begin_after_a_day_producers_get_them_within_minutes() -> None:
+    one = disk(5 * DRAIN, lambda now, _: lumps(DRAIN, 60)(now, 0) if now > 24 * HOUR else 0.0)
+    cluster = alone(one, hours=25.5)
+    assert fmean(cluster.factors[24 * HOUR + 1200 : 24 * HOUR + 1800]) > 0.1
+    assert fmean(cluster.factors[-HOUR // 2 :]) == pytest.approx(0.2, rel=0.1)
+
+
+@pytest.mark.parametrize("place", [0.1, 0.7, 0.95])
+def test_a_volume_that_does_not_fill_is_not_throttled_but_close_to_hard(place: float) -> None:
+    cluster = alone(disk(0, nothing, place=place), hours=1)
+    assert cluster.factors[-1] == pytest.approx(1.0 if place < 0.9 else 0.05)
+
+
+def test_demand_that_comes_and_goes_every_minute_does_not_move_it() -> None:
+    one = Disk(lambda now: 10 * DRAIN if now // 60 % 2 else 0.0, lumps(DRAIN, 60), 10 * GB)
+    assert deviation(alone(one, hours=3).factors[HOUR:]) < 0.1
+
+
+def test_demand_that_becomes_three_times_as_large_meets_the_same_limits() -> None:
+    one = Disk(lambda now: (2 if now < 2 * HOUR else 6) * DRAIN, lumps(DRAIN, 60), 10 * GB)
+    cluster = alone(one, hours=5)
+    assert pauses(cluster.factors) == 0
+    assert max(one.places) < 0.95
+    assert fmean(cluster.factors[4 * HOUR :]) == pytest.approx(1 / 6, rel=0.05)
+
+
+def test_a_reassignment_that_fills_at_factor_0_does_not_hold_the_factor_down_once_it_ends() -> None:
+    one = disk(5 * DRAIN, lumps(DRAIN, 60), moved=lambda now: 1.25 * DRAIN if HOUR <= now < HOUR + 3000 else 0.0)
+    cluster = alone(one, hours=4)
+    assert max(cluster.factors[HOUR + 1200 : HOUR + 3000]) == 0
+    begins = next(at for at, factor in enumerate(cluster.factors) if at > HOUR + 3000 and factor > 0)
+    assert fmean(cluster.factors[begins + 60 : begins + 300]) > 0.05
+    assert fmean(cluster.factors[3 * HOUR :]) == pytest.approx(0.2, rel=0.1)
+
+
+def test_a_pause_for_another_volume_is_over_as_soon_as_that_one_is() -> None:
+    full = Disk(lambda now: 0.0, lambda now, _: 50 * GB if now == 2 * HOUR else 0.0, 10 * GB, place=1.5, name="/full")
+    one = disk(2 * DRAIN, lumps(DRAIN, 60))
+    cluster = alone_with(one, full, hours=3)
+    assert set(cluster.factors[: 2 * HOUR]) == {0.0}
+    assert fmean(cluster.factors[2 * HOUR + 30 : 2 * HOUR + 90]) > 0.4
+
+
+def alone_with(*disks: Disk, hours: float) -> Cluster:
+    cluster = Cluster(*disks)
+    return cluster.run(setpoint(cluster.clock), hours)
+
+
+def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_its_own_demand() -> None:
+    tight, wide = disk(10 * DRAIN, lumps(DRAIN, 75)), disk(2 * DRAIN, lumps(DRAIN, 75), name="/wide")
+    cluster = Cluster(tight, wide)
+    policy = setpoint(cluster.clock)
+    cluster.run(policy, 3)
+    assert fmean(cluster.factors[2 * HOUR :]) == pytest.approx(0.1, rel=0.05)
+    assert wide.places[-1] < 0, "it drains while it is slowed for the other one's sake"
+    cluster.disks = (wide,)
+    cluster.run(policy, 3)
+    assert fmean(cluster.factors[-HOUR:]) == pytest.approx(0.5, rel=0.05)
+    assert pauses(cluster.factors) == 0
+
+
+def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
+    one = disk(2 * DRAIN, lumps(2 * DRAIN, 60), place=0.5)
+    cluster = alone(one, hours=1, shadow=True)
+    assert cluster.factors[-1] == pytest.approx(1, abs=0.1), "as much is deleted as flows in"
+    one = disk(2 * DRAIN, lumps(DRAIN, 60), place=-3)
+    cluster = alone(one, hours=0.486, shadow=True)
+    assert one.places[-1] < 1
+    assert cluster.factors[-1] == pytest.approx(0.5, rel=0.4), "of which half would be the balance"
+
+
+def test_a_restart_in_a_throttle_begins_with_the_ramp_and_jumps_nowhere() -> None:
+    one = disk(5 * DRAIN, lumps(DRAIN, 75))
+    cluster = alone(one, hours=2)
+    place = one.places[-1]
+    cluster.run(setpoint(cluster.clock), 1)
+    assert cluster.factors[2 * HOUR] == pytest.approx(1 - place, abs=0.01)
+    assert all(abs(b - a) < 0.1 for a, b in pairwise(cluster.factors[2 * HOUR :]))
+    assert pauses(cluster.factors) == 0
+    assert fmean(cluster.factors[-HOUR // 3 :]) == pytest.approx(0.2, rel=0.1)
+
+
+# ---- read by read ----------------------------------------------------------------------------------
+
+
+def test_it_is_open_below_soft_and_shut_from_hard_on_at_once() -> None:
+    clock = Clock()
+    policy = setpoint(clock)
+    factors = []
+    for consumed in (0, SOFT, HARD, SOFT, HARD + GB, 0):
+        factors.append(policy.quota_factor(used(consumed)))
+        clock.now += 0.25
+    assert factors == [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("scope", ["topics", "cluster"])
+def test_a_factor_for_the_topics_of_other_volumes_is_not_taken_for_this_ones(scope: str) -> None:
+    clock = Clock()
+    told, expected = setpoint(clock), setpoint(clock)
+    told._context.settings = cast("Any", Host(factor_scope=scope))
+    answer = 1.0
+    for minute in range(90):
+        clock.now += 60
+        told.factor_in_force(0.1)
+        expected.factor_in_force(1.0 if answer == 1 and scope == "topics" else 0.1)
+        consumed = SOFT + (minute - 60) * 3 * GB
+        answer = expected.quota_factor(used(consumed))
+        assert told.quota_factor(used(consumed)) == answer
+    assert answer < 0.2
+
+
+def test_without_limits_it_is_open() -> None:
+    policy = setpoint(Clock())
+    policy._context.settings = cast("Any", Host(None, None))
+    assert policy.quota_factor(used(CAPACITY)) == 1.0
+
+
+def test_while_the_clock_stands_still_the_factor_is_the_first_ramp_and_guarded_close_to_hard() -> None:
+    policy = setpoint(Clock())
+    consumptions = [870 * GB, 880 * GB, 820 * GB, 895 * GB, HARD, 850 * GB, SOFT, 850 * GB]
+    assert [policy.quota_factor(used(each)) for each in consumptions] == pytest.approx(
+        [0.3, 0.3, 0.3, 0.05, 0, 0.5, 1, 1]
+    )
+
+
+def test_after_a_pause_producers_get_their_share_at_once() -> None:
+    filled_up = lambda now: 25 * DRAIN if 2 * HOUR <= now < 2 * HOUR + 20 else 0.0  # noqa: E731
+    emptied = lambda now, came: lumps(DRAIN, 75)(now, came) + (10 * GB if now == 2 * HOUR + 60 else 0.0)  # noqa: E731
+    one = disk(2 * DRAIN, emptied, moved=filled_up)
+    cluster = alone(one, hours=2.1)
+    assert set(cluster.factors[2 * HOUR + 30 : 2 * HOUR + 60]) == {0.0}
+    assert 0 < one.places[2 * HOUR + 61] < 1
+    assert cluster.factors[2 * HOUR + 62] == pytest.approx(0.5, rel=0.3)
+
+
+def test_a_volume_unseen_for_10_minutes_is_forgotten() -> None:
+    clock = Clock()
+    policy = setpoint(clock)
+    policy.quota_factor(used(870 * GB))
+    for _ in range(7):
+        clock.now += 100.0
+        policy.quota_factor(used(SOFT, "/seen"))
+    assert policy.quota_factor(used(850 * GB)) == 0.5
+
+
+def test_the_memory_is_bounded_and_volumes_beyond_it_get_the_ramp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_VOLUMES", 2)
+    clock = Clock()
+    policy = setpoint(clock)
+    for consumed in (850 * GB, 851 * GB):
+        for name in ("/1", "/2", "/3"):
+            policy.quota_factor(used(consumed, name))
+        clock.now += 10
+    assert len(policy._histories) == 2
+    assert policy.quota_factor(used(870 * GB, "/3")) == 0.3
+
+
+def test_a_new_memory_is_used_from_then_on() -> None:
+    def moved(memory: timedelta | None) -> float:
+        cluster = Cluster(Disk(lambda now: 5 * DRAIN, lumps(DRAIN, 300), 10 * GB))
+        policy = setpoint(cluster.clock)
+        cluster.run(policy, 1)
+        if memory:
+            policy.reconfigure(Setpoint.Section(memory=memory))
+        return deviation(cluster.run(policy, 1).factors[HOUR:])
+
+    assert moved(timedelta(minutes=3)) > 1.5 * moved(None)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0.001, 700) | st.just(0.25) | st.just(0.0),
+            st.sampled_from("ab"),
+            st.integers(SOFT - GB, HARD + GB),
+            st.floats(0, 1) | st.sampled_from([0.0, 1.0]),
+        ),
+        max_size=40,
+    )
+)
+@example([(0.25, "a", HARD, 0.0), (0.0, "a", SOFT + 1, 0.0)])  # no time between two looks
+def test_whatever_happens_the_factor_is_in_range_and_guarded_close_to_hard(
+    reads: list[tuple[float, str, int, float]],
+) -> None:
+    clock = Clock()
+    policy = setpoint(clock)
+    for passed, name, consumed, in_force in reads:
+        clock.now += passed
+        policy.factor_in_force(in_force)
+        factor = policy.quota_factor(used(consumed, name))
+        assert 0.0 <= factor <= 1.0
+        assert (factor == 0.0) == (consumed >= HARD)
+        assert factor == 1.0 or consumed > SOFT
+        if consumed >= HARD - (HARD - SOFT) // 10:
+            assert factor <= ramp(consumed)
+
+
+def test_it_declares_that_it_depends_on_the_time() -> None:
+    assert (Setpoint.depends_on_time, Limits.depends_on_time) == (True, False)
+
+
+def test_it_keeps_the_contract_of_a_policy() -> None:
+    properties: dict[str, Any] = {
+        "static.storage.soft.min-free-percent": "0.2",
+        "static.storage.hard.min-free-percent": "0.05",
+        "plugin.setpoint.memory": "5m",
+    }
+    check_policy(Setpoint, properties, name="setpoint", reconfigured=properties | {"plugin.setpoint.memory": "PT1H"})

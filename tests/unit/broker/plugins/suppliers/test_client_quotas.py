@@ -1,0 +1,300 @@
+"""The supplier ``client-quotas``: Kafka's precedence, tags and limits, by example and against a plain model.
+
+The model is written from the rules of Kafka 4.3.1's DefaultQuotaCallback, in tags, as Kafka has them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TypeAlias
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from quotahost.api import ClientQuotaListener, Context, QuotaSupplier
+from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas, ClientQuotasSettings
+from quotahost.model import (
+    DEFAULT,
+    QUOTA_TYPES,
+    Client,
+    ClientQuotaChange,
+    Default,
+    Quota,
+    QuotaEntity,
+    QuotaType,
+    Scope,
+    ScopeKind,
+)
+from quotahost.settings.broker import Settings
+from quotahost.testing.broker import FakeBroker
+
+NODE = FakeBroker()
+Name: TypeAlias = str | Default | None
+Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
+Answer: TypeAlias = tuple[tuple[str, str], float | None]  # (tags, limit)
+
+PRODUCE = QuotaType.PRODUCE
+ALICE = Client("alice", "app")
+
+# Kafka's order, most specific first, as far as it concerns ALICE.
+LEVELS: list[tuple[Entity, Scope]] = [
+    (("alice", "app"), Scope.CLIENT),
+    (("alice", DEFAULT), Scope.CLIENT),
+    (("alice", None), Scope.USER),
+    ((DEFAULT, "app"), Scope.CLIENT),
+    ((DEFAULT, DEFAULT), Scope.CLIENT),
+    ((DEFAULT, None), Scope.USER),
+    ((None, "app"), Scope.CLIENT_ID),
+    ((None, DEFAULT), Scope.CLIENT_ID),
+]
+
+
+class Broker:
+    """A supplier in the place that a broker gives it, with what it announced."""
+
+    def __init__(self) -> None:
+        self.announced: list[tuple[str | None, str | None]] = []
+        log = logging.getLogger("test.client-quotas")
+        self.supplier = ClientQuotas(
+            Context("client-quotas", ClientQuotasSettings(), Settings(), 1, log, self._note, broker=NODE, metrics=NODE)
+        )
+
+    def _note(self, principal: str | None = None, client_id: str | None = None) -> None:
+        self.announced.append((principal, client_id))
+
+    def alter(self, entity: Entity, rate: float | None, quota_type: QuotaType = PRODUCE) -> None:
+        self.supplier.client_quota_changed(ClientQuotaChange(quota_type, QuotaEntity(*entity), rate))
+
+    def ask(self, client: Client, quota_type: QuotaType = PRODUCE) -> Quota | None:
+        return self.supplier.quota(client, quota_type)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+def test_it_is_a_supplier_that_listens(broker: Broker) -> None:
+    supplier: QuotaSupplier = broker.supplier
+    listener: ClientQuotaListener = broker.supplier
+    assert isinstance(supplier, QuotaSupplier)
+    assert isinstance(listener, ClientQuotaListener)
+
+
+def test_without_quotas_the_next_supplier_is_asked(broker: Broker) -> None:
+    assert [broker.ask(ALICE, quota_type) for quota_type in QUOTA_TYPES] == [None] * 4
+
+
+@pytest.mark.parametrize("level", range(len(LEVELS)))
+def test_each_level_wins_over_all_below_it(broker: Broker, level: int) -> None:
+    for number in range(level, len(LEVELS)):
+        broker.alter(LEVELS[number][0], 100.0 + number)
+
+    assert broker.ask(ALICE) == Quota(100.0 + level, LEVELS[level][1])
+
+
+def test_taking_levels_away_uncovers_the_next_until_none_is_left(broker: Broker) -> None:
+    for number, (entity, _) in enumerate(LEVELS):
+        broker.alter(entity, 100.0 + number)
+
+    for number, (entity, scope) in enumerate(LEVELS):
+        assert broker.ask(ALICE) == Quota(100.0 + number, scope)
+        broker.alter(entity, None)
+
+    assert broker.ask(ALICE) is None
+
+
+@pytest.mark.parametrize("entity", [("bob", None), ("bob", "app"), (None, "other"), ("alice", "other")])
+def test_a_quota_of_somebody_else_is_no_answer(broker: Broker, entity: Entity) -> None:
+    broker.alter(entity, 10.0)
+
+    assert broker.ask(ALICE) is None
+
+
+def test_types_do_not_know_of_each_other(broker: Broker) -> None:
+    broker.alter(("alice", None), 10.0, QuotaType.FETCH)
+    broker.alter((None, DEFAULT), 20.0, QuotaType.REQUEST)
+
+    answers = [broker.ask(ALICE, quota_type) for quota_type in QUOTA_TYPES]
+
+    assert answers == [None, Quota(10.0, Scope.USER), Quota(20.0, Scope.CLIENT_ID), None]
+
+
+def test_a_client_named_like_kafkas_default_is_an_ordinary_one(broker: Broker) -> None:
+    broker.alter(("<default>", None), 10.0)
+    broker.alter((None, "<default>"), 20.0)
+
+    assert broker.ask(Client("<default>", "app")) == Quota(10.0, Scope.USER)
+    assert broker.ask(Client("alice", "<default>")) == Quota(20.0, Scope.CLIENT_ID)
+    assert broker.ask(ALICE) is None
+
+
+def test_names_are_not_split_or_joined(broker: Broker) -> None:
+    broker.alter(("a:b", "c"), 10.0)
+
+    assert broker.ask(Client("a", "b:c")) is None
+    assert broker.ask(Client("a:b", "c")) == Quota(10.0, Scope.CLIENT)
+
+
+@pytest.mark.parametrize("entity", [("alice", DEFAULT), (DEFAULT, DEFAULT)])
+def test_no_client_id_falls_back_to_the_users_quota_even_below_the_match(broker: Broker, entity: Entity) -> None:
+    nameless = Client("alice", "")
+    broker.alter(entity, 10.0)
+    assert broker.ask(nameless) == Quota(None, Scope.USER)
+
+    broker.alter((DEFAULT, None), 20.0)
+    assert broker.ask(nameless) == Quota(20.0, Scope.USER)
+
+    broker.alter(("alice", None), 30.0)
+    assert broker.ask(nameless) == Quota(30.0, Scope.USER)
+
+
+def test_kafkas_default_client_quota_does_not_cover_a_client_without_client_id(broker: Broker) -> None:
+    broker.alter((None, DEFAULT), 10.0)
+
+    assert broker.ask(Client("alice", "")) is None
+
+
+@pytest.mark.parametrize("rate", [math.nan, math.inf, 0.0, -1.0])
+def test_a_rate_by_which_kafka_does_not_throttle_is_unlimited_and_logged(
+    broker: Broker, caplog: pytest.LogCaptureFixture, rate: float
+) -> None:
+    broker.alter(("alice", None), 10.0)
+    broker.alter(("alice", None), rate)
+
+    assert broker.ask(ALICE) == Quota(None, Scope.USER)
+    assert "alice" in caplog.text
+    assert "unlimited" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("entity", "concerned"),
+    [
+        (("alice", "app"), ("alice", "app")),
+        (("alice", DEFAULT), ("alice", None)),
+        (("alice", None), ("alice", None)),
+        ((DEFAULT, "app"), (None, "app")),
+        ((None, "app"), (None, "app")),
+        ((DEFAULT, DEFAULT), (None, None)),
+        ((DEFAULT, None), (None, None)),
+        ((None, DEFAULT), (None, None)),
+    ],
+)
+def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
+    broker: Broker, entity: Entity, concerned: tuple[str | None, str | None]
+) -> None:
+    broker.alter(entity, 10.0)
+    broker.alter(entity, 20.0)
+    broker.alter(entity, None)
+
+    assert broker.announced == [concerned] * 3
+
+
+def test_a_change_without_effect_is_not_announced(broker: Broker) -> None:
+    broker.alter(("alice", None), None)
+    assert broker.announced == []
+
+    broker.alter(("alice", None), 10.0)
+    broker.alter(("alice", None), 10.0)
+    assert len(broker.announced) == 1
+
+
+def kafka(quotas: dict[Entity, float], client: Client) -> Answer | None:
+    """Tags and limit as Kafka has them; None: no quota matches."""
+    user, client_id = client.principal, client.client_id
+    both, user_only, client_only = (user, client_id), (user, ""), ("", client_id)
+    levels: list[tuple[Entity, tuple[str, str]]] = [
+        ((user, client_id), both),
+        ((user, DEFAULT), both),
+        ((user, None), user_only),
+        ((DEFAULT, client_id), both),
+        ((DEFAULT, DEFAULT), both),
+        ((DEFAULT, None), user_only),
+    ]
+    matching = [tags for entity, tags in levels if entity in quotas]
+    tags = matching[0] if matching else client_only
+    limit = limit_of_tags(quotas, *tags)
+    return (tags, limit) if matching or limit is not None else None
+
+
+def limit_of_tags(quotas: dict[Entity, float], user: str, client_id: str) -> float | None:
+    order: list[Entity] = []
+    if user and client_id:
+        order = [(user, client_id), (user, DEFAULT), (DEFAULT, client_id), (DEFAULT, DEFAULT)]
+    elif user:
+        order = [(user, None), (DEFAULT, None)]
+    elif client_id:
+        order = [(None, client_id), (None, DEFAULT)]
+    return next((quotas[entity] for entity in order if entity in quotas), None)
+
+
+def as_kafka(quota: Quota | None, client: Client) -> Answer | None:
+    if quota is None:
+        return None
+    tags = {
+        ScopeKind.CLIENT: (client.principal, client.client_id),
+        ScopeKind.USER: (client.principal, ""),
+        ScopeKind.CLIENT_ID: ("", client.client_id),
+    }
+    return tags[quota.scope.kind], quota.rate
+
+
+# Few names, so that quotas and clients meet; strange ones, so that none is special.
+names = st.sampled_from(["", "a", "b", "a:b", ":", "ü Ω*", "<default>"]) | st.text(max_size=3)
+entities = st.tuples(names | st.sampled_from([DEFAULT, None]), names | st.sampled_from([DEFAULT, None])).filter(
+    lambda entity: entity != (None, None)
+)
+rates = st.none() | st.integers(1, 5).map(float)
+changes = st.lists(st.tuples(st.sampled_from(QUOTA_TYPES[:2]), entities, rates), max_size=12)
+
+
+def clients_of(history: list[tuple[QuotaType, Entity, float | None]], others: list[str]) -> list[Client]:
+    """Every pairing of the names that the quotas use, and some that they don't."""
+    users = {entity[0] for _, entity, _ in history if isinstance(entity[0], str)} | {"", "a", *others}
+    ids = {entity[1] for _, entity, _ in history if isinstance(entity[1], str)} | {"", "a", *others}
+    return [Client(user, client_id) for user in users for client_id in ids]
+
+
+@settings(deadline=None)
+@given(changes, st.lists(names, max_size=2))
+@example([(PRODUCE, ("a", DEFAULT), 1.0)], [])
+@example([(PRODUCE, (DEFAULT, None), 1.0)], [])
+def test_every_client_is_answered_as_kafka_would(
+    history: list[tuple[QuotaType, Entity, float | None]], others: list[str]
+) -> None:
+    broker = Broker()
+    model: dict[QuotaType, dict[Entity, float]] = {quota_type: {} for quota_type in QUOTA_TYPES}
+    for quota_type, entity, rate in history:
+        broker.alter(entity, rate, quota_type)
+        if rate is None:
+            model[quota_type].pop(entity, None)
+        else:
+            model[quota_type][entity] = rate
+
+    for client in clients_of(history, others):
+        for quota_type in QUOTA_TYPES:
+            assert as_kafka(broker.ask(client, quota_type), client) == kafka(model[quota_type], client)
+
+
+@settings(deadline=None)
+@given(changes, entities, rates)
+def test_whoever_is_answered_otherwise_after_a_change_was_announced(
+    history: list[tuple[QuotaType, Entity, float | None]], entity: Entity, rate: float | None
+) -> None:
+    broker = Broker()
+    for quota_type, earlier, earlier_rate in history:
+        broker.alter(earlier, earlier_rate, quota_type)
+    clients = clients_of([*history, (PRODUCE, entity, rate)], ["zz"])
+    before = [broker.ask(client) for client in clients]
+    broker.announced.clear()
+
+    broker.alter(entity, rate)
+
+    for client, answer in zip(clients, before, strict=True):
+        concerned = any(
+            principal in (None, client.principal) and client_id in (None, client.client_id)
+            for principal, client_id in broker.announced
+        )
+        assert concerned or broker.ask(client) == answer

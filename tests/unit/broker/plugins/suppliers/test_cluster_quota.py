@@ -1,0 +1,226 @@
+"""The supplier ``cluster-quota``: the quota that it gives, and the changes of shares and brokers that it announces."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from quotahost.api import Role
+from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
+from quotahost.broker.plugins.suppliers import cluster_quota as module
+from quotahost.broker.plugins.suppliers.cluster_quota import ClusterQuota
+from quotahost.model import ClientUsage, Quota, QuotaType, Scope
+from quotahost.records.clients import ClientKey
+from quotahost.records.shares import Share, Shares, encode
+from quotahost.testing.broker import FakeBroker
+from quotahost.testing.host import FakeHost
+from quotahost.throttling.sampled_rate import SampledRate
+from tests.fakes.plugin_context import eventually
+
+PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
+RATES = {
+    "plugin.cluster-quota.produce.default": "1M",
+    "plugin.cluster-quota.produce.users": "alice:2M,free:unlimited",
+    "plugin.cluster-quota.produce.client-ids": "app:3M",
+    "plugin.cluster-quota.produce.clients": r"alice/app:4M,a\/b/c\/d:5M,alice/:6M",
+    "plugin.cluster-quota.fetch.users": "alice:9M",
+}
+
+
+class Idle:
+    """Stands for the follower: nothing is read but what the test hands over."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class World:
+    def __init__(self, **properties: str) -> None:
+        self.broker = FakeBroker({"process.roles": "broker,controller"}, brokers={1: False, 2: True, 3: False})
+        self.host = FakeHost(Role.SUPPLIER, ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker)
+        self.plugin: ClusterQuota = self.host.plugin
+        self.sequence = 0
+
+    def rate(self, user: str, client_id: str = "", kind: QuotaType = PRODUCE) -> float | None:
+        quota = self.host.quota(user, client_id, kind)
+        assert quota is not None
+        assert quota.scope == Scope.CLIENT
+        return quota.rate
+
+    def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
+        listed = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
+        at = datetime.now(UTC)
+        self.sequence += 1
+        value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
+        self.plugin.record(key, value, True)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(module, "Follower", Idle)
+    made = World()
+    eventually(lambda: made.broker.number("Shares", "Brokers") == 3)
+    assert made.plugin._looks
+    made.plugin._looks.close()  # it looks only when the test does
+    yield made
+    made.host.close()
+
+
+@pytest.mark.parametrize(
+    ("user", "client_id", "rate"),
+    [
+        ("alice", "app", 4e6),
+        ("alice", "", 6e6),
+        ("alice", "else", 2e6),
+        ("bob", "app", 3e6),
+        ("bob", "else", 1e6),
+        ("a/b", "c/d", 5e6),
+        ("free", "app", None),
+    ],
+)
+def test_the_most_specific_rate_is_the_clients(world: World, user: str, client_id: str, rate: float | None) -> None:
+    assert world.rate(user, client_id) == (None if rate is None else rate / 3)
+
+
+def test_clients_and_types_without_a_rate_are_left_to_the_next_supplier(world: World) -> None:
+    assert world.host.quota("bob", "app", FETCH) is None
+    assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
+    assert world.rate("alice", "app", FETCH) == 3e6
+
+
+def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> None:
+    world.host.announced.clear()
+    world.shares(3.5e6)
+    world.plugin.look()
+    assert world.host.announced == [("alice", "app")]
+    assert world.rate("alice", "app") == 3.5e6
+    assert world.rate("alice", "else") == 2e6 / 3
+    assert world.broker.number("Shares", "Clients") == 1
+    assert world.broker.number("Shares", "Stale") == 0
+
+
+def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(world: World) -> None:
+    world.host.cluster(1, 2, 3, cluster_id="mine")
+    world.shares(3.5e6, key=b"2")
+    world.shares(3.5e6, cluster="theirs")
+    world.plugin.record(b"1", b"nonsense", True)
+    world.plugin.look()
+    assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
+    assert world.broker.number("Refused", "Records", "cluster") == 1
+    assert world.broker.number("Refused", "Records", "json") == 1
+    world.shares(3.5e6, cluster="mine")
+    world.plugin.look()
+    assert world.rate("alice", "app") == 3.5e6
+
+
+def test_a_tombstone_takes_the_shares_back(world: World) -> None:
+    world.shares(3.5e6)
+    world.plugin.look()
+    world.plugin.record(b"1", None, True)
+    world.plugin.look()
+    assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
+
+
+def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.shares(3.5e6)
+    world.plugin.look()
+    with caplog.at_level(logging.WARNING):
+        world.plugin.record(b"1", None, True)
+        world.plugin.look()
+        world.plugin.look()
+        world.shares(3.5e6)
+        world.plugin.look()
+    assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
+        "the shares are stale: each broker gives an equal part of a quota, 1/3",
+        "the shares are there again",
+    ]
+
+
+def test_more_brokers_are_announced_to_all(world: World) -> None:
+    world.host.announced.clear()
+    world.host.cluster(1, 2, 3, 4)
+    assert world.host.announced == [(None, None)]
+    assert world.rate("alice", "app") == 1e6
+
+
+def test_rates_changed_live_hold_at_once(world: World) -> None:
+    plugin = world.plugin
+    world.host.reconfigure({"plugin.cluster-quota.produce.users": "alice:6M"})
+    assert world.host.plugin is plugin
+    assert world.rate("alice", "app") == 2e6
+    assert world.host.quota("bob", "app", PRODUCE) is None
+
+
+def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
+    used = ClientUsage("alice", "app", PRODUCE, 3.5e6, 3.5e6, 0.0, 0.0)
+    world.broker.usages = [used]
+    world.shares(3.5e6)
+    world.plugin.look()
+    world.broker.usages = ConnectionError("not now")
+    world.plugin.record(b"1", None, True)
+    with pytest.raises(ConnectionError):
+        world.plugin.look()
+    assert world.rate("alice", "app") == 3.5e6
+
+
+def test_its_thread_hands_shares_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Follower", Idle)
+    world = World()
+    try:
+        world.shares(3.5e6)
+        eventually(lambda: world.rate("alice", "app") == 3.5e6)
+    finally:
+        world.host.close()
+
+
+def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Follower", lambda *_, **__: pytest.fail("it follows"))
+    broker = FakeBroker({"process.roles": "controller"})
+    with FakeHost(Role.SUPPLIER, ClusterQuota, RATES, name="cluster-quota", broker=broker) as host:
+        assert host.quota("alice", "app", PRODUCE) == Quota(4e6, Scope.CLIENT)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("alice:3M", "USER/CLIENT-ID:RATE"),
+        ("/app:3M", "USER/CLIENT-ID:RATE"),
+        ("a/b/c:3M", "USER/CLIENT-ID:RATE"),
+        ("a/b:3M,a/b:4M", "'a/b' twice"),
+        ("a/b:x", "whose rate"),
+    ],
+)
+def test_a_wrong_list_of_clients_is_refused_with_its_remedy(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ClusterQuotaSettings.model_validate({"produce.clients": text})
+
+
+def test_an_unset_default_is_no_answer_and_an_unlimited_one_is() -> None:
+    key = ClientKey("alice", "app", FETCH)
+    with pytest.raises(KeyError):
+        ClusterRates(ClusterQuotaSettings()).find(key)
+    assert ClusterRates(ClusterQuotaSettings.model_validate({"fetch.default": "unlimited"})).find(key) is None
+
+
+def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: World) -> None:
+    kafka, start = SampledRate(samples=11, window_ms=1000), 1_700_000_000_000
+    for second in range(12):
+        kafka.record(1.5e6, start + second * 1000)
+        kafka.record(1.5e6, start + second * 1000 + 999)
+    now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
+    world.host.reconfigure(RATES | {"max.mute": "5s"})
+    world.shares(3.5e6)
+    world.plugin.look()
+    world.broker.usages = [ClientUsage("alice", "app", PRODUCE, kafka.measure(now), 3.5e6, 0.0, 0.0)]
+    world.shares(1e6)
+    world.plugin.look()
+    rate = world.rate("alice", "app")
+    assert rate is not None
+    assert 4.9e3 < kafka.throttle_ms(rate, now) <= 5e3

@@ -1,0 +1,249 @@
+"""The rate that a client is given: its newest share, in steps, and an equal part without shares."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
+from quotahost.broker.plugins.cluster_quota.share_book import Conditions, ShareBook
+from quotahost.model import ClientUsage, QuotaType
+from quotahost.records.clients import ClientKey
+from quotahost.records.shares import Share, Shares
+from tests.fakes.plugin_context import Clock
+
+KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
+QUOTA = 3e6
+WINDOW, MUTE = 12.0, 30.0
+STEP = WINDOW / (WINDOW + MUTE)
+WALL = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.rates = ClusterRates(ClusterQuotaSettings.model_validate({"produce.users": "alice:3M"}))
+        self.wall = Clock(WALL.timestamp())
+        self.book = ShareBook(WINDOW, self.clock, self.wall)
+        self.book.brokers = 3
+        self.sequence = 0
+
+    def share(self, share: float, quota: float = QUOTA, key: ClientKey = KEY) -> None:
+        self.sequence += 1
+        assert self.take(1, self.sequence, share, quota, key)
+
+    def take(
+        self,
+        run: int,
+        sequence: int,
+        share: float = 1e6,
+        quota: float = QUOTA,
+        key: ClientKey = KEY,
+        live: bool = True,
+        age: float = 0.0,
+    ) -> bool:
+        at = WALL - timedelta(seconds=age)
+        return self.book.take(Shares("1", run, sequence, at, (Share(key, share, quota),)), live, 60)
+
+    def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
+        self.clock.now += after
+        used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
+        return self.book.look(self.rates, used, Conditions(60, 35e3, MUTE))
+
+    def active(self, share: float, rate: float) -> None:
+        """The client uses so much, and its share is there."""
+        self.look(min(rate, 5e5))
+        self.clock.now += 5
+        self.share(share)
+        self.look(min(rate, 5e5))
+        self.look(rate)
+
+    @property
+    def given(self) -> float:
+        return self.book.rate(KEY, QUOTA)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_without_shares_a_client_has_an_equal_part(world: World) -> None:
+    assert world.given == 1e6
+    world.book.brokers = 4
+    assert world.given == 0.75e6
+    assert world.look(5e5) == []
+
+
+def test_a_share_is_handed_on_as_it_comes(world: World) -> None:
+    world.share(2.9e6)
+    assert world.look(5e5) == [KEY]
+    assert world.given == 2.9e6
+    assert world.look(5e5) == []
+
+
+def test_only_a_tenth_is_handed_on_at_once_and_less_when_it_has_settled(world: World) -> None:
+    world.active(2e6, 1e6)
+    world.share(2.19e6)
+    assert world.look(1e6) == []
+    world.share(2.2e6)
+    assert world.look(1e6) == [KEY]
+    world.share(2.25e6)
+    assert world.look(1e6, after=9) == []
+    assert world.look(1e6, after=1) == [KEY]
+    assert world.given == 2.25e6
+
+
+def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference(world: World) -> None:
+    world.share(1.001e6)
+    assert world.look(5e5) == [KEY]
+    assert world.look(5e5, after=61) == [KEY]
+    assert world.given == 1e6
+
+
+def test_a_smaller_share_is_reached_in_steps_that_mute_for_no_longer_than_max_mute(world: World) -> None:
+    world.active(2.9e6, 2.9e6)
+    world.share(50e3)
+    rate, steps = 2.9e6, []
+    while world.given >= 55e3:
+        world.look(rate)
+        steps.append(world.given)
+        assert (rate - world.given) / world.given * WINDOW <= MUTE + 1e-6
+        rate = max(world.given, rate * 0.9)
+        assert len(steps) < 200
+    assert steps == sorted(steps, reverse=True)
+    assert world.given == pytest.approx(50e3, rel=0.1)
+
+
+def test_a_client_that_uses_little_is_taken_down_at_once(world: World) -> None:
+    world.active(2.9e6, 1e4)
+    world.share(50e3)
+    assert world.look(1e4) == [KEY]
+    assert world.given == 50e3
+
+
+def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(world: World) -> None:
+    world.share(50e3)
+    world.look()
+    assert world.given == 1e6
+    world.look(2e5)
+    assert world.given == 1e6
+    world.look(2e5, after=2.4)
+    assert world.given == 1e6, "the shares may not know of it yet"
+    world.look(2e5, after=0.6)
+    assert world.given == pytest.approx(2e5 * STEP)
+
+
+def test_a_client_that_has_left_has_its_equal_part_again(world: World) -> None:
+    world.active(2.9e6, 2.9e6)
+    world.share(50e3)
+    world.look(2.5e6, idle=3.0, after=3.0)
+    world.look(2.2e6, idle=4.5, after=1.5)
+    assert world.given == 1e6
+
+
+def test_no_share_goes_below_the_floor_unless_the_equal_part_does(world: World) -> None:
+    world.active(2e6, 1.0)
+    world.share(10.0)
+    world.look(1.0)
+    assert world.given == 35e3
+    world.book.brokers = 1000
+    world.look(1.0)
+    assert world.given == 3e3
+
+
+def test_the_record_with_the_largest_run_and_sequence_is_kept(world: World) -> None:
+    assert world.take(2, 5)
+    assert not world.take(2, 5)
+    assert not world.take(2, 4)
+    assert not world.take(1, 9)
+    assert world.take(2, 6)
+    assert world.take(3, 1)
+
+
+def test_once_the_kept_record_is_stale_any_replaces_it(world: World) -> None:
+    assert world.take(9, 9)
+    world.clock.now += 60
+    assert not world.take(1, 1)
+    world.clock.now += 0.1
+    assert world.take(1, 1)
+    assert world.book.fresh(60)
+
+
+def test_shares_that_are_stale_leave_an_equal_part_in_steps_and_are_announced(world: World) -> None:
+    world.active(2.9e6, 2.9e6)
+    assert world.look(2.9e6, after=61) == [KEY]
+    assert not world.book.fresh(60)
+    assert world.given == 1e6
+    assert world.look(2.9e6) == []
+    assert world.book.shared == 0
+
+
+def test_a_record_from_before_the_start_is_aged_by_its_own_time(world: World) -> None:
+    world.take(1, 1, 2.9e6, live=False, age=61)
+    assert not world.book.fresh(60)
+    assert world.look(1e6) == []
+    world.take(1, 2, 2.9e6, live=False, age=59)
+    assert world.look(1e6) == [KEY]
+
+
+@pytest.mark.parametrize("jump", [3600, -3600])
+def test_shares_that_are_read_again_after_a_jump_of_this_brokers_clock_stay_fresh(world: World, jump: float) -> None:
+    world.take(1, 1)
+    world.wall.now += jump
+    world.clock.now += 5
+    world.take(1, 1, live=False)
+    world.take(1, 2, live=False)
+    assert world.book.fresh(60), "what was fresh before the jump is not older than what it follows"
+
+
+def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again(world: World) -> None:
+    world.take(9, 9)
+    world.clock.now += 61
+    assert world.take(1, 1)
+    assert not world.take(9, 9, live=False)
+
+
+def test_a_client_that_is_no_longer_listed_has_its_equal_part(world: World) -> None:
+    world.active(2e6, 1e5)
+    world.share(1.0, key=KEY._replace(principal="bob"))
+    assert world.look(1e5) == [KEY]
+    assert world.given == 1e6
+
+
+def test_a_record_that_is_removed_leaves_equal_parts(world: World) -> None:
+    world.active(2e6, 1e5)
+    world.book.remove()
+    assert world.look(1e5) == [KEY]
+    assert world.given == 1e6
+    assert world.book.age() == math.inf
+
+
+def test_a_share_of_another_quota_is_scaled_to_the_quota(world: World) -> None:
+    world.active(4e6, 1e5)
+    assert world.given == 3e6, "never more than the quota"
+    world.share(2e6, quota=6e6)
+    world.look(1e5)
+    assert world.given == 1e6
+
+
+@pytest.mark.parametrize(
+    ("share", "quota", "given"), [(0.0, 5e-324, 35e3), (5e-324, 5e-324, QUOTA), (0.1, 1e-300, QUOTA)]
+)
+def test_of_an_invented_quota_counts_only_the_part_that_is_given_of_it(
+    world: World, share: float, quota: float, given: float
+) -> None:
+    world.active(2e6, 1e5)
+    world.share(share, quota)
+    world.look(1e5)
+    world.look(1e5, after=10)
+    assert world.given == pytest.approx(given)
+
+
+def test_a_client_whose_quota_is_gone_is_forgotten(world: World) -> None:
+    world.active(2e6, 1e5)
+    world.rates = ClusterRates(ClusterQuotaSettings())
+    assert world.look(1e5) == []
+    assert world.book.shared == 0

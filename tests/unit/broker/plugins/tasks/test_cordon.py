@@ -1,0 +1,216 @@
+"""The task ``cordon``: which log directories it cordons, which it frees, and what it leaves to operators."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from quotahost.api import DiskState
+from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
+from quotahost.kafka.broker_config import BrokerConfig, Listed, Unreachable
+from quotahost.model import Volume
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, context, settings
+
+FULL, SLACK = 90, 10  # bytes of 100
+
+
+class Kafka(BrokerConfig):
+    """The broker's dynamic properties, as Kafka changes them; ``listed`` is what it answers instead, if it is set."""
+
+    def __init__(self) -> None:
+        self.cordoned: list[str] = []
+        self.added: str | None = None
+        self.asked = self.changes = 0
+        self.answer: list[Listed | Exception | None] = []
+
+    def listed(self, name: str) -> Listed | None:
+        assert name == CORDONED
+        self.asked += 1
+        if self.answer:
+            given = self.answer[0]
+            if isinstance(given, Exception):
+                raise given
+            return given
+        return Listed(tuple(self.cordoned))
+
+    def change(
+        self,
+        append: Mapping[str, Iterable[str]] | None = None,
+        subtract: Mapping[str, Iterable[str]] | None = None,
+        put: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.changes += 1
+        self.cordoned += [each for each in (append or {}).get(CORDONED, ()) if each not in self.cordoned]
+        self.cordoned = [each for each in self.cordoned if each not in (subtract or {}).get(CORDONED, ())]
+        self.added = (put or {})[ADDED]
+
+
+class Disks:
+    """Two volumes, /a with one log directory and /b with two."""
+
+    cluster_id = ""
+
+    def __init__(self) -> None:
+        self.used = {"/a": SLACK, "/b": SLACK}
+        self.age, self.lost = 0.0, False
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        volumes = tuple(Volume("1", name, 100, used) for name, used in self.used.items())
+        places = () if self.lost else (("/a", "/a"), ("/b", "/b"), ("/b/2", "/b"))
+        return self.age, DiskState(volumes, (), places)
+
+
+class World:
+    let_go = False
+
+    def __init__(self) -> None:
+        self.kafka, self.disks, self.clock = Kafka(), Disks(), Clock()
+        limits = {"static__storage__soft": "50", "static__storage__hard": "95"}
+        self.context = context(FakeBroker(), "cordon", Cordon.Section(), self.clock, **limits)
+        self.context.open_disks = lambda: self.disks  # type: ignore[assignment,return-value]
+        self.restart()
+
+    def restart(self) -> None:
+        """The broker starts again, and gets what Kafka has stored."""
+        self.task = Cordon(self.context, self.clock, self.kafka)
+        self.stored()
+
+    def stored(self) -> None:
+        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or "", "let_go": self.let_go}))
+
+    def run(self, seconds: float = 120) -> list[str]:
+        """What is cordoned after so many seconds, in which the task runs every 10 s."""
+        for _ in range(round(seconds / 10)):
+            self.clock.now += 10
+            self.task.run()
+            self.stored()
+        return sorted(self.kafka.cordoned)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_the_directories_of_a_full_volume_are_cordoned_until_it_has_room_for_a_while(world: World) -> None:
+    assert world.run() == []
+    world.disks.used["/b"] = FULL
+    assert world.run(20) == ["/b", "/b/2"]
+    assert world.kafka.added == "/b,/b/2"
+    world.disks.used["/b"] = SLACK
+    assert world.run(50) == ["/b", "/b/2"], "not at once: it may be above its limit again in a moment"
+    assert world.run(30) == []
+    assert world.kafka.added is None
+    assert world.kafka.changes == 2
+
+
+def test_nothing_is_asked_while_nothing_has_to_change(world: World) -> None:
+    world.run()
+    assert world.kafka.asked == 0
+    world.disks.used["/a"] = FULL
+    world.run()
+    assert world.kafka.asked == 2, "the first answer shows that the broker has read what is stored"
+
+
+def test_a_restart_forgets_nothing(world: World) -> None:
+    world.disks.used["/a"] = FULL
+    world.run(20)
+    world.restart()
+    assert world.run() == ["/a"]
+    world.disks.used["/a"] = SLACK
+    world.restart()
+    assert world.run(50) == ["/a"], "nobody saw for how long the volume has had room"
+    assert world.run(20) == []
+
+
+def test_told_to_let_go_it_frees_its_own_whatever_the_disks_show_and_cordons_nothing(world: World) -> None:
+    world.kafka.cordoned = ["/b"]
+    world.disks.used.update({"/a": FULL, "/b": FULL})
+    assert world.run() == ["/a", "/b", "/b/2"]
+    world.restart()
+    world.disks.lost, world.let_go = True, True
+    assert world.run() == ["/b"], "what an operator has cordoned stays"
+    assert world.kafka.added is None, "nothing is left that a broker without the task would not know"
+    world.disks.lost = False
+    assert world.run() == ["/b"]
+    world.let_go = False
+    assert world.run() == ["/a", "/b", "/b/2"]
+
+
+def test_what_is_stored_may_reach_it_a_moment_after_its_start(world: World) -> None:
+    world.disks.used["/a"] = FULL
+    world.run(20)
+    world.kafka.cordoned = []  # by an operator
+    world.task = Cordon(world.context, world.clock, world.kafka)
+    world.task.run()
+    world.stored()
+    assert world.run() == []
+
+
+def test_what_an_operator_cordoned_stays_cordoned(world: World) -> None:
+    world.kafka.cordoned = ["/b"]
+    world.disks.used["/b"] = FULL
+    assert world.run() == ["/b", "/b/2"]
+    assert world.kafka.added == "/b/2"
+    world.disks.used["/b"] = SLACK
+    assert world.run() == ["/b"]
+
+
+def test_what_an_operator_freed_stays_free_until_the_volume_had_room(world: World) -> None:
+    world.disks.used["/a"] = FULL
+    world.run(20)
+    world.kafka.cordoned = []
+    assert world.run() == []
+    world.restart()
+    assert world.run() == []
+    world.disks.used["/a"] = SLACK
+    world.run()
+    world.disks.used["/a"] = FULL
+    assert world.run() == ["/a"]
+
+
+def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> None:
+    world.kafka.cordoned = ["*"]
+    world.disks.used["/a"] = FULL
+    assert world.run() == ["*"]
+    assert world.kafka.changes == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (None, "this Kafka has no cordoned.log.dirs"),
+        (Listed(("/b",), elsewhere=True), "is set in server.properties or for all brokers"),
+        (Unreachable("no right"), "can't be read or changed: no right"),
+    ],
+)
+def test_what_keeps_it_from_working_is_logged_once(
+    world: World, caplog: pytest.LogCaptureFixture, answer: Listed | Exception | None, line: str
+) -> None:
+    world.kafka.answer = [answer]
+    world.disks.used["/a"] = FULL
+    with caplog.at_level(logging.WARNING):
+        assert world.run(600) == []
+    assert [line in each.message for each in caplog.records] == [True]
+    assert world.kafka.changes == 0
+
+
+def test_in_shadow_it_only_says_what_it_would_do(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    limits = {"static__storage__soft": "50", "static__storage__hard": "95"}
+    world.context.settings = settings(mode="shadow", **limits)
+    world.disks.used["/a"] = FULL
+    assert world.run() == []
+    assert "mode=shadow: ['/a'] would be cordoned" in caplog.text
+
+
+def test_unknown_disks_change_nothing(world: World) -> None:
+    world.disks.used["/a"] = FULL
+    world.disks.age = 1e6
+    assert world.run() == []
+    world.disks.age = 0.0
+    assert world.run(20) == ["/a"]
+    world.disks.lost = True
+    assert world.run() == ["/a"], "an offline directory may be as full as it was"

@@ -1,0 +1,157 @@
+"""Looks are published while somebody watches, and else not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError
+
+from harness.system.waiting import eventually
+from quotahost.api import DiskState
+from quotahost.broker.plugins.tasks import looks as module
+from quotahost.broker.plugins.tasks.looks import Looks
+from quotahost.broker.plugins.tasks.opened_volumes import OpenedVolumes
+from quotahost.kafka import publisher
+from quotahost.model import Client, VolumeUse
+from quotahost.records.look import Answered, BrokerLook, decode
+from quotahost.records.watch import VolumeOf, Watch, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeKafka, FakeThread
+from tests.fakes.plugin_context import Clock, context
+from tests.unit.cli.top.uses import look, use
+
+ALICE = Client("alice", "app")
+DENIED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+class World:
+    def __init__(self, directory: Path) -> None:
+        self.kafka: FakeKafka[BrokerLook] = FakeKafka(decode)
+        self.clock = Clock()
+        (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
+        self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
+        self.broker.looked = look([use("alice"), use("bob")])
+        self.broker.explained = {ALICE: ["broker\t42\t1", "state\tfactor\t1.0"]}
+        self.context = context(self.broker, "publish-usage")
+        self.looks = Looks(self.context, self.clock)
+
+    def record(self, value: bytes, live: bool = True) -> None:
+        self.looks._watchers.record(b"watch", value, live)
+
+    def watch(self, seconds: int = 30, client: Client | None = None, watcher: str = "me") -> None:
+        self.record(encode(Watch(watcher, seconds, client)))
+
+    def run(self, seconds: float = 0.5) -> list[BrokerLook]:
+        """What is sent within this time; runs each half second."""
+        before = len(self.kafka.sent)
+        for _ in range(round(seconds / 0.5)):
+            self.clock.now += 0.5
+            self.looks.run()
+        return self.kafka.sent[before:]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
+    monkeypatch.setattr(module, "Follower", FakeFollower)
+    made = World(tmp_path)
+    monkeypatch.setattr(publisher, "ensure_compacted", made.kafka.ensure)
+    monkeypatch.setattr(publisher, "Producer", made.kafka.producer)
+    yield made
+    made.looks.close()
+
+
+class FakeFollower(FakeThread):
+    def __init__(self, *arguments: object, connection: str) -> None:
+        super().__init__(*arguments)
+
+
+def test_at_its_start_it_makes_both_topics_and_then_publishes_nothing(world: World) -> None:
+    (first,) = world.run(60)
+    assert (first.broker, first.cluster, first.uses) == ("1", "abc", ())
+    assert [each[0] for each in world.kafka.made] == ["__quotahost_looks", "__quotahost_watch"]
+
+
+def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look_without_clients(world: World) -> None:
+    world.run(5)
+    world.watch()
+    assert [each.user for each in world.run()[0].uses] == ["alice", "bob"]  # at once
+    assert len(world.run(10)) == 5
+    shown = world.run(25)
+    assert 9 <= len(shown) <= 10
+    assert shown[-1].uses == ()
+    assert world.run(60) == []
+
+
+def test_who_leaves_ends_it_unless_another_one_watches(world: World) -> None:
+    world.run(5)
+    world.watch(watcher="a")
+    world.watch(watcher="b")
+    world.watch(0, watcher="a")
+    assert world.run(4)[-1].uses
+    world.watch(0, watcher="b")
+    assert not world.run(4)[-1].uses
+    assert world.run(60) == []
+
+
+def test_a_question_is_answered_at_once_and_only_while_it_is_asked(world: World) -> None:
+    world.run(5)
+    world.watch()
+    world.run(2.5)
+    world.watch(client=ALICE)
+    (answered,) = world.run()
+    assert answered.answers == (Answered("me", ("broker\t42\t1", "state\tfactor\t1.0")),)
+    world.watch()
+    assert world.run()[0].answers == ()
+
+
+def test_who_opens_a_volume_of_this_broker_is_told_what_fills_it(world: World, tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / "0.log").write_bytes(b"x" * 8192)
+    world.broker.looked = look([use()], volumes=[VolumeUse("/dev/sdb", 1000, 500)])
+    disks = SimpleNamespace(latest=lambda: (0.0, DiskState((), (), ((str(tmp_path), "/dev/sdb"),))))
+    world.context.open_disks = lambda: disks
+    world.looks._opened = OpenedVolumes(world.context, lambda _: None)
+    world.run(5)
+    for strange in (VolumeOf("2", "/dev/sdb"), VolumeOf("1", "/dev/sdx")):
+        world.record(encode(Watch("me", 30, volume=strange)))
+        assert [each.opened for each in world.run(10)] == [()] * 5
+    world.record(encode(Watch("me", 30, volume=VolumeOf("1", "/dev/sdb"))))
+    (told,) = eventually(lambda: [each for each in world.run(2) if each.opened])
+    assert [topic.name for topic in told.opened[0].topics if topic.name == "orders"] == ["orders"]
+    assert [each.name for each in told.volumes] == ["/dev/sdb"]
+    world.watch()
+    assert world.run()[0].opened == ()
+
+
+def test_old_records_and_those_of_strangers_are_no_reason_to_publish(world: World) -> None:
+    world.run(5)
+    world.record(encode(Watch("me", 30)), live=False)
+    world.record(b"{}")
+    world.record(b"x" * 10)
+    world.record(encode(Watch("me", 30)).replace(b"30", b"3000000"))
+    assert world.run(30) == []
+    assert world.broker.number("Refused", "Records", "schema") == 1.0
+    # However many watch, one look is for all of them, and those who are too many get none of their own.
+    for number in range(1000):
+        world.watch(watcher=str(number), client=ALICE)
+    found = world.run(4)
+    assert len(found) <= 3
+    assert len(found[0].answers) == 4
+
+
+def test_without_the_rights_it_tries_rarely_and_says_so_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.kafka.delivers = DENIED
+    assert len(world.run(60)) <= 12
+    assert caplog.text.count("this broker's look can't be published") <= 1
+
+
+def test_a_broker_that_cannot_be_looked_at_goes_on(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.run(5)
+    world.broker.looked = ConnectionError("no sensors")
+    world.watch()
+    assert world.run(3) == []
+    world.broker.looked = look([use()])
+    assert world.run(3)[0].uses

@@ -1,0 +1,155 @@
+"""The task ``publish-usage``: which clients it publishes, with which numbers, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError
+
+from quotahost.broker.plugins.tasks.publish_usage import PublishUsage
+from quotahost.kafka import publisher as module
+from quotahost.model import ClientUsage, QuotaType
+from quotahost.records.clients import ClientKey
+from quotahost.records.usage import Usage, decode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.plugin_context import Clock, context, settings
+
+LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
+OWN = {"supplier": "cluster-quota", "plugin__cluster_quota__produce.users": "alice:3M,bob:2M,carol:unlimited"}
+
+
+class NoLooks:
+    def run(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class World:
+    def __init__(self, directory: Path) -> None:
+        self.kafka: FakeKafka[Usage] = FakeKafka(decode)
+        self.clock = Clock()
+        (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
+        self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
+        self.context = context(self.broker, "publish-usage", **OWN)
+        self.task = PublishUsage(self.context, self.clock, lambda _: NoLooks())
+
+    def run(self, *used: ClientUsage, seconds: float = 0.5) -> int:
+        """How many records are sent within this time; runs each half second."""
+        before = len(self.kafka.sent)
+        for _ in range(round(seconds / 0.5)):
+            self.clock.now += 0.5
+            self.broker.usages = list(used)
+            self.task.run()
+        return len(self.kafka.sent) - before
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    monkeypatch.setattr(module, "ensure_compacted", made.kafka.ensure)
+    monkeypatch.setattr(module, "Producer", made.kafka.producer)
+    yield made
+    made.task.close()
+
+
+def use(
+    user: str = "alice", rate: float = 1e6, limit: float = 2e6, idle: float = 0.0, delay: float = 0.0
+) -> ClientUsage:
+    return ClientUsage(user, "app", QuotaType.PRODUCE, rate, limit, delay, idle)
+
+
+def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
+    assert world.run(use()) == 1
+    (usage,) = world.kafka.sent
+    assert (usage.broker, usage.cluster) == ("1", "abc")
+    (one,) = usage.clients
+    assert (one.key, one.rate, one.demand, one.quota) == (
+        ClientKey("alice", "app", QuotaType.PRODUCE), 1e6, 1.25e6, 3e6,
+    )  # fmt: skip
+    assert world.run(use(), seconds=4.5) == 0
+    assert world.run(use(), seconds=0.5) == 1
+    assert [each[0] for each in world.kafka.made] == ["__quotahost_usage"]
+
+
+def test_a_broker_without_such_clients_publishes_an_empty_list_since_it_is_one_of_the_cluster(world: World) -> None:
+    assert world.run() == 1
+    assert world.kafka.sent[0].clients == ()
+
+
+@pytest.mark.parametrize(
+    ("then", "sent"),
+    [
+        (use(rate=1.099e6), 0),
+        (use(rate=1.1e6), 1),
+        (use(rate=9e5), 1),
+        (use(rate=1.9e6), 1),  # it wants all now
+        (use("bob"), 1),
+    ],
+)
+def test_a_tenth_is_news_and_so_is_a_client_that_comes_goes_or_is_held_back(
+    world: World, then: ClientUsage, sent: int
+) -> None:
+    world.run(use())
+    assert world.run(then) == sent
+
+
+def test_a_small_rate_that_wavers_is_no_news(world: World) -> None:
+    world.run(use(rate=100))
+    assert world.run(use(rate=1000)) == 0
+
+
+def test_a_client_that_is_silent_goes_once_its_rate_has_run_out(world: World) -> None:
+    world.run(use())
+    assert [world.run(use(idle=idle)) for idle in (0.5, 1.0, 1.5)] == [0, 0, 1]
+    assert world.kafka.sent[-1].clients[0].demand == 0
+    assert world.run(use(idle=13.0, rate=0.5)) == 1
+    assert world.kafka.sent[-1].clients == ()
+    assert world.broker.number("Usage", "Clients") == 0
+
+
+def test_clients_without_a_cluster_wide_quota_are_left_out(world: World) -> None:
+    fetched = ClientUsage("alice", "app", QuotaType.FETCH, 1e6, 2e6, 0.0, 0.0)
+    world.run(use("carol"), use("dave"), fetched, use("bob"))
+    assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
+
+
+def test_only_the_busiest_usage_clients_are_published(world: World) -> None:
+    world.context.settings = settings(usage__clients="1", **OWN)
+    world.run(use("dave", 9e6), use("bob", 2e6), use("alice", 1e6))
+    assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
+
+
+def test_quotas_changed_live_are_published_at_once(world: World) -> None:
+    world.run(use())
+    world.context.settings = settings(**OWN | {"plugin__cluster_quota__produce.users": "alice:4M"})
+    assert world.run(use()) == 1
+    assert world.kafka.sent[-1].clients[0].quota == 4e6
+
+
+def test_a_lost_record_is_published_again_a_second_later(world: World) -> None:
+    world.kafka.delivers = LOST
+    assert world.run(use()) == 1
+    assert world.run(use(), seconds=1.0) == 0
+    world.kafka.delivers = None
+    assert world.run(use(), seconds=1.5) == 1
+
+
+def test_news_waits_for_the_record_that_is_on_its_way(world: World) -> None:
+    world.kafka.delivers = ...
+    world.run(use())
+    assert world.run(use(rate=2e6), seconds=10) == 0
+    world.kafka.delivers = None
+    assert world.run(use(rate=2e6)) == 1
+
+
+def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(most: int) -> list[ClientUsage]:
+        world.clock.now += 0.2
+        return []
+
+    monkeypatch.setattr(FakeBroker, "usage", lambda self, most: slow(most))
+    world.run()
+    assert world.task.period.total_seconds() == pytest.approx(2.0)

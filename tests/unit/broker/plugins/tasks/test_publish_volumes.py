@@ -1,0 +1,268 @@
+"""The task ``publish-volumes``: what it publishes and when, and that it publishes nothing old as news."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError
+
+from quotahost.api import DiskState
+from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, is_news
+from quotahost.kafka import publisher as module
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.records.snapshot import Snapshot, decode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.plugin_context import Clock, context, monitor, settings
+
+SMALL = Volume("1", "/d", 1_000_000, 100_000)
+AT_HALF = Limit(LimitType.CONSUMED_BYTES, 500_000)
+DOWN = KafkaError(KafkaError._MSG_TIMED_OUT)
+
+
+class World:
+    def __init__(self, kafka: FakeKafka[Snapshot]) -> None:
+        self.kafka, self.clock, self.broker = kafka, Clock(), FakeBroker(brokers={1: False, 2: False})
+        self.disks = DiskState((SMALL,))
+        self.hangs = False
+        self.task: PublishVolumes
+
+    def start(self) -> None:
+        given = {"snapshots__period": "5s", "volumes__period": "1h", "startup__grace": "30s"}
+        self.context = context(self.broker, "publish-volumes", clock=self.clock, **given)
+        self.task = PublishVolumes(self.context, self.clock)
+        self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
+        self.context.settings = settings(snapshots__period="5s", volumes__period="250ms", startup__grace="30s")
+
+    def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
+        """How many records are sent within this time; runs each 250 ms."""
+        before = len(self.kafka.sent)
+        if consumed is not None:
+            self.disks = DiskState((replace(SMALL, consumed=consumed),))
+        for _ in range(round(seconds / 0.25)):
+            self.clock.now += 0.25
+            if not self.hangs:
+                monitor(self.context).look()
+            self.task.run()
+        return len(self.kafka.sent) - before
+
+    @property
+    def errors(self) -> float | None:
+        return self.broker.number("Publication", "Errors")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    kafka = FakeKafka(decode)
+    monkeypatch.setattr(module, "ensure_compacted", kafka.ensure)
+    monkeypatch.setattr(module, "Producer", kafka.producer)
+    made = World(kafka)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
+    made.start()
+    yield made
+    made.task.close()
+    monitor(made.context).close()
+
+
+@pytest.mark.proves("proposal-035.topic")
+def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
+    assert world.run() == 1
+    (snapshot,) = world.kafka.sent
+    assert snapshot.broker == "1"
+    assert snapshot.volumes == (SMALL,)
+    assert world.run(4.75) == 0
+    assert world.run(0.5) == 1
+    assert world.kafka.made == [("__quotahost_snapshots", 2, True, True)], "the topic is looked at once"
+
+
+@pytest.mark.parametrize(("consumed", "sent"), [(100_999, 0), (101_000, 1), (99_000, 1)])
+def test_a_thousandth_of_the_capacity_is_news_at_once(world: World, consumed: int, sent: int) -> None:
+    world.run()
+    assert world.run(consumed=consumed) == sent
+
+
+def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None:
+    world.run(consumed=499_999)
+    world.context.settings = settings(
+        snapshots__period="5s", volumes__period="250ms", **{"static__storage__hard": "500K"}
+    )
+    assert world.run() == 1
+    assert world.kafka.sent[-1].hard == AT_HALF
+    assert world.run(consumed=500_000) == 1
+
+
+def test_a_limit_of_its_own_goes_with_its_volume_at_once(world: World) -> None:
+    world.run()
+    world.context.settings = settings(
+        snapshots__period="5s", volumes__period="250ms", **{"static__storage__overrides": "/d hard=500K"}
+    )
+    assert world.run() == 1
+    assert world.kafka.sent[-1].volumes == (replace(SMALL, hard=AT_HALF),)
+    assert world.kafka.sent[-1].hard is None
+
+
+def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
+    world.kafka.delivers = ...
+    world.run()
+    assert world.run(consumed=900_000, seconds=10) == 0
+    world.kafka.delivers = None
+    assert world.run() == 1
+    assert world.kafka.sent[-1].volumes[0].consumed == 900_000
+
+
+def test_offline_log_dirs_are_published_at_once(world: World) -> None:
+    world.run()
+    world.disks = DiskState((SMALL,), ("/e: Input/output error",))
+    assert world.run() == 1
+    assert world.kafka.sent[-1].offline == ("/e: Input/output error",)
+
+
+def test_the_clusters_id_is_published_as_soon_as_a_log_directory_has_it(world: World, tmp_path: Path) -> None:
+    world.broker.node = {"log.dirs": f"{tmp_path / 'offline'},{tmp_path}"}
+    monitor(world.context).close()
+    world.start()
+    assert world.run() == 1
+    assert world.kafka.sent[-1].cluster == ""
+    (tmp_path / "meta.properties").write_text("cluster.id=c-1\n")
+    assert world.run() == 1
+    assert world.kafka.sent[-1].cluster == "c-1"
+
+
+def test_while_the_disks_hang_nothing_is_published_so_that_the_broker_is_missed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.run()
+    world.hangs = True
+    assert world.run(30) == 6, "for half of validity it may just be slow"
+    assert world.run(60) == 0
+    assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
+        "the disks don't answer; nothing is published until they do"
+    ]
+    world.hangs = False
+    assert world.run() == 1
+
+
+@pytest.mark.proves("proposal-035.metric-errors")
+def test_a_failure_is_counted_logged_once_and_tried_again_each_second(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.run()
+    world.run()
+    world.kafka.delivers = DOWN
+    world.run(20)
+    warned = [r.getMessage() for r in caplog.records if "can't be published" in r.getMessage()]
+    assert len(warned) == 1
+    assert world.errors is not None
+    assert world.errors > 10
+    assert len(world.kafka.made) > 10, "the topic may be gone: it is looked up each time"
+    world.kafka.delivers = None
+    world.run(2)
+    failed = world.errors
+    assert world.run(20) > 1
+    assert world.errors == failed
+    assert world.broker.number("Connection", "Connected", "publish-volumes") == 1
+
+
+def test_while_the_broker_starts_failures_are_not_logged_for_startup_grace(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.kafka.down = True
+    world.run(29)
+    assert world.errors == 0
+    assert caplog.records == []
+    world.run(5)
+    assert world.errors
+    assert caplog.records
+    world.kafka.down = False
+    assert world.run(2) == 1
+    assert world.kafka.made[0][2] is False, "brokers that are down are waited for no more"
+
+
+def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(world: World) -> None:
+    world.broker.brokers = TimeoutError("no answer")
+    world.run(7)
+    world.broker.brokers = {1: False}
+    world.kafka.delivers = DOWN  # so that the topic is looked up again and again
+    world.run(10)
+    gathering = [each[3] for each in world.kafka.made]
+    assert gathering == sorted(gathering, reverse=True), "first it waits, then no more"
+    assert set(gathering) == {True, False}
+
+
+def test_it_is_patient_while_the_registered_brokers_are_unknown(world: World) -> None:
+    world.broker.brokers = TimeoutError("no answer")
+    assert world.run(5) == 0
+    world.broker.brokers = {1: False}
+    assert world.run(2) == 1
+
+
+@pytest.mark.proves("proposal-035.snapshot-time")
+def test_snapshots_bear_the_time_of_the_look_and_how_old_it_was(world: World) -> None:
+    world.run()
+    looked_at = world.kafka.sent[0].captured_at
+    assert abs((datetime.now(UTC) - looked_at).total_seconds()) < 3600
+    assert world.kafka.sent[0].age_ms == 0
+    world.hangs = True
+    assert world.run(25) == 5
+    assert [each.age_ms for each in world.kafka.sent[1:]] == [5000, 10_000, 15_000, 20_000, 25_000]
+    assert {each.captured_at for each in world.kafka.sent} == {looked_at}, "of one look"
+    world.hangs = False
+    world.run(5)
+    assert world.kafka.sent[-1].age_ms == 0
+    assert world.kafka.sent[-1].captured_at > looked_at
+
+
+# ---- what is news ----
+
+
+def snapshot(*volumes: Volume, offline: tuple[str, ...] = (), hard: Limit | None = None) -> Snapshot:
+    return Snapshot("1", datetime(2026, 1, 1, tzinfo=UTC), volumes, hard=hard, offline=offline)
+
+
+OTHER = Volume("1", "/e", 100, 1)
+EMPTY = Volume("1", "/z", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "news"),
+    [
+        (snapshot(SMALL), snapshot(SMALL), False),
+        (snapshot(), snapshot(), False),
+        (snapshot(SMALL), snapshot(SMALL, OTHER), True),
+        (snapshot(SMALL, OTHER), snapshot(SMALL), True),
+        (snapshot(SMALL, OTHER), snapshot(OTHER, SMALL), False),
+        (snapshot(SMALL), snapshot(SMALL, offline=("/e: gone",)), True),
+        (snapshot(SMALL), snapshot(replace(SMALL, consumed=100_999)), False),
+        (snapshot(SMALL), snapshot(replace(SMALL, consumed=101_000)), True),
+        (snapshot(SMALL), snapshot(replace(SMALL, capacity=1_000_001)), True),
+        (snapshot(SMALL), snapshot(SMALL, hard=AT_HALF), True),
+        (snapshot(SMALL), snapshot(replace(SMALL, soft=AT_HALF)), True),
+        (
+            snapshot(replace(SMALL, consumed=499_999), hard=AT_HALF),
+            snapshot(replace(SMALL, consumed=500_000), hard=AT_HALF),
+            True,
+        ),
+        (
+            snapshot(replace(SMALL, consumed=500_000), hard=AT_HALF),
+            snapshot(replace(SMALL, consumed=499_999), hard=AT_HALF),
+            True,
+        ),
+        (
+            snapshot(replace(SMALL, consumed=500_001), hard=AT_HALF),
+            snapshot(replace(SMALL, consumed=500_002), hard=AT_HALF),
+            False,
+        ),
+        (snapshot(EMPTY), snapshot(EMPTY), False),
+        (snapshot(SMALL), snapshot(replace(SMALL, topics=frozenset("a"))), True),
+        (snapshot(replace(SMALL, topics=frozenset("a"))), snapshot(replace(SMALL, topics=frozenset("ab"))), True),
+        (snapshot(replace(SMALL, topics=frozenset("ab"))), snapshot(replace(SMALL, topics=frozenset("ba"))), False),
+    ],
+)
+def test_news_is_a_difference_by_which_others_decide(before: Snapshot, now: Snapshot, news: bool) -> None:
+    assert is_news(before, now) is news

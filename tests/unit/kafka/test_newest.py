@@ -1,0 +1,147 @@
+"""The newest record is kept, whatever the order, the run or the clock of the records that are read."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.kafka.newest import Newest
+from quotahost.records.cluster_volumes import ClusterRecord
+from tests.fakes.plugin_context import Clock
+
+VALIDITY, HOUR, WALL = 60.0, 3600.0, 1_700_000_000.0
+
+
+def record(run: int, sequence: int, at: float = WALL) -> ClusterRecord:
+    return ClusterRecord("c", run, sequence, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=at))
+
+
+class World:
+    """A reader with its two clocks."""
+
+    def __init__(self) -> None:
+        self.clock, self.wall = Clock(), Clock(WALL)
+        self.newest: Newest[ClusterRecord] = Newest(self.clock, self.wall)
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall.now += seconds
+
+    def arrives(self, run: int, sequence: int, live: bool = True) -> str:
+        return self.newest.take(record(run, sequence, WALL), live, VALIDITY)
+
+    @property
+    def kept(self) -> tuple[int, int] | None:
+        known = self.newest.known()[0]
+        return None if known is None else known.order
+
+    @property
+    def age(self) -> float:
+        return self.newest.known()[1]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_before_the_first_record_there_is_none_of_any_age(world: World) -> None:
+    assert world.newest.known() == (None, math.inf)
+    world.newest.remove()
+    assert world.kept is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1), st.booleans())
+def test_in_whatever_order_they_come_the_highest_run_and_sequence_is_kept(
+    orders: list[tuple[int, int]], live: bool
+) -> None:
+    world = World()
+    for order in orders:
+        world.arrives(*order, live=live)
+    assert world.kept == max(orders)
+
+
+def test_a_late_record_and_one_published_twice_change_nothing_and_make_nothing_fresh(world: World) -> None:
+    world.arrives(1, 5)
+    world.passes(50)
+    assert world.arrives(1, 5) == "", "a batch that is published again is neither newer nor wrong"
+    assert world.arrives(1, 4) == "late"
+    assert (world.kept, world.age) == ((1, 5), 50)
+
+
+def test_a_record_that_is_read_again_is_not_refused(world: World) -> None:
+    world.arrives(2, 5)
+    assert world.arrives(2, 4, live=False) == ""
+    assert world.arrives(1, 9, live=False) == ""
+    assert world.kept == (2, 5)
+
+
+def test_an_older_run_beside_a_fresh_newer_one_is_another_pipeline(world: World) -> None:
+    world.arrives(2, 1)
+    assert world.arrives(1, 100) == "other-pipeline"
+    assert world.kept == (2, 1)
+
+
+def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(world: World) -> None:
+    world.arrives(2, 1)
+    world.passes(VALIDITY)
+    assert world.arrives(1, 7) == "other-pipeline", "it is not too old yet"
+    world.passes(1)
+    assert world.arrives(1, 8) == ""
+    assert (world.kept, world.age) == ((1, 8), 0)
+
+
+def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again(world: World) -> None:
+    world.arrives(2, 1)
+    world.passes(VALIDITY + 1)
+    world.arrives(1, 8)
+    world.arrives(2, 1, live=False)
+    assert world.kept == (1, 8)
+    world.arrives(2, 2)
+    assert world.kept == (2, 2), "but it does when its pipeline publishes again"
+
+
+def test_a_record_that_was_there_at_the_start_is_as_old_as_its_own_time_says(world: World) -> None:
+    world.newest.take(record(1, 1, WALL - 50), False, VALIDITY)
+    assert world.age == 50
+    world.newest.take(record(1, 2, WALL + HOUR), False, VALIDITY)
+    assert world.age == 0
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_jump_of_this_brokers_clock_changes_no_age(world: World, jump: float) -> None:
+    world.arrives(1, 1)
+    world.wall.now += jump
+    world.passes(5)
+    assert world.age == 5
+    world.arrives(1, 2)
+    assert world.age == 0
+    world.passes(5)
+    assert world.arrives(1, 2, live=False) == ""
+    assert world.age == 5, "read again it is as old as before"
+    world.arrives(1, 3, live=False)
+    assert world.age <= 5, "and the record after it is not older"
+
+
+def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
+    world.arrives(2, 5)
+    world.newest.remove()
+    assert (world.kept, world.age) == ((2, 5), math.inf)
+    assert world.arrives(1, 1) == ""
+    assert (world.kept, world.age) == ((1, 1), 0)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_forged_run_of_the_future_blinds_nobody(world: World, live: bool) -> None:
+    now = int(WALL * 1000)
+    assert world.arrives(2**63 - 1, 0, live=live) == "ahead"
+    assert world.arrives(now + 2 * 3_600_000, 0, live=live) == "ahead"
+    assert world.kept is None
+    assert world.arrives(now, 1) == ""
+    assert world.arrives(2**63 - 1, 0) == "ahead"
+    assert world.kept == (now, 1)
+    assert world.arrives(now + 60_000, 0) == "", "a pipeline whose clock is a little ahead"

@@ -1,0 +1,66 @@
+"""The registered brokers of the cluster, for which it is asked again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from quotahost.kafka import registered_brokers as module
+from quotahost.kafka.registered_brokers import RegisteredBrokers
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import context, eventually
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PERIOD", 0.002)
+
+
+def test_it_hands_on_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -> None:
+    broker = FakeBroker()
+    answers: list[Mapping[str, bool]] = []
+    registered = RegisteredBrokers(context(broker), answers.append)
+    assert not registered.answered
+    broker.brokers = {1: False, 2: True}
+    eventually(lambda: registered.answered)
+    assert answers[0] == {"1": False, "2": True}
+    broker.brokers = {1: False}
+    eventually(lambda: answers[-1] == {"1": False})
+    registered.close()
+
+
+def test_when_the_cluster_is_silent_the_last_answer_holds_and_a_line_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = FakeBroker(brokers={1: False})
+    answers: list[Mapping[str, bool]] = []
+    registered = RegisteredBrokers(context(broker), answers.append)
+    eventually(lambda: answers)
+    broker.brokers = TimeoutError("no answer")
+    eventually(lambda: caplog.records)
+    so_far = len(answers)
+    broker.brokers = {1: False, 2: False}
+    eventually(lambda: len(answers) > so_far)
+    registered.close()
+    assert [r.getMessage() for r in caplog.records] == [
+        "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
+    ]
+    assert registered.answered
+
+
+@pytest.mark.parametrize(("grace", "is_logged"), [("1ms", True), ("1h", False)])
+def test_that_it_never_answered_is_logged_after_startup_grace(
+    caplog: pytest.LogCaptureFixture, grace: str, is_logged: bool
+) -> None:
+    asked = []
+
+    class Silent(FakeBroker):
+        def registered(self) -> dict[int, bool]:
+            asked.append(1)
+            raise TimeoutError("no answer")
+
+    registered = RegisteredBrokers(context(Silent(), startup__grace=grace), lambda brokers: None)
+    eventually(lambda: len(asked) > 5)
+    registered.close()
+    assert bool(caplog.records) is is_logged

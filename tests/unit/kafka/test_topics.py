@@ -1,0 +1,47 @@
+"""A compacted topic is created with as many replicas as there are brokers, once they have registered."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from quotahost.kafka import topics as module
+from quotahost.kafka.topics import Gathering, ensure_compacted
+
+ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The replicas of each topic that is created, in a cluster with two live brokers and no topic."""
+    replicas: list[int] = []
+
+    def create(topics: list[Any], **_: Any) -> dict[str, Any]:
+        replicas.append(topics[0].replication_factor)
+        return {"t": SimpleNamespace(result=lambda timeout: None)}
+
+    found = SimpleNamespace(topics={"t": SimpleNamespace(error=ABSENT)}, brokers={1: "", 2: ""})
+    admin = SimpleNamespace(list_topics=lambda topic, timeout: found, create_topics=create)
+    monkeypatch.setattr(module, "AdminClient", lambda config: admin)
+    return replicas
+
+
+@pytest.mark.parametrize(
+    ("brokers", "patient", "replicas"), [(5, True, 3), (3, True, 3), (2, True, 2), (3, False, 2), (0, True, 1)]
+)
+def test_it_has_three_replicas_or_as_many_as_there_are_brokers(
+    made: list[int], brokers: int, patient: bool, replicas: int
+) -> None:
+    ensure_compacted({}, "t", brokers, patient, gathering=False)
+    assert made == [replicas]
+
+
+def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(made: list[int]) -> None:
+    with pytest.raises(Gathering):
+        ensure_compacted({}, "t", 2, True, gathering=True)
+    assert made == []
+    ensure_compacted({}, "t", 3, True, gathering=True)
+    assert made == [3]
