@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 JAR := dist/quotahost.jar
 JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/broker/host/probe.py plugin/quotahost/cli/doctor/kafka.py
 CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
@@ -9,22 +10,24 @@ WORKERS ?= 3
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo test test-java test-python test-pipeline test-long test-matrix lint format tables docs bench clean
+.PHONY: help build wheel demo lock test test-java test-python test-pipeline test-long test-matrix lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: $(VENV)/.done $(JAR) wheel ## Make .venv, dist/quotahost.jar and the wheel beside it
+build: $(VENV)/.done $(JAR) wheel ## Make .venv, dist/quotahost.jar, and the wheel and the bill of materials beside it
 
-$(VENV)/.done: pyproject.toml
+# The lock names every package by its hash; the sources themselves need no package more.
+$(VENV)/.done: pyproject.toml requirements.lock
 	@echo "environment: $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --upgrade pip
-	@$(BIN)/python -m pip install -q -e '.[dev]'
+	@$(PIP) install -q --require-hashes -r requirements.lock
+	@$(PIP) install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(JAR): $(VENV)/.done $(JAVA_SOURCES) tools/jar_resources.py
 	@echo "jar: attach libraries, org.jpype and the shim"
+	@rm -rf java-shim/target/classes # what no source makes any more must not be packed
 	@$(BIN)/python tools/jar_resources.py
 	@$(MVN) -DskipTests package
 	@mkdir -p dist plugin/quotahost/_jar
@@ -38,7 +41,12 @@ $(CONNECTOR): tools/spark-connector.xml
 	@touch $@
 
 wheel: $(JAR) $(CONNECTOR)
-	@$(BIN)/python -m pip wheel -q --no-deps -w dist .
+	@$(PIP) wheel -q --no-deps --no-build-isolation -w dist .
+	@$(BIN)/python -m tools.sbom
+
+lock: $(VENV)/.done ## Renew requirements.lock: UPGRADE=--upgrade takes the newest versions that pyproject.toml allows
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev \
+		$(UPGRADE) pyproject.toml -o requirements.lock
 
 demo: build ## A real broker with Python quotas, live changes, a full disk; two minutes. SPARK=1: then Spark's part
 	@SPARK=$(SPARK) $(BIN)/python -m demo

@@ -1,12 +1,15 @@
 """Makes the files that the jar has beside its classes: the attach libraries, org.jpype, and a list of versions.
 
 ``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar; the Maven build packs them.
-The compiler is zig, from the PyPI package ziglang, because it builds for all platforms on one machine. Libraries
-that are newer than their source are not built again.
+The compiler is zig, from the PyPI package ziglang, because it builds for all platforms on one machine. A library is
+built again when its source, the compiler's version or the flags are others than those it was built with. The files
+are the same bytes whenever and wherever they are built.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -22,6 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "java-shim/src/main/native/attach.c"
 BUILD = ROOT / "build"
 RESOURCES = BUILD / "jar-resources"
+# By target, of what each library was built.
+BUILT_OF = BUILD / "natives.json"
+FLAGS = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-s"]
 
 # zig target -> file in the jar; glibc 2.17 is that of RHEL 7.
 TARGETS = {
@@ -54,23 +60,27 @@ def compile_for(target: str, output: Path) -> None:
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     includes = [f"-I{folder}" for folder in jni_headers()]
-    flags = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-s", *includes]
-    libraries = ["-ldl"] if "gnu" in target else []
+    # Without a name of its own a dylib bears the path at which it was built.
+    more = ["-ldl"] if "gnu" in target else [f"-Wl,-install_name,@rpath/{output.name}"] if "macos" in target else []
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", target]
-    command = [*zig, *flags, "-o", str(output), str(SOURCE), *libraries]
-    subprocess.run(command, check=True)
+    subprocess.run([*zig, *FLAGS, *includes, "-o", str(output), str(SOURCE), *more], check=True)
     for leftover in output.parent.glob("*.lib"):
         leftover.unlink()
 
 
 def natives() -> None:
-    """Builds the libraries that are older than their source."""
+    """Builds the libraries that were built of something else."""
+    built_of = json.loads(BUILT_OF.read_text()) if BUILT_OF.is_file() else {}
+    source = [SOURCE.read_text(), Path(__file__).read_text(), metadata.version("ziglang")]
+    digest = hashlib.sha256("\0".join(source).encode()).hexdigest()
     for target, name in TARGETS.items():
         output = RESOURCES / "org/quotahost/native" / name
-        if output.is_file() and output.stat().st_mtime >= SOURCE.stat().st_mtime:
+        if output.is_file() and built_of.get(target) == digest:
             continue
         print(f"  attach library for {target}", flush=True)
         compile_for(target, output)
+        built_of[target] = digest
+    BUILT_OF.write_text(json.dumps(built_of, indent=1))
 
 
 def jpype() -> str:
@@ -81,7 +91,18 @@ def jpype() -> str:
     with zipfile.ZipFile(jar) as archive:
         members = [m for m in archive.namelist() if m.startswith(("org/jpype/", "META-INF/versions/0/"))]
         archive.extractall(RESOURCES, members)
+    licenses = RESOURCES / "META-INF/licenses/jpype1"
+    licenses.mkdir(parents=True, exist_ok=True)
+    for path in distribution.files or []:
+        if "licenses" in path.parts:
+            shutil.copyfile(str(path.locate()), licenses / path.name)
     return distribution.version
+
+
+def notices() -> None:
+    """Writes the project's own licence and notice, which names what the jar carries of others."""
+    for name in ("LICENSE", "NOTICE"):
+        shutil.copyfile(ROOT / name, RESOURCES / "META-INF" / name)
 
 
 def versions(jpype_version: str) -> None:
@@ -98,6 +119,7 @@ def main() -> None:
     RESOURCES.mkdir(parents=True, exist_ok=True)
     natives()
     versions(jpype())
+    notices()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""What is built can be checked: the lock, the notices, and the bill of materials against what is inside."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+JAR = ROOT / "dist/quotahost.jar"
+(WHEEL,) = (ROOT / "dist").glob("quotahost-*.whl")
+
+
+def bill() -> dict[str, dict[str, Any]]:
+    components = json.loads((ROOT / "dist/quotahost.cdx.json").read_text())["components"]
+    return {component["name"]: component for component in components}
+
+
+def sha256(component: dict[str, Any]) -> str:
+    (digest,) = component["hashes"]
+    assert digest["alg"] == "SHA-256"
+    return str(digest["content"])
+
+
+def test_the_bill_has_every_jar_of_the_wheel_and_every_library_of_the_jar_by_its_hash() -> None:
+    inside = {}
+    for archive in (WHEEL, JAR):
+        with zipfile.ZipFile(archive) as opened:
+            names = [name for name in opened.namelist() if re.search(r"\.(jar|so|dylib|dll)$", name)]
+            inside |= {name: hashlib.sha256(opened.read(name)).hexdigest() for name in names}
+    assert len(inside) == 11
+    assert {name: sha256(component) for name, component in bill().items() if name in inside} == inside
+
+
+def test_the_jar_has_only_our_classes_and_those_of_jpype_with_its_notices() -> None:
+    with zipfile.ZipFile(JAR) as opened:
+        names = [name for name in opened.namelist() if not name.endswith("/")]
+    others = [name for name in names if not re.match(r"(META-INF/versions/0/)?org/(quotahost|jpype)/|META-INF/", name)]
+    assert others == []
+    assert {"META-INF/LICENSE", "META-INF/NOTICE"} <= set(names)
+    assert {f"META-INF/licenses/jpype1/{name}" for name in ("LICENSE", "NOTICE")} <= set(names)
+    assert "org.jpype" in bill()
+
+
+def test_entries_of_the_jar_bear_no_time_of_the_build() -> None:
+    with zipfile.ZipFile(JAR) as opened:
+        assert len({entry.date_time for entry in opened.infolist()}) == 1
+
+
+def test_the_lock_names_every_package_that_is_asked_for_and_each_by_hashes() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *(name for extra in project["optional-dependencies"].values() for name in extra)]
+    packages = (ROOT / "requirements.lock").read_text().split("\n")
+    starts = [line for line in packages if re.match(r"[\w.-]+==", line)]
+    locked = {re.split(r"==", line)[0].replace("_", "-").lower() for line in starts}
+    names = {re.split(r"[^\w.-]", requirement)[0].replace("_", "-").lower() for requirement in asked}
+    assert names - {"quotahost"} <= locked
+    assert all(line.endswith("\\") for line in starts), "a package without a hash"
+
+
+@pytest.mark.long
+def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
+    digests = []
+    for name in ("one", "another"):
+        clone = tmp_path / name
+        subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
+        venv = f"VENV={Path(sys.prefix)}"
+        subprocess.run(["make", "-s", "wheel", venv, "-o", f"{Path(sys.prefix)}/.done"], cwd=clone, check=True)
+        built = sorted((clone / "dist").iterdir())
+        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built})
+    assert digests[0] == digests[1]
+    assert len(digests[0]) == 3

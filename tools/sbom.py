@@ -1,0 +1,127 @@
+"""Makes dist/quotahost.cdx.json: what the jar and the wheel contain, as a CycloneDX bill of materials.
+
+``python -m tools.sbom`` opens both and names each file of others in them, with its hash, where it comes from and its
+licence; then the packages that the wheel asks for, in the versions of requirements.lock. It is the same bytes
+whenever it is made of the same files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+from cyclonedx.model import HashAlgorithm, HashType
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component, ComponentScope, ComponentType
+from cyclonedx.model.license import DisjunctiveLicense
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+
+ROOT = Path(__file__).resolve().parent.parent
+DIST = ROOT / "dist"
+BILL = DIST / "quotahost.cdx.json"
+# By artifact, of the jars in the wheel that are not ours.
+MAVEN_GROUPS = {
+    "commons-pool2": "org.apache.commons",
+    "kafka-clients": "org.apache.kafka",
+    "spark-sql-kafka-0-10_2.13": "org.apache.spark",
+    "spark-token-provider-kafka-0-10_2.13": "org.apache.spark",
+}
+APACHE = DisjunctiveLicense(id="Apache-2.0")
+
+
+def _project() -> dict[str, object]:
+    project: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project
+
+
+def _component(
+    name: str,
+    version: str | None,
+    content: bytes | None,
+    url: PackageURL | None,
+    kind: ComponentType,
+    scope: ComponentScope = ComponentScope.REQUIRED,
+    licensed: bool = True,
+) -> Component:
+    hashes = [HashType(alg=HashAlgorithm.SHA_256, content=hashlib.sha256(content).hexdigest())] if content else []
+    return Component(
+        name=name,
+        version=version,
+        type=kind,
+        hashes=hashes,
+        purl=url,
+        scope=scope,
+        licenses=[APACHE] if licensed else [],
+        bom_ref=str(url or f"{name}@{version}"),
+    )
+
+
+def in_jar(jar: zipfile.ZipFile) -> Iterator[Component]:
+    """What quotahost.jar has of others, and its own libraries in machine code, which nobody can read."""
+    lines = jar.read("META-INF/quotahost/versions.properties").decode().splitlines()
+    versions = dict(line.split("=") for line in lines)
+    jpype = versions["jpype"]
+    classes = b"".join(jar.read(name) for name in sorted(jar.namelist()) if "org/jpype/" in name)
+    yield _component(
+        "org.jpype", jpype, classes, PackageURL("pypi", name="jpype1", version=jpype), ComponentType.LIBRARY
+    )
+    for name in sorted(jar.namelist()):
+        if name.startswith("org/quotahost/native/") and not name.endswith("/"):
+            yield _component(name, versions["quotahost"], jar.read(name), None, ComponentType.FILE)
+
+
+def in_wheel(wheel: zipfile.ZipFile) -> Iterator[Component]:
+    """The jars in the wheel: quotahost's own, and those of Spark's Kafka connector."""
+    for name in sorted(wheel.namelist()):
+        if not name.endswith(".jar"):
+            continue
+        content = wheel.read(name)
+        artifact, _, version = Path(name).stem.rpartition("-")
+        if artifact in MAVEN_GROUPS:
+            url = PackageURL("maven", MAVEN_GROUPS[artifact], artifact, version)
+        else:
+            url = PackageURL("maven", "org.quotahost", "quotahost", str(_project()["version"]))
+        yield _component(name, str(url.version), content, url, ComponentType.LIBRARY)
+
+
+def asked_for() -> Iterator[Component]:
+    """The packages that pip installs beside the wheel, in the versions that were tested."""
+    locked = dict(re.findall(r"^([\w.-]+)==([^ ;\\]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    dependencies = _project()["dependencies"]
+    assert isinstance(dependencies, list)
+    for requirement in dependencies:
+        name = re.split(r"[^\w.-]", requirement)[0].lower()
+        url = PackageURL("pypi", name=name, version=locked[name])
+        yield _component(name, locked[name], None, url, ComponentType.LIBRARY, ComponentScope.EXCLUDED, licensed=False)
+
+
+def bill() -> str:
+    """The bill of materials in JSON.
+
+    Raises:
+        FileNotFoundError: the jar or the wheel has not been built.
+    """
+    version = str(_project()["version"])
+    own = _component(
+        "quotahost", version, None, PackageURL("pypi", name="quotahost", version=version), ComponentType.APPLICATION
+    )
+    wheel_file = DIST / f"quotahost-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(DIST / "quotahost.jar") as jar, zipfile.ZipFile(wheel_file) as wheel:
+        components = [*in_jar(jar), *in_wheel(wheel), *asked_for()]
+    digest = hashlib.sha256(wheel_file.read_bytes()).digest()
+    bom = Bom(
+        metadata=BomMetaData(component=own), components=components, serial_number=UUID(bytes=digest[:16], version=4)
+    )
+    bom.register_dependency(own, components)
+    bom.metadata.timestamp = None  # type: ignore[assignment]
+    return JsonV1Dot6(bom).output_as_string(indent=2)
+
+
+if __name__ == "__main__":
+    BILL.write_text(bill() + "\n")
