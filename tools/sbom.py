@@ -58,7 +58,7 @@ def _component(
         purl=url,
         scope=scope,
         licenses=[APACHE] if licensed else [],
-        bom_ref=str(url or f"{name}@{version}"),
+        bom_ref=f"{name}@{version}",
     )
 
 

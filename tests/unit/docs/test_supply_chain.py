@@ -29,7 +29,7 @@ def sha256(component: dict[str, Any]) -> str:
 
 
 def test_the_bill_has_every_jar_of_the_wheel_and_every_library_of_the_jar_by_its_hash() -> None:
-    inside = {}
+    inside: dict[str, str] = {}
     for archive in (WHEEL, JAR):
         with zipfile.ZipFile(archive) as opened:
             names = [name for name in opened.namelist() if re.search(r"\.(jar|so|dylib|dll)$", name)]
