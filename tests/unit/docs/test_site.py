@@ -42,7 +42,7 @@ def test_every_link_of_every_page_leads_to_a_file_of_the_site(site: Path) -> Non
 
 
 def test_the_readme_is_its_first_page_and_files_outside_docs_are_pages(site: Path) -> None:
-    assert "Python decides, Java remembers, Kafka enforces." in (site / "index.html").read_text(encoding="utf-8")
+    assert "Python decides, Java remembers, Kafka enforces" in (site / "index.html").read_text(encoding="utf-8")
     assert "QuotahostPause" in (site / "repository/conf/alerts.yml.html").read_text(encoding="utf-8")
 
 
